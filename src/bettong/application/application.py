@@ -1,0 +1,92 @@
+"""The application: a named set of streams from sources to sinks."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from bettong.application.decoders import Decoder
+from bettong.application.schema import schema_of
+from bettong.application.streams import Key, Merged, Node, Sink, Source, check_key, parents_of
+from bettong.errors import ApplicationError, SchemaError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+# Names that topics and origins of Bettong itself use.
+RESERVED = frozenset({"dead-letters"})
+
+_Node = TypeVar("_Node", bound=Node)
+
+
+@dataclass
+class Application:
+    """A description, built up by calls and checked at each; it runs nothing.
+
+    `name` stands in topics, keys in Redis and metrics: letters, digits, `.`, `_` and `-`.
+    """
+
+    name: str
+    nodes: dict[str, Node] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _check_name("application", self.name)
+
+    def source(
+        self, name: str, *, schema: type[Any], key: Key | None = None, decoder: Decoder | None = None
+    ) -> Source:
+        """Adds a source of messages of a dataclass.
+
+        `key` is a field's name or a function of the message: all messages of a key go to one partition and
+        share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
+        """
+        try:
+            layout = schema_of(schema)
+        except SchemaError as error:
+            raise ApplicationError(f"source {name!r}: {error}") from None
+        if key is not None:
+            check_key(name, key, layout)
+        if decoder is not None:
+            decoder.check(name, layout)
+        return self.add(Source(self, name, layout, key is not None, key, decoder))
+
+    def add(self, node: _Node) -> _Node:
+        """Adds a node (the methods of streams call it); raises ApplicationError when its name is taken or cannot be one."""
+        if not isinstance(node, Merged):
+            _check_name(type(node).__name__.lower(), node.name)
+        if node.name in RESERVED:
+            raise ApplicationError(f"the name {node.name!r} is Bettong's own; choose another")
+        if node.name in self.nodes:
+            raise ApplicationError(
+                f"the name {node.name!r} is taken by a {type(self.nodes[node.name]).__name__.lower()}"
+                f" of {self.name!r}; give name=... to tell them apart"
+            )
+        self.nodes[node.name] = node
+        return node
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, in the order in which they were added."""
+        return tuple(node for node in self.nodes.values() if isinstance(node, Source))
+
+    @property
+    def sinks(self) -> tuple[Sink, ...]:
+        """The sinks, in the order in which they were added."""
+        return tuple(node for node in self.nodes.values() if isinstance(node, Sink))
+
+    def check(self) -> None:
+        """Raises ApplicationError when a stream leads nowhere or nothing comes in."""
+        if not self.sources:
+            raise ApplicationError(f"application {self.name!r} has no source: add one with .source(...)")
+        used = {parent.name for node in self.nodes.values() for parent in parents_of(node)}
+        for node in self.nodes.values():
+            if not isinstance(node, Sink) and node.name not in used:
+                raise ApplicationError(
+                    f"{type(node).__name__.lower()} {node.name!r} leads to no sink: end it with .sink(...)"
+                )
+
+
+def _check_name(what: str, name: str) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ApplicationError(
+            f"{what} name {name!r}: expected 1 to 100 letters, digits, '.', '_' or '-',"
+            " starting with a letter or digit"
+        )

@@ -1,0 +1,165 @@
+"""The plan: an application cut into stages.
+
+A stage is what lies between two partitionings. Sources and the streams that `key_by` makes enter a stage
+through its topic; everything that is connected behind them without another `key_by` runs in the same stage,
+partition by partition. Rows leave it through exits: to the topic of another stage, or to a sink's.
+
+Merging costs nothing here: whoever reads a merged stream reads each of its parts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bettong.application.application import Application
+from bettong.application.schema import Schema
+from bettong.application.streams import (
+    Filtered,
+    FlatMapped,
+    Key,
+    Keyed,
+    Mapped,
+    Merged,
+    Node,
+    Sink,
+    Source,
+    Stateful,
+    Stream,
+    parents_of,
+)
+from bettong.errors import ApplicationError
+
+Computation = Mapped | Filtered | FlatMapped | Stateful
+
+
+@dataclass(frozen=True, slots=True)
+class Entrance:
+    """A stream whose frames come in through the stage's topic, and how its messages are keyed."""
+
+    stream: str
+    schema: Schema
+    key: Key | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One computation, and the streams (entrances or computations of the stage) that it reads."""
+
+    node: Computation
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Where rows of `stream` leave the stage: to `target`, a sink or a stream that `key_by` made."""
+
+    stream: str
+    schema: Schema
+    target: Keyed | Sink
+    # The stage that the target enters; None for a sink.
+    stage: str | None
+
+    def origin(self, partition: int) -> str:
+        """Who numbers the frames that leave here: `<target>/<stream>/<partition>`."""
+        return f"{self.target.name}/{self.stream}/{partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One log in, computations in the order in which rows pass them, outputs out."""
+
+    name: str
+    entrances: tuple[Entrance, ...]
+    operators: tuple[Operator, ...]
+    exits: tuple[Exit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All stages of an application."""
+
+    application: str
+    sources: tuple[Source, ...]
+    sinks: tuple[Sink, ...]
+    stages: tuple[Stage, ...]
+
+    def stage(self, name: str) -> Stage:
+        """The stage of that name."""
+        return next(stage for stage in self.stages if stage.name == name)
+
+    def stage_of(self, stream: str) -> Stage:
+        """The stage that a source, or a stream made by `key_by`, enters."""
+        return next(
+            stage for stage in self.stages if any(stream == entrance.stream for entrance in stage.entrances)
+        )
+
+
+def plan(app: Application) -> Plan:
+    """Cuts a checked application into stages. Raises ApplicationError for what `Application.check` finds."""
+    app.check()
+    groups = _groups(app)
+    stage_names = {node: group[0].name for group in groups for node in group}
+    return Plan(
+        application=app.name,
+        sources=app.sources,
+        sinks=app.sinks,
+        stages=tuple(_stage(group, stage_names, app) for group in groups),
+    )
+
+
+def _groups(app: Application) -> list[list[Stream]]:
+    """Connected streams: a computation belongs with all that it reads; a sink or a `key_by` joins nothing."""
+    home: dict[Stream, list[Stream]] = {}
+    for node in app.nodes.values():
+        if isinstance(node, Source | Keyed):
+            home[node] = [node]
+        elif isinstance(node, Mapped | Filtered | FlatMapped | Stateful):
+            joined: list[Stream] = []
+            for read in _reads(node):
+                if home[read] is not joined:
+                    joined.extend(home[read])
+                for member in home[read]:
+                    home[member] = joined
+            joined.append(node)
+            home[node] = joined
+    unique = {id(group): group for group in home.values()}
+    order = {node: place for place, node in enumerate(app.nodes.values())}
+    groups = [sorted(group, key=lambda node: order[node]) for group in unique.values()]
+    return sorted(groups, key=lambda group: order[group[0]])
+
+
+def _stage(group: list[Stream], stage_names: dict[Stream, str], app: Application) -> Stage:
+    members = set(group)
+    entrances: list[Entrance] = []
+    operators: list[Operator] = []
+    for node in group:
+        if isinstance(node, Source | Keyed):
+            entrances.append(Entrance(node.name, _schema(node), node.key))
+        elif isinstance(node, Mapped | Filtered | FlatMapped | Stateful):
+            operators.append(Operator(node, tuple(read.name for read in _reads(node))))
+    exits = [
+        Exit(read.name, _schema(read), node, stage_names[node] if isinstance(node, Keyed) else None)
+        for node in app.nodes.values()
+        if isinstance(node, Keyed | Sink)
+        for read in _reads(node)
+        if read in members
+    ]
+    return Stage(group[0].name, tuple(entrances), tuple(operators), tuple(exits))
+
+
+def _reads(node: Node) -> tuple[Stream, ...]:
+    """The streams that a node reads, with every merged stream resolved into its parts."""
+    return tuple(dict.fromkeys(_parts(parents_of(node))))
+
+
+def _parts(streams: tuple[Stream, ...]) -> Iterator[Stream]:
+    for stream in streams:
+        if isinstance(stream, Merged):
+            yield from _parts(stream.parts)
+        else:
+            yield stream
+
+
+def _schema(stream: Stream) -> Schema:
+    if stream.schema is None:
+        raise ApplicationError(f"{stream.name!r} mixes schemas where one is needed")
+    return stream.schema

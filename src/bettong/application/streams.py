@@ -1,0 +1,259 @@
+"""Streams: what an application is described with. Pure data; nothing here runs a message.
+
+Each stream has a name, unique in its application, the schema of its messages, and the stream(s) that it comes
+from. A stream with a key keeps it: `map`, `filter` and `flat_map` change messages, never the key that they
+were partitioned by; only `key_by` gives a new one (and with it a new stage, see `plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from bettong.application.schema import Schema
+from bettong.application.signatures import (
+    Output,
+    flat_map_output,
+    map_output,
+    predicate,
+    stateful_output,
+)
+from bettong.errors import ApplicationError
+
+if TYPE_CHECKING:
+    from bettong.application.application import Application
+    from bettong.application.decoders import Decoder
+
+Key = str | Callable[[Any], str | int | bytes]
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A named stream of messages of one schema (`merge` alone may mix several)."""
+
+    app: Application = field(repr=False)
+    name: str
+    schema: Schema | None
+    keyed: bool
+
+    def map(self, function: Callable[[Any], Any], *, name: str | None = None) -> Mapped:
+        """One message out for each message in. `function(message)` says by annotation what it returns."""
+        name = name or _name_of(function)
+        output = map_output(name, function, self._one_schema(name))
+        return self.app.add(Mapped(self.app, name, output.schema, self.keyed, self, function))
+
+    def filter(self, function: Callable[[Any], bool], *, name: str | None = None) -> Filtered:
+        """Keeps the messages for which `function(message)` is true."""
+        name = name or _name_of(function)
+        schema = self._one_schema(name)
+        predicate(name, function, schema)
+        return self.app.add(Filtered(self.app, name, schema, self.keyed, self, function))
+
+    def flat_map(self, function: Callable[[Any], Any], *, name: str | None = None) -> FlatMapped:
+        """Any number of messages out for each one in: `function(message) -> Iterable[Message]`."""
+        name = name or _name_of(function)
+        output = flat_map_output(name, function, self._one_schema(name))
+        return self.app.add(FlatMapped(self.app, name, output.schema, self.keyed, self, function))
+
+    def key_by(self, key: Key, *, name: str | None = None) -> Keyed:
+        """Partitions the stream anew by a field, or by `function(message) -> str | int | bytes`.
+
+        What follows is a new stage behind a topic of its own, so that its order is part of the log.
+        """
+        label = key if isinstance(key, str) else _name_of(key)
+        name = name or f"{self.name}-by-{label}"
+        schema = self._one_schema(name)
+        check_key(name, key, schema)
+        return self.app.add(Keyed(self.app, name, schema, True, self, key))
+
+    def merge(self, *others: Stream) -> Merged:
+        """This stream and others as one; the log's order decides who comes first."""
+        parts = (self, *others)
+        for other in others:
+            if not isinstance(other, Stream) or other.app is not self.app:
+                raise ApplicationError(f"merge of {self.name!r}: {other!r} is no stream of this application")
+            if other.keyed != self.keyed:
+                keyless = other.name if self.keyed else self.name
+                raise ApplicationError(f"merge of {self.name!r}: {keyless!r} has no key; call key_by first")
+        schemas = {part.schema for part in parts}
+        schema = schemas.pop() if len(schemas) == 1 else None
+        name = "+".join(part.name for part in parts)
+        while name in self.app.nodes:
+            name += "+"
+        return self.app.add(Merged(self.app, name, schema, self.keyed, parts))
+
+    def stateful(
+        self,
+        function: Callable[[Any, Any], Any] | Mapping[Stream, Callable[[Any, Any], Any]],
+        *,
+        state: Callable[[], Any],
+        name: str | None = None,
+    ) -> Stateful:
+        """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
+
+        `state()` makes the state of a new key; the function changes it in place. Streams of different schemas
+        need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
+        """
+        handlers = function if isinstance(function, Mapping) else {self: function}
+        name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
+        if not self.keyed:
+            raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
+        if not callable(state):
+            raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
+        entries = _entries(name, self, handlers)
+        output: Output = stateful_output(name, {entry.schema: each for entry, each in entries.items()}, state)
+        by_schema = {entry.schema: each for entry, each in entries.items() if entry.schema is not None}
+        return self.app.add(
+            Stateful(self.app, name, output.schema, True, self, by_schema, state, output.many)
+        )
+
+    def sink(self, name: str, *, encoder: Callable[[Any], bytes] | None = None) -> Sink:
+        """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each."""
+        if encoder is not None:
+            self._one_schema(name)
+        return self.app.add(Sink(self.app, name, self, encoder))
+
+    def _one_schema(self, consumer: str) -> Schema:
+        if self.schema is None:
+            raise ApplicationError(
+                f"{consumer!r}: {self.name!r} mixes schemas; use stateful({{stream: function, ...}})"
+            )
+        return self.schema
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Stream):
+    """Where messages come in. Without a key, whole frames are dealt over the partitions."""
+
+    key: Key | None
+    decoder: Decoder | None
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped(Stream):
+    """See `Stream.map`."""
+
+    parent: Stream
+    function: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Filtered(Stream):
+    """See `Stream.filter`."""
+
+    parent: Stream
+    function: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatMapped(Stream):
+    """See `Stream.flat_map`."""
+
+    parent: Stream
+    function: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Keyed(Stream):
+    """See `Stream.key_by`."""
+
+    parent: Stream
+    key: Key
+
+
+@dataclass(frozen=True, eq=False)
+class Merged(Stream):
+    """See `Stream.merge`."""
+
+    parts: tuple[Stream, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stateful(Stream):
+    """See `Stream.stateful`. `many`: the functions return iterables of messages."""
+
+    parent: Stream
+    handlers: Mapping[Schema, Callable[[Any, Any], Any]]
+    state: Callable[[], Any]
+    many: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Sink:
+    """The end of a stream; nothing can follow it."""
+
+    app: Application = field(repr=False)
+    name: str
+    parent: Stream
+    encoder: Callable[[Any], bytes] | None
+
+    def __getattr__(self, attribute: str) -> NoReturn:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise ApplicationError(
+            f"{attribute!r} after sink {self.name!r}: nothing follows a sink; call it on {self.parent.name!r}"
+        )
+
+
+Node = Stream | Sink
+
+
+def parents_of(node: Node) -> tuple[Stream, ...]:
+    """The streams that a node reads: none for a source."""
+    if isinstance(node, Merged):
+        return node.parts
+    if isinstance(node, Mapped | Filtered | FlatMapped | Keyed | Stateful | Sink):
+        return (node.parent,)
+    return ()
+
+
+def check_key(owner: str, key: Key, schema: Schema) -> None:
+    """Refuses a key that is neither a usable field of `schema` nor a function of one message."""
+    if isinstance(key, str):
+        names = [each.name for each in schema.fields]
+        if key not in names:
+            raise ApplicationError(
+                f"key of {owner!r}: {schema.name} has no field {key!r}; it has {', '.join(names)}"
+            )
+        if schema.fields[names.index(key)].kind.value == "float":
+            raise ApplicationError(f"key of {owner!r}: field {key!r} is a float; use text, bytes or integers")
+    elif not callable(key):
+        raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
+
+
+def _name_of(function: object) -> str:
+    name = getattr(function, "__name__", type(function).__name__)
+    if name == "<lambda>":
+        raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can tell it")
+    return str(name)
+
+
+def _entries(
+    name: str, stream: Stream, handlers: Mapping[Stream, Callable[[Any, Any], Any]]
+) -> dict[Stream, Callable[[Any, Any], Any]]:
+    """The handler of each stream that reaches a stateful computation."""
+    parts = stream.parts if isinstance(stream, Merged) and stream not in handlers else (stream,)
+    missing = [part.name for part in parts if part not in handlers]
+    strange = [str(getattr(key, "name", key)) for key in handlers if key not in parts]
+    if missing or strange:
+        raise ApplicationError(
+            f"stateful {name!r}: needs one function for each of {', '.join(part.name for part in parts)}"
+            + (f"; missing: {', '.join(missing)}" if missing else "")
+            + (f"; not merged here: {', '.join(strange)}" if strange else "")
+        )
+    seen: dict[Schema | None, str] = {}
+    for part in parts:
+        if part.schema is None:
+            raise ApplicationError(f"stateful {name!r}: {part.name!r} mixes schemas; merge its parts instead")
+        if part.schema in seen and handlers[part] is not handlers[_find(parts, seen[part.schema])]:
+            raise ApplicationError(
+                f"stateful {name!r}: {seen[part.schema]!r} and {part.name!r} have the same schema"
+                f" {part.schema.name}; give them one function"
+            )
+        seen.setdefault(part.schema, part.name)
+    return {part: handlers[part] for part in parts}
+
+
+def _find(parts: tuple[Stream, ...], name: str) -> Stream:
+    return next(part for part in parts if part.name == name)

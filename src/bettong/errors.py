@@ -1,0 +1,89 @@
+"""Every error that Bettong raises on purpose.
+
+    BettongError
+    ├── ApplicationError   the description of an application is wrong
+    ├── SettingsError      settings are missing or contradict each other
+    ├── FrameError         bytes that are not a frame, or a frame that breaks its contract
+    ├── SchemaError        values that do not fit a schema
+    ├── SnapshotError      a snapshot that cannot be trusted
+    ├── LogError           the log (Kafka) cannot do what is asked of it
+    │   ├── LogUnavailableError   no broker answers within the wait that was asked for
+    │   └── LogHoleError          records that are needed are no longer, or not, in the log
+    ├── StoreError         the store (Redis) cannot be reached or refuses
+    ├── ClientError        a client's call to a sender or receiver failed
+    │   └── RefusedError   the service refused it for good: sending it again is no use
+    └── LocalError         a part that Bettong runs on this machine cannot be started
+
+An error's text names the object, what was expected and the remedy, in one line. Foreign errors are turned
+into these at the edges. `exit_code` is what the command line ends with.
+"""
+
+from typing import ClassVar
+
+
+class BettongError(Exception):
+    """Root of the tree; catch it to catch all of Bettong's own errors."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ApplicationError(BettongError):
+    """The description of an application is wrong; raised while it is built, before anything runs."""
+
+    exit_code = 3
+
+
+class SettingsError(BettongError):
+    """Settings are missing or wrong; the text lists all faults at once."""
+
+    exit_code = 4
+
+
+class FrameError(BettongError):
+    """Bytes that are no frame, or a frame that breaks the contract in `protos/bettong/v1/frame.proto`."""
+
+
+class SchemaError(BettongError):
+    """Values, columns or a class do not fit a schema."""
+
+
+class SnapshotError(BettongError):
+    """A snapshot is damaged, or belongs to something else."""
+
+
+class LogError(BettongError):
+    """The log cannot do what is asked of it."""
+
+    exit_code = 5
+
+
+class LogUnavailableError(LogError):
+    """No broker answered in time. Nothing is lost: try again."""
+
+
+class LogHoleError(LogError):
+    """Records that a fold needs are missing from the log. The stage stops rather than go on wrongly."""
+
+
+class StoreError(BettongError):
+    """Redis cannot be reached or refuses a command."""
+
+    exit_code = 5
+
+
+class ClientError(BettongError):
+    """A call to a sender or receiver failed for now: connect again and resend."""
+
+    exit_code = 5
+
+
+class RefusedError(ClientError):
+    """A sender or receiver refused a call for good: an unknown name, a wrong schema, a frame too large."""
+
+    exit_code = 1
+
+
+class LocalError(BettongError):
+    """A part that Bettong runs on this machine cannot be started or has died for good."""
+
+    exit_code = 6

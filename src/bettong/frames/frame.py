@@ -1,0 +1,96 @@
+"""A frame as a value, and its bytes in the log."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from google.protobuf.message import DecodeError
+
+from bettong.errors import FrameError
+from bettong.v1 import frame_pb2
+
+# What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
+ENVELOPE_BYTES_MAX = 1024
+
+
+class Kind(IntEnum):
+    """What a frame is for; see the proto."""
+
+    DATA = frame_pb2.FRAME_KIND_DATA
+    OPEN = frame_pb2.FRAME_KIND_OPEN
+    TICK = frame_pb2.FRAME_KIND_TICK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One record of a topic. `columns` or `rows` holds the messages; fields as in the proto."""
+
+    origin: str
+    sequence: int
+    previous: int
+    kind: Kind = Kind.DATA
+    count: int = 0
+    schema: int = 0
+    ingest_ns: int = 0
+    sent_ns: int = 0
+    watermark_ns: int = 0
+    rows: Sequence[bytes] | None = None
+    columns: bytes | None = None
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream that the messages belong to."""
+        return self.origin.partition("/")[0]
+
+
+def encode(frame: Frame) -> bytes:
+    """The bytes of a frame."""
+    envelope = frame_pb2.Frame(
+        origin=frame.origin,
+        sequence=frame.sequence,
+        previous=frame.previous,
+        kind=frame_pb2.FrameKind.ValueType(frame.kind),
+        count=frame.count,
+        schema=frame.schema,
+        ingest_ns=frame.ingest_ns,
+        sent_ns=frame.sent_ns,
+        watermark_ns=frame.watermark_ns,
+    )
+    if frame.columns is not None:
+        envelope.columns = frame.columns
+    elif frame.rows is not None:
+        envelope.rows.messages.extend(frame.rows)
+    return envelope.SerializeToString()
+
+
+def decode(data: bytes) -> Frame:
+    """Reads a frame. Raises FrameError for bytes that are none, or that break the contract."""
+    try:
+        envelope = frame_pb2.Frame.FromString(data)
+    except DecodeError as error:
+        raise FrameError(f"{len(data)} bytes are no frame: {error}") from None
+    body = envelope.WhichOneof("body")
+    try:
+        kind = Kind(envelope.kind)
+    except ValueError:
+        raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
+    if "/" not in envelope.origin:
+        raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
+    if kind is Kind.DATA and (body is None or envelope.sequence <= envelope.previous):
+        raise FrameError(
+            f"frame {envelope.sequence} of {envelope.origin!r}: "
+            + ("it has no messages" if body is None else f"previous {envelope.previous} is not lower")
+        )
+    return Frame(
+        origin=envelope.origin,
+        sequence=envelope.sequence,
+        previous=envelope.previous,
+        kind=kind,
+        count=envelope.count,
+        schema=envelope.schema,
+        ingest_ns=envelope.ingest_ns,
+        sent_ns=envelope.sent_ns,
+        watermark_ns=envelope.watermark_ns,
+        rows=envelope.rows.messages if body == "rows" else None,
+        columns=envelope.columns if body == "columns" else None,
+    )

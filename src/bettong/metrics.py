@@ -1,0 +1,40 @@
+"""Every live figure that services write and people read, by name.
+
+A service writes one flat record of figures under its instance name (see `edges.redis_store`), with a time to
+live, so that the record of a dead instance goes by itself. The processor writes one record a partition.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One live figure: its name, its unit, and what it says."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+STATE = Figure("state", "text", "starting, waiting (for Kafka or Redis), running or stopping")
+SINCE = Figure("since", "Unix s", "when the service entered that state")
+DETAIL = Figure("detail", "text", "what it waits for, when it waits")
+MESSAGES = Figure("messages", "messages", "taken in (sender), folded (processor), delivered (receiver)")
+FRAMES = Figure("frames", "frames", "taken in, folded, delivered")
+SESSIONS = Figure("sessions", "sessions", "clients connected to a sender, subscribers of a receiver")
+BUFFERED = Figure("buffered", "bytes", "under way to Kafka in a sender")
+DEAD_LETTERS = Figure("dead_letters", "messages", "that could not be processed")
+DEAD_LETTER_LAST = Figure("dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index")
+DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
+GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")
+RESULTS = Figure("results", "messages", "put out by a stage's partition")
+OFFSET = Figure("offset", "offset", "the next record that a partition folds")
+LAG = Figure("lag", "records", "in the log, not yet folded or delivered")
+BATCH = Figure("batch", "batch", "the last micro-batch")
+BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
+SNAPSHOT_OFFSET = Figure("snapshot_offset", "offset", "of a partition's newest snapshot")
+LATENCY_P50 = Figure("latency_p50_ms", "ms", "client's send time to delivery, half are faster")
+LATENCY_P99 = Figure("latency_p99_ms", "ms", "client's send time to delivery, 99 of 100 are faster")
+LATENCY_MAX = Figure("latency_max_ms", "ms", "client's send time to delivery, slowest")
+
+ALL = tuple(value for value in list(globals().values()) if isinstance(value, Figure))

@@ -1,0 +1,140 @@
+"""Which partition a key belongs to, and the split of columns by key in one pass.
+
+A partition is `fnv1a64(bytes of the key), finished by a 64-bit mix, modulo the number of partitions`. The bytes
+of a key are its UTF-8 text, its bytes without trailing NUL, or its integer as 8 bytes little-endian; so a
+key goes to the same partition whether it comes from a column, from a function, or from another language.
+
+FNV-1a: RFC 9923. The mix is the finalizer of MurmurHash3 (public domain, A. Appleby): FNV's low bits alone
+are too even for short keys. Ours because no library hashes a whole column of short keys in one call.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+import pyarrow as pa
+
+from bettong.application.fields import Kind
+from bettong.application.streams import Key
+from bettong.frames.columns import Array, Columns
+
+_FNV_OFFSET = np.uint64(0xCBF29CE484222325)
+_FNV_PRIME = np.uint64(0x100000001B3)
+_MIX_1 = np.uint64(0xFF51AFD7ED558CCD)
+_MIX_2 = np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT = np.uint64(33)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Rows in the order of their partitions: those of `p` are `bounds[p]:bounds[p + 1]` of `order`."""
+
+    order: Array
+    bounds: list[int]
+
+
+def partition_of(key: str | int | bytes, partitions: int) -> int:
+    """The partition of one key."""
+    return int(partitions_of_keys([key], partitions)[0])
+
+
+def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
+    """The partition of each row, by a field or a function of the message.
+
+    What the function raises passes through; a key that is neither text, bytes nor integer is a TypeError.
+    """
+    if not isinstance(key, str):
+        return partitions_of_keys([key(message) for message in columns.messages()], partitions)
+    place = columns.schema.position(key)
+    field, column = columns.schema.fields[place], columns.columns[place]
+    if isinstance(column, pa.Array):
+        offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
+        data = column.buffers()[2]
+        content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+        return np.asarray(_hash_ranges(content, offsets, partitions))
+    if field.kind in (Kind.INT, Kind.BOOL):
+        return np.asarray(_hash_fixed(_matrix(column.astype("<i8")), partitions, False))  # noqa: FBT003 - numba takes no keywords
+    return np.asarray(_hash_fixed(_matrix(column), partitions, True))  # noqa: FBT003 - numba takes no keywords
+
+
+def partitions_of_keys(keys: Sequence[str | int | bytes], partitions: int) -> Array:
+    """The partition of each key, given as Python values."""
+    encoded = [_key_bytes(key) for key in keys]
+    offsets = np.zeros(len(encoded) + 1, np.int32)
+    np.cumsum([len(each) for each in encoded], out=offsets[1:])
+    content = np.frombuffer(b"".join(encoded), np.uint8)
+    return np.asarray(_hash_ranges(content, offsets, partitions))
+
+
+def split(assignment: Array, partitions: int) -> Split:
+    """Sorts row numbers by partition; rows of one partition keep their order."""
+    order, bounds = _counting_sort(assignment, partitions)
+    return Split(order, bounds.tolist())
+
+
+def _key_bytes(key: str | int | bytes) -> bytes:
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return key.rstrip(b"\0")
+    if isinstance(key, int):
+        return key.to_bytes(8, "little", signed=key < 2**63)
+    raise TypeError(f"a key must be str, int or bytes, not {type(key).__name__}")
+
+
+def _matrix(column: Array) -> Array:
+    return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), column.itemsize)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _finish(state: Any) -> Any:  # noqa: ANN401 - compiled
+    state ^= state >> _SHIFT
+    state *= _MIX_1
+    state ^= state >> _SHIFT
+    state *= _MIX_2
+    return state ^ (state >> _SHIFT)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:  # noqa: ANN401 - compiled
+    rows, width = matrix.shape
+    result = np.empty(rows, np.uint16)
+    for row in range(rows):
+        size = width
+        while padded and size > 0 and matrix[row, size - 1] == 0:
+            size -= 1
+        state = _FNV_OFFSET
+        for place in range(size):
+            state = (state ^ np.uint64(matrix[row, place])) * _FNV_PRIME
+        result[row] = _finish(state) % np.uint64(partitions)
+    return result
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _hash_ranges(content: Any, offsets: Any, partitions: Any) -> Any:  # noqa: ANN401 - compiled
+    rows = len(offsets) - 1
+    result = np.empty(rows, np.uint16)
+    for row in range(rows):
+        state = _FNV_OFFSET
+        for place in range(offsets[row], offsets[row + 1]):
+            state = (state ^ np.uint64(content[place])) * _FNV_PRIME
+        result[row] = _finish(state) % np.uint64(partitions)
+    return result
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _counting_sort(assignment: Any, partitions: Any) -> Any:  # noqa: ANN401 - compiled
+    bounds = np.zeros(partitions + 1, np.int64)
+    for partition in assignment:
+        bounds[partition + 1] += 1
+    for partition in range(partitions):
+        bounds[partition + 1] += bounds[partition]
+    fill = bounds[:-1].copy()
+    order = np.empty(len(assignment), np.int64)
+    for row in range(len(assignment)):
+        partition = assignment[row]
+        order[fill[partition]] = row
+        fill[partition] += 1
+    return order, bounds

@@ -1,0 +1,135 @@
+"""Every setting of every service: environment variables `BETTONG_<NAME>`, read and checked once at start.
+
+A setting stands here and nowhere else; `docs/settings.md` is checked against this module by a test.
+"""
+
+import socket
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from annotated_types import Ge, Le
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from bettong.errors import SettingsError
+
+PREFIX = "BETTONG_"
+
+_MEBIBYTE = 1024 * 1024
+
+
+class Schedule(str, Enum):
+    """How Spark hands frames to steps. `resident` comes with its own issue; a setting of it is refused."""
+
+    MICRO_BATCH = "micro-batch"
+
+
+class LogFormat(str, Enum):
+    """How log lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ServiceSettings(BaseSettings):
+    """What every service needs."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+
+    application: str = Field(description="The application: path of a Python file, or path:name.")
+    kafka: str = Field("127.0.0.1:9092", description="Kafka's bootstrap servers, host:port[,host:port].")
+    redis: str = Field("redis://127.0.0.1:6379/0", description="Redis, as a URL.")
+    partitions: Annotated[int, Ge(1), Le(4096)] = Field(
+        16, description="Partitions of every topic; fixed for the life of an application."
+    )
+    replication: Annotated[int, Ge(1), Le(9)] = Field(1, description="Copies Kafka keeps of each partition.")
+    frame_bytes_max: Annotated[int, Ge(4096), Le(256 * _MEBIBYTE)] = Field(
+        4 * _MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
+    )
+    instance: str = Field(
+        default_factory=socket.gethostname, description="This process's name in logs and live figures."
+    )
+    compiled: bool = Field(
+        True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
+    )
+    log_format: LogFormat = Field(LogFormat.TEXT, description="Log lines as text or as JSON.")
+    log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
+        "info", description="Least level of log lines that are written."
+    )
+    live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
+        500, description="How often live figures are written to Redis, in milliseconds."
+    )
+
+
+class SenderSettings(ServiceSettings):
+    """What a sender needs on top."""
+
+    sender_listen: str = Field("127.0.0.1:7100", description="Where the sender serves gRPC, host:port.")
+    sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
+        32, description="Frames that one session may have under way without a receipt."
+    )
+    sender_sessions_max: Annotated[int, Ge(1), Le(65_536)] = Field(
+        1024, description="Sessions at a time; the next is refused with RESOURCE_EXHAUSTED."
+    )
+    sender_buffer_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
+        256 * _MEBIBYTE, description="Bytes of all sessions under way to Kafka; beyond it no credits are granted."
+    )
+
+
+class ProcessorSettings(ServiceSettings):
+    """What a processor needs on top."""
+
+    schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
+    spark_master: str = Field("local[*]", description="Spark's master URL.")
+    checkpoint: str = Field(
+        "checkpoint", description="Where Spark keeps its offset log: a directory or a URL that Spark can write."
+    )
+    jars: Path | None = Field(
+        None, description="Folder of the Kafka connector's jars; by default the one of this environment."
+    )
+    state_dir: Path = Field(
+        Path("/dev/shm/bettong"),  # noqa: S108 - shared memory is the point: all workers of a machine map it
+        description="Folder in shared memory where the newest state of each partition lies between batches.",
+    )
+    snapshot_interval_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
+        1000, description="Least time between two snapshots of a partition, in milliseconds; 0: every batch."
+    )
+    batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
+        2048, description="Most frames that one micro-batch takes, over all partitions."
+    )
+
+
+class ReceiverSettings(ServiceSettings):
+    """What a receiver needs on top."""
+
+    receiver_listen: str = Field("127.0.0.1:7200", description="Where the receiver serves gRPC, host:port.")
+    receiver_dir: Path | None = Field(
+        None, description="Folder of the file sink, one file a partition; without it no files are written."
+    )
+    receiver_redis_results_max: Annotated[int, Ge(0), Le(100_000_000)] = Field(
+        10_000, description="Newest results of each sink kept in Redis; 0 keeps none."
+    )
+    receiver_subscribers_max: Annotated[int, Ge(1), Le(4096)] = Field(
+        64, description="Subscribers at a time; the next is refused with RESOURCE_EXHAUSTED."
+    )
+
+
+_Settings = TypeVar("_Settings", bound=ServiceSettings)
+
+
+def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _Settings:
+    """The settings of a service from the environment, `overrides` (flags) first.
+
+    Raises SettingsError that lists every fault at once.
+    """
+    try:
+        return kind(**{key: value for key, value in (overrides or {}).items() if value is not None})
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{PREFIX}{'_'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
+            + (f" (got {fault['input']!r})" if fault["type"] != "missing" else "")
+            for fault in error.errors()
+        )
+        raise SettingsError(f"{error.error_count()} setting(s) wrong: {faults}") from None

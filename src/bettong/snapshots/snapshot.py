@@ -1,0 +1,46 @@
+"""The bytes of a snapshot.
+
+    0        4          8
+    +--------+----------+-----------------------------------+
+    | "BTG1" | CRC-32C  | protobuf bettong.v1.Snapshot      |
+    +--------+----------+-----------------------------------+
+               (big-endian, over the protobuf bytes)
+"""
+
+import struct
+
+import crc32c
+from google.protobuf.message import DecodeError
+
+from bettong.errors import SnapshotError
+from bettong.v1.snapshot_pb2 import Snapshot
+
+_HEADER = struct.Struct(">4sI")
+_MAGIC = b"BTG1"
+
+
+def encode(snapshot: Snapshot) -> bytes:
+    """The stored form of a snapshot."""
+    body = snapshot.SerializeToString(deterministic=True)
+    return _HEADER.pack(_MAGIC, crc32c.crc32c(body)) + body
+
+
+def decode(data: bytes, *, application: str, stage: str, partition: int) -> Snapshot:
+    """Reads a snapshot. Raises SnapshotError when it is damaged or not of this partition."""
+    name = f"snapshot of {application}/{stage}/{partition}"
+    if len(data) < _HEADER.size:
+        raise SnapshotError(f"{name}: {len(data)} bytes are too few for one")
+    magic, checksum = _HEADER.unpack_from(data)
+    body = data[_HEADER.size :]
+    if magic != _MAGIC:
+        raise SnapshotError(f"{name}: starts with {magic!r}, expected {_MAGIC!r}")
+    if crc32c.crc32c(body) != checksum:
+        raise SnapshotError(f"{name}: its checksum does not match: it is damaged")
+    try:
+        snapshot = Snapshot.FromString(body)
+    except DecodeError as error:
+        raise SnapshotError(f"{name}: {error}") from None
+    found = (snapshot.application, snapshot.stage, snapshot.partition)
+    if found != (application, stage, partition):
+        raise SnapshotError(f"{name}: it belongs to {'/'.join(map(str, found))}")
+    return snapshot

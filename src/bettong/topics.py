@@ -1,0 +1,44 @@
+"""Every Kafka topic of Bettong, and nothing else about Kafka.
+
+| topic                         | records                                   | written by        | read by             |
+| ----------------------------- | ----------------------------------------- | ----------------- | ------------------- |
+| `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
+| `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
+| `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | sender, processor | receiver            |
+
+All topics of an application have the same number of partitions, so that a partition of results comes from one
+partition of a stage and keeps its order.
+"""
+
+from collections.abc import Iterable
+
+DEAD_LETTERS = "dead-letters"
+
+
+def stage_topic(application: str, stage: str) -> str:
+    """The topic behind which a stage runs."""
+    return f"{application}.stage.{stage}"
+
+
+def sink_topic(application: str, sink: str) -> str:
+    """The topic of a sink's results; of the dead letters for the sink named `dead-letters`."""
+    return dead_letter_topic(application) if sink == DEAD_LETTERS else f"{application}.sink.{sink}"
+
+
+def dead_letter_topic(application: str) -> str:
+    """The topic of messages that could not be processed."""
+    return f"{application}.{DEAD_LETTERS}"
+
+
+def stage_of_topic(application: str, topic: str) -> str:
+    """The stage whose log a topic is: the inverse of `stage_topic`."""
+    return topic.removeprefix(f"{application}.stage.")
+
+
+def all_topics(application: str, *, stages: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:
+    """Every topic that an application needs."""
+    return (
+        *(stage_topic(application, stage) for stage in stages),
+        *(sink_topic(application, sink) for sink in sinks),
+        dead_letter_topic(application),
+    )

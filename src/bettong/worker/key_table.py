@@ -1,0 +1,127 @@
+"""Keys of fixed width to slots: 0, 1, 2 ... in the order in which keys were first seen.
+
+Open addressing with linear probing over 64-bit words of the key, at most half full. Keys are compared whole:
+a hash that collides costs a probe, never a wrong answer.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from bettong.frames.columns import Array
+
+_FIRST_CAPACITY = 1024
+_SHIFT = np.uint64(32)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth, TAOCP 3, 6.4
+
+
+class KeyTable:
+    """Slots of the keys of one partition."""
+
+    def __init__(self, words: int) -> None:
+        self._words = words
+        self._keys = np.zeros((_FIRST_CAPACITY, words), np.uint64)
+        self._table = np.full(2 * _FIRST_CAPACITY, -1, np.int32)
+        self.count = 0
+
+    def slots(self, column: Array) -> Array:
+        """The slot of each row's key; new keys get the next free ones."""
+        words = words_of(column)
+        slots = np.empty(len(words), np.int32)
+        row = 0
+        while True:
+            row, self.count = _find_or_add(words, self._keys, self._table, slots, row, self.count)
+            if row == len(words):
+                return slots
+            self._grow()
+
+    @property
+    def keys(self) -> Array:
+        """The words of all keys, by slot."""
+        return self._keys[: self.count]
+
+    def load(self, keys: Array) -> None:
+        """Starts anew with these keys in slots 0, 1, 2 ..."""
+        capacity = _FIRST_CAPACITY
+        while capacity < len(keys):
+            capacity *= 2
+        self._keys = np.zeros((capacity, self._words), np.uint64)
+        self._keys[: len(keys)] = keys
+        self.count = len(keys)
+        self._rebuild()
+
+    def _grow(self) -> None:
+        bigger = np.zeros((2 * len(self._keys), self._words), np.uint64)
+        bigger[: self.count] = self.keys
+        self._keys = bigger
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._table = np.full(2 * len(self._keys), -1, np.int32)
+        _insert_all(self._keys, self._table, self.count)
+
+
+def words_per_key(dtype: np.dtype[Any]) -> int:
+    """How many 64-bit words hold a key of this type."""
+    return 1 if dtype.kind in "iu" else -(-dtype.itemsize // 8)
+
+
+def words_of(column: Array) -> Array:
+    """Each row's key as 64-bit words: integers extended, text and bytes padded with NUL."""
+    if column.dtype.kind in "iu":
+        return column.astype(np.int64).view(np.uint64).reshape(-1, 1)
+    size = column.dtype.itemsize
+    words = words_per_key(column.dtype)
+    column = np.ascontiguousarray(column)
+    if size in (1, 2, 4, 8):
+        return column.view(f"<u{size}").astype(np.uint64).reshape(-1, 1)
+    padded = np.zeros((len(column), 8 * words), np.uint8)
+    padded[:, :size] = column.view(np.uint8).reshape(len(column), size)
+    return padded.view(np.uint64)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _home(words: Any, row: Any, mask: Any) -> Any:
+    state = np.uint64(0)
+    for place in range(words.shape[1]):
+        state = (state ^ words[row, place]) * _MIX
+        state ^= state >> _SHIFT
+    return np.int64(state & np.uint64(mask))
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
+    for place in range(left.shape[1]):
+        if left[left_row, place] != right[right_row, place]:
+            return False
+    return True
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, row: Any, count: Any) -> Any:
+    """Fills `slots` from `row` on; stops before the first row whose new key finds `keys` full."""
+    mask = len(table) - 1
+    while row < len(words):
+        place = _home(words, row, mask)
+        while table[place] >= 0 and not _same(words, row, keys, table[place]):
+            place = (place + 1) & mask
+        if table[place] < 0:
+            if count == len(keys):
+                break
+            table[place] = count
+            keys[count, :] = words[row, :]
+            count += 1
+        slots[row] = table[place]
+        row += 1
+    return row, count
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _insert_all(keys: Any, table: Any, count: Any) -> None:
+    mask = len(table) - 1
+    for slot in range(count):
+        place = _home(keys, slot, mask)
+        while table[place] >= 0:
+            place = (place + 1) & mask
+        table[place] = slot

@@ -1,0 +1,97 @@
+"""The computations without state: map, filter, flat_map. Each call of the user's function stands alone:
+what it raises makes a dead letter of that message, and the next one goes on."""
+
+from typing import Any, Protocol
+
+from bettong.application.streams import Filtered, FlatMapped, Mapped
+from bettong.errors import ApplicationError
+from bettong.worker.letters import Letters
+from bettong.worker.rows import Rows
+
+
+class Operator(Protocol):
+    """One computation of a stage."""
+
+    name: str
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """The rows that these rows lead to. Never raises for what the user's function raises."""
+
+
+class MapOperator:
+    """`Stream.map`."""
+
+    def __init__(self, node: Mapped) -> None:
+        self.name = node.name
+        self._node = node
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """See Operator."""
+        function, schema = self._node.function, _schema(self._node)
+        results: list[Any] = []
+        parents: list[int] | None = None
+        for row, message in enumerate(rows.messages()):
+            try:
+                result = function(message)
+            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+                if parents is None:
+                    parents = [rows.parent(earlier) for earlier in range(row)]
+                letters.add(self.name, error, rows.parent(row))
+                continue
+            results.append(result)
+            if parents is not None:
+                parents.append(rows.parent(row))
+        return rows.of_messages(schema, results, parents)
+
+
+class FilterOperator:
+    """`Stream.filter`."""
+
+    def __init__(self, node: Filtered) -> None:
+        self.name = node.name
+        self._node = node
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """See Operator."""
+        function = self._node.function
+        results: list[Any] = []
+        parents: list[int] = []
+        for row, message in enumerate(rows.messages()):
+            try:
+                keep = function(message)
+            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+                letters.add(self.name, error, rows.parent(row))
+                continue
+            if keep:
+                results.append(message)
+                parents.append(rows.parent(row))
+        return rows.of_messages(rows.schema, results, parents)
+
+
+class FlatMapOperator:
+    """`Stream.flat_map`."""
+
+    def __init__(self, node: FlatMapped) -> None:
+        self.name = node.name
+        self._node = node
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """See Operator. An iterable that raises half-way gives nothing: all or none of a message's results."""
+        function, schema = self._node.function, _schema(self._node)
+        results: list[Any] = []
+        parents: list[int] = []
+        for row, message in enumerate(rows.messages()):
+            try:
+                several = list(function(message))
+            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+                letters.add(self.name, error, rows.parent(row))
+                continue
+            results.extend(several)
+            parents.extend([rows.parent(row)] * len(several))
+        return rows.of_messages(schema, results, parents)
+
+
+def _schema(node: Mapped | FlatMapped) -> Any:
+    if node.schema is None:
+        raise ApplicationError(f"{node.name!r} has no schema of its own")
+    return node.schema

@@ -1,0 +1,172 @@
+"""One partition of one stage: `(state, frame) -> (state, output frames, dead letters)`.
+
+The state after offset o is a fold of the log's first o records and of nothing else. Schedules only feed it.
+"""
+
+from dataclasses import dataclass
+
+from bettong.delivery import DeliveryTable, Verdict
+from bettong.errors import FrameError, LogHoleError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, Kind, decode
+from bettong.snapshots import snapshot as codec
+from bettong.v1.snapshot_pb2 import Counters, Heard, Sent, Snapshot
+from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
+from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
+from bettong.worker.letters import Letters
+from bettong.worker.rows import Rows
+from bettong.worker.stage_program import StageProgram, run
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Which partition a worker folds, and the limits of the application that it belongs to."""
+
+    application: str
+    partition: int
+    partitions: int
+    frame_bytes_max: int
+
+
+class PartitionWorker:
+    """Folds the records of one partition in order. Not for several threads at once."""
+
+    def __init__(self, program: StageProgram, assignment: Assignment) -> None:
+        self.program = program
+        self.assignment = assignment
+        self.next_offset = 0
+        self.counters = Counters()
+        self._now_ns = 0
+        self._delivery = DeliveryTable()
+        self._sent = SentTable()
+        self._folds = program.folds()
+        self._operators = program.operators(self._folds)
+        self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state, over all computations."""
+        return sum(fold.keys for fold in self._folds.values())
+
+    def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
+        """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
+
+        Raises LogHoleError when records are missing before it. Anything wrong with the record itself is a
+        dead letter. When it raises, the worker is spoilt: make a new one from a snapshot.
+        """
+        if offset != self.next_offset:
+            raise LogHoleError(
+                f"stage {self.program.stage.name!r}, partition {self.assignment.partition}: expected offset"
+                f" {self.next_offset}, got {offset}: records are missing from its log"
+            )
+        self.next_offset = offset + 1
+        try:
+            frame = decode(value)
+        except FrameError as error:
+            return self._refuse(offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error))
+        self._now_ns = max(self._now_ns, frame.ingest_ns)
+        if frame.kind is Kind.OPEN:
+            self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=self._now_ns)
+        elif frame.kind is Kind.DATA and self._take(frame):
+            return self._process(offset, frame, value)
+        return []
+
+    def snapshot(self) -> bytes:
+        """The state after all records below `next_offset`."""
+        delivery = StoredDelivery(next_sweep_ns=self._delivery.next_sweep_ns)
+        for origin, highest in self._delivery.highest.items():
+            heard_ns = self._delivery.heard_ns.get(origin, 0)
+            delivery.heard.append(Heard(origin=origin, highest=highest, heard_ns=heard_ns))
+        stored = Snapshot(
+            application=self.assignment.application,
+            stage=self.program.stage.name,
+            partition=self.assignment.partition,
+            offset=self.next_offset,
+            now_ns=self._now_ns,
+            delivery=delivery,
+            counters=self.counters,
+            states={name: fold.dump() for name, fold in self._folds.items()},
+        )
+        for (origin, partition), sequence in self._sent.sequences.items():
+            stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence))
+        return codec.encode(stored)
+
+    def restore(self, data: bytes) -> None:
+        """Takes over a state that `snapshot` gave; call it on a new worker.
+
+        Raises SnapshotError when it is damaged or of another partition; then the worker is spoilt.
+        """
+        stored = codec.decode(
+            data,
+            application=self.assignment.application,
+            stage=self.program.stage.name,
+            partition=self.assignment.partition,
+        )
+        for name, fold in self._folds.items():
+            if name in stored.states:
+                fold.load(stored.states[name])
+        self.next_offset = stored.offset
+        self.counters.CopyFrom(stored.counters)
+        self._now_ns = stored.now_ns
+        self._delivery = DeliveryTable(
+            highest={heard.origin: heard.highest for heard in stored.delivery.heard},
+            heard_ns={heard.origin: heard.heard_ns for heard in stored.delivery.heard},
+            next_sweep_ns=stored.delivery.next_sweep_ns,
+        )
+        self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
+
+    def _take(self, frame: Frame) -> bool:
+        verdict = self._delivery.take(
+            frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=self._now_ns
+        )
+        if verdict is Verdict.DUPLICATE:
+            self.counters.duplicates += 1
+        elif verdict is Verdict.GAP:
+            self.counters.gaps += 1
+        return verdict is Verdict.TAKE
+
+    def _process(self, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
+        entrance = self._entrances.get(frame.stream)
+        if entrance is None:
+            known = ", ".join(self._entrances)
+            return self._refuse(offset, frame, value, f"no stream {frame.stream!r} enters here, only {known}")
+        if frame.columns is None or frame.schema != entrance.schema.fingerprint:
+            expected = f"columns of {entrance.schema.name} (schema {entrance.schema.fingerprint:016x})"
+            return self._refuse(offset, frame, value, f"schema {frame.schema:016x}, expected {expected}")
+        try:
+            columns = Columns.of_payload(entrance.schema, frame.columns)
+        except FrameError as error:
+            return self._refuse(offset, frame, value, str(error))
+        self.counters.frames += 1
+        self.counters.messages += columns.length
+        letters = Letters()
+        flows = run(self._operators, frame.stream, Rows.of_frame(entrance, columns), letters)
+        sending = self._sending(offset, frame)
+        records: list[OutputRecord] = []
+        for exit_ in self.program.stage.exits:
+            for rows in flows.get(exit_.stream, ()):
+                records.extend(sending.rows(exit_, rows, letters))
+                self.counters.results += rows.length
+        if letters.found:
+            self.counters.dead_letters += len(letters.found)
+            records.extend(sending.dead_letters(letters, message_text(columns)))
+        return records
+
+    def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
+        """A dead letter of a whole record."""
+        letters = Letters()
+        letters.add(self.program.stage.name, reason, 0)
+        self.counters.dead_letters += 1
+        return list(self._sending(offset, frame).dead_letters(letters, lambda _place: value))
+
+    def _sending(self, offset: int, frame: Frame) -> Sending:
+        return Sending(
+            application=self.assignment.application,
+            stage=self.program.stage.name,
+            partition=self.assignment.partition,
+            partitions=self.assignment.partitions,
+            frame_bytes_max=self.assignment.frame_bytes_max,
+            offset=offset,
+            frame=frame,
+            sent=self._sent,
+        )

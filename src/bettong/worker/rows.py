@@ -1,0 +1,112 @@
+"""Rows: the messages of one frame on their way through a stage.
+
+They are columns, message objects, or both, whichever was asked for; the other form is made when it is needed.
+`parents` gives for each row the place, in the frame, of the message that it comes from: that message's key is
+the row's key, and its place is what a dead letter names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bettong.application.plan import Entrance
+from bettong.application.schema import Schema
+from bettong.frames.columns import Array, Columns, fitting, values_of
+from bettong.worker.letters import Letters
+
+
+@dataclass(slots=True)
+class FrameKeys:
+    """The keys of a frame's messages, in the form that a computation asks for."""
+
+    entrance: Entrance
+    columns: Columns
+    _values: list[Any] | None = None
+
+    def values(self) -> list[Any]:
+        """One Python value (str, bytes or int) a message."""
+        if self._values is None:
+            key = self.entrance.key
+            if isinstance(key, str):
+                place = self.columns.schema.position(key)
+                self._values = values_of(self.columns.schema.fields[place], self.columns.columns[place])
+            elif key is None:
+                raise AssertionError("the plan lets no keyless stream into a stateful computation")
+            else:
+                self._values = [key(message) for message in self.columns.messages()]
+        return self._values
+
+    def column(self) -> Array:
+        """The key field's fixed-width column; compiled computations were checked to have one."""
+        key = self.entrance.key
+        column = self.columns.columns[self.columns.schema.position(key)] if isinstance(key, str) else None
+        if column is None or isinstance(column, pa.Array):
+            raise AssertionError("the plan lets only fixed-width key fields into a compiled computation")
+        return column
+
+
+@dataclass(slots=True)
+class Rows:
+    """See the module. `parents` is None while rows and the frame's messages are the same."""
+
+    schema: Schema
+    length: int
+    keys: FrameKeys
+    parents: Sequence[int] | Array | None = None
+    _columns: Columns | None = None
+    _messages: list[Any] | None = None
+
+    @classmethod
+    def of_frame(cls, entrance: Entrance, columns: Columns) -> Rows:
+        """The rows of a frame as it enters a stage."""
+        return cls(columns.schema, columns.length, FrameKeys(entrance, columns), None, columns)
+
+    def of_messages(self, schema: Schema, messages: list[Any], parents: Sequence[int] | None) -> Rows:
+        """Rows that a computation made of these; `parents` are places in the frame, None: as before."""
+        return Rows(
+            schema, len(messages), self.keys, self.parents if parents is None else parents, None, messages
+        )
+
+    def of_columns(self, columns: Columns, sources: Array) -> Rows:
+        """Rows that a computation made of the rows at `sources`."""
+        parents = sources if self.parents is None else np.asarray(self.parents).take(sources)
+        return Rows(columns.schema, columns.length, self.keys, parents, columns)
+
+    def messages(self) -> list[Any]:
+        """The rows as message objects."""
+        if self._messages is None:
+            assert self._columns is not None  # noqa: S101 - one form is always there
+            self._messages = self._columns.messages()
+        return self._messages
+
+    def columns(self, computation: str, letters: Letters) -> Columns:
+        """The rows as columns. Rows whose values do not fit the schema become dead letters and leave."""
+        if self._columns is None:
+            assert self._messages is not None  # noqa: S101 - one form is always there
+            columns, refused = fitting(self.schema, self._messages)
+            for row, reason in refused.items():
+                letters.add(computation, reason, self.parent(row))
+            if refused:
+                self.parents = [self.parent(row) for row in range(self.length) if row not in refused]
+                self._messages = None
+            self._columns, self.length = columns, columns.length
+        return self._columns
+
+    def parent(self, row: int) -> int:
+        """The place in the frame of the message that a row comes from."""
+        return row if self.parents is None else int(self.parents[row])
+
+    def key_values(self) -> list[Any]:
+        """The key of each row."""
+        values = self.keys.values()
+        return values if self.parents is None else [values[parent] for parent in self.parents]
+
+    def key_column(self) -> Array:
+        """The key of each row, as a fixed-width column."""
+        column = self.keys.column()
+        return column if self.parents is None else column.take(np.asarray(self.parents))

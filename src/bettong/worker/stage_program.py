@@ -1,0 +1,137 @@
+"""A stage ready to run: its operators made once a process, its states made once a partition."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from bettong.application.compiled import is_compiled
+from bettong.application.plan import Operator as PlannedOperator
+from bettong.application.plan import Stage
+from bettong.application.schema import Schema
+from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
+from bettong.errors import ApplicationError
+from bettong.worker.compiled_fold import CompiledFold, compile_node
+from bettong.worker.kernel import Kernel
+from bettong.worker.letters import Letters
+from bettong.worker.operators import FilterOperator, FlatMapOperator, MapOperator, Operator
+from bettong.worker.python_fold import PythonFold
+from bettong.worker.rows import Rows
+
+
+class Fold(Operator, Protocol):
+    """A stateful computation of one partition: an operator whose state can be saved."""
+
+    def dump(self) -> bytes:
+        """The states of all keys."""
+
+    def load(self, data: bytes) -> None:
+        """Takes over what `dump` gave. Raises SnapshotError when it cannot be."""
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgram:
+    """A stage with its compiled kernels."""
+
+    stage: Stage
+    kernels: dict[str, dict[Schema, Kernel]]
+
+    def folds(self) -> dict[str, Fold]:
+        """Empty states for one partition, by computation."""
+        return {
+            operator.node.name: self._fold(operator.node)
+            for operator in self.stage.operators
+            if isinstance(operator.node, Stateful)
+        }
+
+    def _fold(self, node: Stateful) -> Fold:
+        if node.name in self.kernels:
+            return CompiledFold(node, key_dtype(self.stage, node), self.kernels[node.name])
+        return PythonFold(node)
+
+    def operators(self, folds: dict[str, Fold]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
+        """The stage's operators over these states, each with the streams that it reads."""
+        return tuple((planned.reads, _operator(planned, folds)) for planned in self.stage.operators)
+
+
+def program(stage: Stage, *, compiled: bool) -> StageProgram:
+    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds.
+
+    Raises ApplicationError when a marked computation cannot be compiled.
+    """
+    kernels: dict[str, dict[Schema, Kernel]] = {}
+    for operator in stage.operators:
+        node = operator.node
+        if not isinstance(node, Stateful):
+            continue
+        marks = {is_compiled(function) for function in node.handlers.values()}
+        if len(marks) > 1:
+            raise ApplicationError(f"stateful {node.name!r}: mark all of its functions @bettong.compiled, or none")
+        if compiled and marks == {True}:
+            key_dtype(stage, node)
+            kernels[node.name] = compile_node(node)
+    return StageProgram(stage, kernels)
+
+
+def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
+    """The numpy type of the key that reaches a compiled computation; the same from every entrance.
+
+    Raises ApplicationError when a key is a function, varies in width, or differs between entrances.
+    """
+    found: dict[np.dtype[Any], str] = {}
+    for entrance in _entrances_of(stage, node.name):
+        if not isinstance(entrance.key, str):
+            raise ApplicationError(
+                f"compiled {node.name!r}: the key of {entrance.stream!r} is a function; key by a field"
+            )
+        dtype = entrance.schema.fields[entrance.schema.position(entrance.key)].dtype
+        if dtype is None:
+            raise ApplicationError(
+                f"compiled {node.name!r}: key {entrance.key!r} of {entrance.stream!r} has no fixed width;"
+                " use Annotated[str, Width(n)]"
+            )
+        found[dtype if dtype.kind == "S" else np.dtype(np.int64)] = entrance.stream
+    if len(found) > 1:
+        keys = ", ".join(f"{stream} ({dtype})" for dtype, stream in found.items())
+        raise ApplicationError(f"compiled {node.name!r}: its streams' keys differ in type: {keys}")
+    return next(iter(found))
+
+
+def run(
+    operators: tuple[tuple[tuple[str, ...], Operator], ...], stream: str, rows: Rows, letters: Letters
+) -> dict[str, list[Rows]]:
+    """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
+    flows: dict[str, list[Rows]] = {stream: [rows]}
+    for reads, operator in operators:
+        arriving = [each for read in reads for each in flows.get(read, ())]
+        if arriving:
+            flows[operator.name] = [operator.run(each, letters) for each in arriving if each.length]
+    return flows
+
+
+def _operator(planned: PlannedOperator, folds: dict[str, Fold]) -> Operator:
+    node = planned.node
+    if isinstance(node, Mapped):
+        return MapOperator(node)
+    if isinstance(node, Filtered):
+        return FilterOperator(node)
+    if isinstance(node, FlatMapped):
+        return FlatMapOperator(node)
+    return folds[node.name]
+
+
+def _entrances_of(stage: Stage, computation: str) -> list[Any]:
+    """The entrances whose frames can reach a computation."""
+    reads = {operator.node.name: operator.reads for operator in stage.operators}
+    reached, todo = set(), [computation]
+    while todo:
+        name = todo.pop()
+        for read in reads.get(name, ()):
+            if read not in reached:
+                reached.add(read)
+                todo.append(read)
+    return [entrance for entrance in stage.entrances if entrance.stream in reached]
