@@ -1,0 +1,45 @@
+# Thin names for what the tools do; the work is in deploy/, pyproject.toml and the command `bettong`.
+PYTHON ?= python3
+BIN := .venv/bin
+# What mypy reads: those of our folders that exist.
+TYPED := $(wildcard src services tests examples benchmarks deploy hatch_build.py)
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format types check lock bench clean
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup:  ## Install everything into .venv; done again only where something changed
+	@exec $(PYTHON) -m deploy.bootstrap
+
+demo: setup  ## Run Market Spread end to end on this machine and check its results (ARGS=...)
+	@exec $(BIN)/bettong demo $(ARGS)
+
+test: setup  ## Run every test (ARGS="-k word" for some)
+	@exec $(BIN)/pytest $(ARGS)
+
+lint: setup  ## Style, formatting, layers
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/lint-imports --no-logo
+
+format: setup  ## Format the code, and mend what can be mended by itself
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+types: setup  ## mypy --strict
+	@exec $(BIN)/mypy --strict $(TYPED)
+
+check: lint types test  ## All that CI runs
+
+lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer versions)
+	@exec $(PYTHON) -m deploy.relock $(ARGS)
+
+bench: setup  ## Measure the throughput (ARGS=...)
+	@exec $(BIN)/python benchmarks/throughput.py $(ARGS)
+
+clean:  ## Remove what setup and the tools made
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

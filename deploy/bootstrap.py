@@ -1,0 +1,268 @@
+"""Makes a source tree runnable: `python3 -m deploy.bootstrap`, which is what `make setup` calls.
+
+Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
+`.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java
+archives of deploy/jars, editable installs of this tree. A Redis server is installed only when there is none, and
+only as root.
+
+A step leaves a stamp, the digest of its inputs, when it is complete; one whose stamp is current is skipped. An interrupted step has no stamp and is done again. What is to do is decided in deploy/setup_plan.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.setup_plan import (
+    PACKAGES_OF_TOOLS,
+    Machine,
+    SetupError,
+    Step,
+    Tree,
+    backoff_s,
+    digest,
+    due,
+    faults,
+    may_install,
+    uv_settings,
+    wrong_jars,
+)
+
+STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, with room; beyond it something hangs
+STOP_S_MAX = 10.0  # what is half-made is made again, so there is little to tidy up
+LOCK_WAIT_S_MAX = 1800.0  # another setup in this tree has at most this long
+LOG_TAIL_LINES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Does the steps of a tree: runs commands with their output in a log, and tells what goes on."""
+
+    tree: Tree
+    machine: Machine
+
+    def do(self, step: Step) -> None:
+        """Do one step, with its attempts; its stamp is written last."""
+        actions: dict[str, Callable[[], None]] = {
+            "environment": self._make_environment,
+            "installer": self._make_installer,
+            "packages": self._make_packages,
+            "protos": self._make_protos,
+            "projects": self._make_projects,
+            "jars": self._make_jars,
+        }
+        with told(step.title):
+            for attempt in range(1, step.attempts + 1):
+                try:
+                    actions[step.name]()
+                    break
+                except SetupError:
+                    if attempt == step.attempts:
+                        raise
+                    print(f" again in {backoff_s(attempt):.0f} s ...", end="", flush=True)
+                    time.sleep(backoff_s(attempt))
+            stamps = self.tree.share / "stamps"
+            stamps.mkdir(parents=True, exist_ok=True)
+            (stamps / step.name).write_text(digest(step.inputs))
+
+    def install(self, package: str, *, what: str) -> None:
+        """Install a package of the system, as root only."""
+        may_install(package, what=what, machine=self.machine)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        with told(f"{what}: apt-get install {package}"):
+            self.run("apt", ["apt-get", "update"], environment)
+            self.run("apt", ["apt-get", "install", "-y", "--no-install-recommends", package], environment)
+
+    def _make_environment(self) -> None:
+        shutil.rmtree(self.tree.venv, ignore_errors=True)
+        self.run("environment", [sys.executable, "-m", "venv", "--without-pip", str(self.tree.venv)])
+
+    def _make_installer(self) -> None:
+        home = self.tree.uv.parent.parent
+        self.run("installer", [sys.executable, "-m", "venv", "--clear", str(home)])
+        wish = ["--require-hashes", "--only-binary=:all:", "-r", "requirements-uv.lock"]
+        self.run("installer", [str(home / "bin" / "python"), "-m", "pip", "install", *wish])
+
+    def _make_packages(self) -> None:
+        self._uv("packages", "sync", "--require-hashes", "requirements.lock")
+        # The sync has removed the editable installs; they come back even when their inputs did not change.
+        (self.tree.share / "stamps" / "projects").unlink(missing_ok=True)
+
+    def _make_protos(self) -> None:
+        self.run("protos", [str(self.tree.python), "hatch_build.py"])
+
+    def _make_projects(self) -> None:
+        editable = [word for folder in self.tree.projects for word in ("-e", str(folder))]
+        self._uv("projects", "install", "--no-deps", "--no-build-isolation", *editable)
+
+    def _make_jars(self) -> None:
+        fresh = self.fetch_jars()
+        wrong = wrong_jars((self.tree.root / "deploy/jars/jars.sha256").read_text(), jar_sums(fresh))
+        if wrong:
+            raise SetupError(
+                "the jars are not those of deploy/jars/jars.sha256:\n  " + "\n  ".join(wrong[:10])
+            )
+        shutil.rmtree(self.tree.share / "jars", ignore_errors=True)
+        fresh.rename(self.tree.share / "jars")
+
+    def fetch_jars(self) -> Path:
+        """Let Maven put the jars into an empty folder, one folder a module inside; returns it."""
+        fresh = self.tree.share / "jars.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        maven = ["mvn", "--batch-mode", "--strict-checksums", "-f", "deploy/jars/pom.xml", f"-Djars={fresh}"]
+        self.run("jars", [*maven, "package"])
+        return fresh
+
+    def _uv(self, log: str, verb: str, *words: str) -> None:
+        self.run(
+            log,
+            [str(self.tree.uv), "pip", verb, "--python", str(self.tree.python), *words],
+            uv_settings(os.environ),
+        )
+
+    def run(self, log: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Run to the end, output in the log `log`; a command that fails or hangs raises with the last lines."""
+        path = self.tree.share / "logs" / f"{log}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as out:
+            out.write(f"$ {' '.join(command)}\n")
+            out.flush()
+            child = subprocess.Popen(
+                command,
+                cwd=self.tree.root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                process_group=0,  # a Ctrl-C reaches us alone, and we end the whole group
+            )
+            try:
+                code: int | str = child.wait(STEP_S_MAX)
+            except subprocess.TimeoutExpired:
+                code = f"none after {STEP_S_MAX:.0f} s"
+            finally:
+                stop(child)
+        if code != 0:
+            tail = "\n  ".join(path.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:])
+            raise SetupError(
+                f"{Path(command[0]).name} failed (exit code {code}). The end of {path}:\n  {tail}"
+            )
+
+
+def stop(child: subprocess.Popen[bytes]) -> None:
+    """End a command that is still running, and the processes that it has started: politely, then not."""
+    if child.poll() is not None:
+        return
+    os.killpg(child.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(STOP_S_MAX)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def jar_sums(folder: Path) -> dict[str, str]:
+    """The SHA-256 of every jar below a folder, by its path from there."""
+    jars = sorted(folder.glob("*/*.jar"))
+    return {str(jar.relative_to(folder)): hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
+
+
+@contextlib.contextmanager
+def told(title: str) -> Iterator[None]:
+    """One line on the screen: the title while it goes on, then the seconds that it took."""
+    begin = time.monotonic()
+    print(f"setup: {title} ...", end="", flush=True)
+    try:
+        yield
+    except BaseException:
+        print(f" stopped after {time.monotonic() - begin:.1f} s", flush=True)
+        raise
+    print(f" {time.monotonic() - begin:.1f} s", flush=True)
+
+
+@contextlib.contextmanager
+def alone(root: Path) -> Iterator[None]:
+    """Holds the tree's lock: of two setups in one tree the later waits. The system frees it if we die."""
+    folder = os.open(root, os.O_RDONLY)
+    deadline = time.monotonic() + LOCK_WAIT_S_MAX
+    said = False
+    try:
+        while True:
+            try:
+                fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise SetupError(
+                        "another setup holds this tree; wait for it or end it, then try again"
+                    ) from None
+                if not said:
+                    print("setup: another setup is at work in this tree; waiting for it", flush=True)
+                said = True
+                time.sleep(0.2)
+        yield
+    finally:
+        os.close(folder)
+
+
+def look() -> Machine:
+    """Find out the facts about this machine."""
+    java = shutil.which("java")
+    banner = subprocess.run([java, "-version"], check=False, capture_output=True, text=True) if java else None
+    return Machine(
+        python=sys.version_info[:2],
+        java_banner=banner.stderr + banner.stdout if banner else None,
+        tools=frozenset(tool for tool in PACKAGES_OF_TOOLS if shutil.which(tool)),
+        is_root=os.geteuid() == 0,
+        has_apt=shutil.which("apt-get") is not None,
+    )
+
+
+def set_up(tree: Tree) -> None:
+    """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made."""
+    todo = due(tree.steps(), tree.stamps(), Path.exists)
+    has_redis = shutil.which("redis-server") is not None
+    if has_redis and not todo:
+        return
+    setup = Setup(tree, look())
+    found = faults(setup.machine)
+    if found:
+        raise SetupError("\n".join(found))
+    if not has_redis:
+        setup.install("redis-server", what="a Redis server")
+    if importlib.util.find_spec("ensurepip") is None and any(step.name == "installer" for step in todo):
+        setup.install("python3-venv", what="Python's ensurepip module")
+    while todo:
+        setup.do(todo[0])
+        todo = due(tree.steps(), tree.stamps(), Path.exists)
+
+
+def main() -> int:
+    """The exit code: 0 done, 1 stopped with a message, 130 interrupted."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    tree = Tree(Path(__file__).resolve().parent.parent)
+    try:
+        with alone(tree.root):
+            set_up(tree)
+    except SetupError as error:
+        print(f"setup: {error}".replace("\n", "\nsetup: "), file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("setup: interrupted; `make setup` goes on where it stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

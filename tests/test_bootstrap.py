@@ -1,0 +1,205 @@
+"""What `make setup` decides: prerequisites, due steps, what may be installed; and how failures are told."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from importlib.metadata import distribution, version
+from pathlib import Path
+
+import psutil
+import pytest
+from packaging.requirements import Requirement
+
+from deploy.bootstrap import Setup, jar_sums
+from deploy.setup_plan import (
+    Machine,
+    SetupError,
+    Step,
+    Tree,
+    backoff_s,
+    digest,
+    due,
+    faults,
+    java_major,
+    may_install,
+    uv_settings,
+    wrong_jars,
+)
+
+GOOD = Machine(
+    python=(3, 11),
+    java_banner='openjdk version "17.0.15" 2025-04-15',
+    tools=frozenset({"java", "mvn", "git"}),
+    is_root=False,
+    has_apt=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("banner", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "22-ea" 2024-03-19', 22),
+        ("command not found", None),
+    ],
+)
+def test_java_tells_its_version_in_many_ways(banner: str, major: int | None) -> None:
+    assert java_major(banner) == major
+
+
+def test_a_machine_with_everything_has_no_faults() -> None:
+    assert faults(GOOD) == []
+
+
+def test_all_faults_are_told_at_once_each_in_one_line_with_its_command() -> None:
+    bare = replace(GOOD, python=(3, 9), java_banner=None, tools=frozenset())
+    assert faults(bare) == [
+        "Python 3.9 is too old: run `make setup PYTHON=python3.11` (or newer)",
+        "java is missing: run `sudo apt-get install -y openjdk-17-jre-headless`",
+        "mvn is missing: run `sudo apt-get install -y maven`",
+        "git is missing: run `sudo apt-get install -y git`",
+    ]
+
+
+def test_an_old_java_is_a_fault_and_root_needs_no_sudo() -> None:
+    old = replace(GOOD, java_banner='java version "1.8.0_402"', is_root=True)
+    (line,) = faults(old)
+    assert line.startswith("Java 8 is installed")
+    assert line.endswith("run `apt-get install -y openjdk-17-jre-headless`")
+
+
+def test_only_root_installs_system_packages_and_others_are_told_the_command() -> None:
+    may_install("redis-server", what="a Redis server", machine=replace(GOOD, is_root=True))
+    with pytest.raises(
+        SetupError, match="missing: run `sudo apt-get install -y redis-server`, then `make setup`"
+    ):
+        may_install("redis-server", what="a Redis server", machine=GOOD)
+    with pytest.raises(SetupError, match="equivalent of Debian's redis-server"):
+        may_install("redis-server", what="a Redis server", machine=replace(GOOD, is_root=True, has_apt=False))
+
+
+def test_a_digest_counts_the_borders_between_its_parts() -> None:
+    assert digest(["ab", "c"]) != digest(["a", "bc"])
+    assert digest(["a", "b"]) == digest(iter(["a", "b"]))
+
+
+STEPS = [Step("one", "", ("x",), (Path("o1"),)), Step("two", "", ("x", "y"), (Path("o2"),))]
+STAMPS = {step.name: digest(step.inputs) for step in STEPS}
+
+
+def test_a_complete_setup_has_nothing_due() -> None:
+    assert due(STEPS, STAMPS, lambda _: True) == []
+
+
+def test_a_step_is_due_without_a_stamp_with_an_old_stamp_or_without_its_output() -> None:
+    one, two = STEPS
+    assert due(STEPS, {}, lambda _: True) == STEPS
+    assert due(STEPS, {**STAMPS, "two": digest(["older"])}, lambda _: True) == [two]
+    assert due(STEPS, STAMPS, lambda path: path != Path("o1")) == [one]
+
+
+def test_waits_between_attempts_grow() -> None:
+    assert [backoff_s(attempt) for attempt in (1, 2)] == [2.0, 8.0]
+
+
+def test_settings_of_pip_hold_for_uv_unless_uv_has_its_own() -> None:
+    settings = uv_settings({"PIP_INDEX_URL": "mine", "PIP_CERT": "ca", "SSL_CERT_FILE": "own", "HOME": "h"})
+    assert settings["UV_DEFAULT_INDEX"] == "mine"
+    assert settings["SSL_CERT_FILE"] == "own"
+    assert settings["PIP_INDEX_URL"] == "mine"
+    assert settings["HOME"] == "h"
+    assert "UV_INDEX" not in settings
+    assert uv_settings({"PIP_FIND_LINKS": "a b"})["UV_FIND_LINKS"] == "a,b"
+
+
+def test_jars_must_be_exactly_those_of_the_list() -> None:
+    wanted = "11  broker/a.jar\n22  broker/b.jar\n"
+    assert wrong_jars(wanted, {"broker/a.jar": "11", "broker/b.jar": "22"}) == []
+    assert wrong_jars(wanted, {"broker/a.jar": "99", "broker/c.jar": "33"}) == [
+        "broker/a.jar: other content",
+        "broker/b.jar: missing",
+        "broker/c.jar: not in jars.sha256",
+    ]
+
+
+def a_tree(folder: Path) -> Tree:
+    """The smallest tree with all inputs."""
+    for name in ("pyproject.toml", "services/sender/pyproject.toml", "protos/a.proto", "requirements.lock"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return Tree(folder)
+
+
+def names_due(tree: Tree) -> list[str]:
+    stamps = {step.name: digest(step.inputs) for step in tree.steps()}
+    (tree.root / "protos/a.proto").write_text("changed")
+    return [step.name for step in due(tree.steps(), stamps, lambda _: True)]
+
+
+def test_a_changed_proto_is_compiled_and_nothing_else_is_done(tmp_path: Path) -> None:
+    assert names_due(a_tree(tmp_path)) == ["protos"]
+
+
+def test_a_changed_lock_renews_what_is_built_on_it_but_no_jars(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    stamps = {step.name: digest(step.inputs) for step in tree.steps()}
+    (tmp_path / "requirements.lock").write_text("changed")
+    assert [step.name for step in due(tree.steps(), stamps, lambda _: True)] == [
+        "packages",
+        "protos",
+        "projects",
+    ]
+
+
+def test_a_tree_that_was_moved_is_made_anew(tmp_path: Path) -> None:
+    before, after = a_tree(tmp_path / "a"), a_tree(tmp_path / "b")
+    stamps = {step.name: digest(step.inputs) for step in before.steps()}
+    assert due(after.steps(), stamps, lambda _: True) == after.steps()
+
+
+def test_the_projects_are_the_library_and_the_services(tmp_path: Path) -> None:
+    assert a_tree(tmp_path).projects == [tmp_path, tmp_path / "services" / "sender"]
+
+
+def test_a_failed_command_is_told_with_its_log_and_the_end_of_it(tmp_path: Path) -> None:
+    setup = Setup(a_tree(tmp_path), GOOD)
+    command = [sys.executable, "-c", "print('the reason'); raise SystemExit(3)"]
+    with pytest.raises(SetupError, match=r"exit code 3(?s:.*)packages\.log(?s:.*)the reason"):
+        setup.run("packages", command)
+
+
+def test_an_interrupted_command_leaves_no_process_behind(tmp_path: Path) -> None:
+    setup = Setup(a_tree(tmp_path), GOOD)
+    # A command with a child of its own, which tells its number and then interrupts us, as Ctrl-C would.
+    script = (
+        "import os, signal, subprocess, sys;"
+        "child = subprocess.Popen(['sleep', '60']);"
+        "open('child', 'w').write(str(child.pid));"
+        "os.kill(os.getppid(), signal.SIGINT);"
+        "child.wait()"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        setup.run("packages", [sys.executable, "-c", script])
+    child = int((tmp_path / "child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_jar_sums_name_jars_by_module(tmp_path: Path) -> None:
+    (tmp_path / "broker").mkdir()
+    (tmp_path / "broker" / "a.jar").write_bytes(b"a")
+    assert list(jar_sums(tmp_path)) == ["broker/a.jar"]
+
+
+@pytest.mark.parametrize("name", ["bettong", "bettong-sender", "bettong-processor", "bettong-receiver"])
+def test_the_lock_fits_the_manifest(name: str) -> None:
+    wishes = [Requirement(text) for text in distribution(name).requires or ()]
+    wrong = [
+        f"{name} wants {wish}, requirements.lock has {version(wish.name)}: run `make lock`"
+        for wish in wishes
+        if (wish.marker is None or wish.marker.evaluate()) and version(wish.name) not in wish.specifier
+    ]
+    assert not wrong, "\n".join(wrong)
