@@ -2,11 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # What mypy reads: those of our folders that exist.
-TYPED := $(wildcard src services tests examples benchmarks deploy hatch_build.py)
+TYPED := $(wildcard src services tests examples benchmarks deploy docs hatch_build.py)
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types check lock bench clean
+.PHONY: help setup demo test lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -15,7 +15,7 @@ setup:  ## Install everything into .venv; done again only where something change
 	@exec $(PYTHON) -m deploy.bootstrap
 
 demo: setup  ## Run Market Spread end to end on this machine and check its results (ARGS=...)
-	@exec $(BIN)/bettong demo $(ARGS)
+	@exec $(BIN)/python -m examples.demo $(ARGS)
 
 test: setup  ## Run every test (ARGS="-k word" for some)
 	@exec $(BIN)/pytest $(ARGS)
@@ -38,7 +38,10 @@ lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer 
 	@exec $(PYTHON) -m deploy.relock $(ARGS)
 
 bench: setup  ## Measure the throughput (ARGS=...)
-	@exec $(BIN)/python benchmarks/throughput.py $(ARGS)
+	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
+
+docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes
+	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made
 	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1

@@ -53,7 +53,7 @@ def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
         offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
         data = column.buffers()[2]
         content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        return np.asarray(_hash_ranges(content, offsets, partitions))
+        return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions))
     if field.kind in (Kind.INT, Kind.BOOL):
         return np.asarray(_hash_fixed(_matrix(column.astype("<i8")), partitions, False))  # noqa: FBT003 - numba takes no keywords
     return np.asarray(_hash_fixed(_matrix(column), partitions, True))  # noqa: FBT003 - numba takes no keywords
@@ -65,7 +65,7 @@ def partitions_of_keys(keys: Sequence[str | int | bytes], partitions: int) -> Ar
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     content = np.frombuffer(b"".join(encoded), np.uint8)
-    return np.asarray(_hash_ranges(content, offsets, partitions))
+    return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions))
 
 
 def split(assignment: Array, partitions: int) -> Split:
@@ -85,11 +85,18 @@ def _key_bytes(key: str | int | bytes) -> bytes:
 
 
 def _matrix(column: Array) -> Array:
-    return np.ascontiguousarray(column).view(np.uint8).reshape(len(column), column.itemsize)
+    return _read_only(np.ascontiguousarray(column).view(np.uint8).reshape(len(column), column.itemsize))
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _finish(state: Any) -> Any:  # noqa: ANN401 - compiled
+def _read_only(array: Array) -> Array:
+    """A view that cannot be written: Numba compiles once, and not once more for arrays that can."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+@numba.njit(cache=True)
+def _finish(state: Any) -> Any:
     state ^= state >> _SHIFT
     state *= _MIX_1
     state ^= state >> _SHIFT
@@ -97,8 +104,8 @@ def _finish(state: Any) -> Any:  # noqa: ANN401 - compiled
     return state ^ (state >> _SHIFT)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:  # noqa: ANN401 - compiled
+@numba.njit(cache=True)
+def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:
     rows, width = matrix.shape
     result = np.empty(rows, np.uint16)
     for row in range(rows):
@@ -112,8 +119,8 @@ def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:  # noqa: ANN4
     return result
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _hash_ranges(content: Any, offsets: Any, partitions: Any) -> Any:  # noqa: ANN401 - compiled
+@numba.njit(cache=True)
+def _hash_ranges(content: Any, offsets: Any, partitions: Any) -> Any:
     rows = len(offsets) - 1
     result = np.empty(rows, np.uint16)
     for row in range(rows):
@@ -124,8 +131,8 @@ def _hash_ranges(content: Any, offsets: Any, partitions: Any) -> Any:  # noqa: A
     return result
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _counting_sort(assignment: Any, partitions: Any) -> Any:  # noqa: ANN401 - compiled
+@numba.njit(cache=True)
+def _counting_sort(assignment: Any, partitions: Any) -> Any:
     bounds = np.zeros(partitions + 1, np.int64)
     for partition in assignment:
         bounds[partition + 1] += 1

@@ -5,7 +5,7 @@ A setting stands here and nowhere else; `docs/settings.md` is checked against th
 
 import socket
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -20,13 +20,13 @@ PREFIX = "BETTONG_"
 _MEBIBYTE = 1024 * 1024
 
 
-class Schedule(str, Enum):
+class Schedule(StrEnum):
     """How Spark hands frames to steps. `resident` comes with its own issue; a setting of it is refused."""
 
     MICRO_BATCH = "micro-batch"
 
 
-class LogFormat(str, Enum):
+class LogFormat(StrEnum):
     """How log lines look."""
 
     TEXT = "text"
@@ -53,6 +53,9 @@ class ServiceSettings(BaseSettings):
     )
     compiled: bool = Field(
         True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
+    )
+    kernel_cache: Path = Field(
+        Path("~/.cache/bettong/kernels"), description="Folder where compiled functions are kept between runs."
     )
     log_format: LogFormat = Field(LogFormat.TEXT, description="Log lines as text or as JSON.")
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(

@@ -49,7 +49,7 @@ class Application:
         return self.add(Source(self, name, layout, key is not None, key, decoder))
 
     def add(self, node: _Node) -> _Node:
-        """Adds a node (the methods of streams call it); raises ApplicationError when its name is taken or cannot be one."""
+        """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""
         if not isinstance(node, Merged):
             _check_name(type(node).__name__.lower(), node.name)
         if node.name in RESERVED:
@@ -84,7 +84,7 @@ class Application:
                 )
 
 
-def _check_name(what: str, name: str) -> None:
+def _check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ApplicationError(
             f"{what} name {name!r}: expected 1 to 100 letters, digits, '.', '_' or '-',"

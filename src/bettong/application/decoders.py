@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bettong.application.fields import Field, Kind
+from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
 
@@ -50,7 +50,9 @@ class each:  # noqa: N801 - reads as a function in an application
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
         if not callable(self.function):
-            raise ApplicationError(f"decoder of {source!r}: {self.function!r} is no function of {schema.name}")
+            raise ApplicationError(
+                f"decoder of {source!r}: {self.function!r} is no function of {schema.name}"
+            )
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """See Decoder."""
@@ -71,10 +73,11 @@ class each:  # noqa: N801 - reads as a function in an application
 
 @dataclass(frozen=True, slots=True)
 class packed:  # noqa: N801 - reads as a function in an application
-    """`decoder=packed(">BI6s4sdd21s", prefix=b"\\x01")`: a fixed layout in `struct`'s notation.
+    r"""`decoder=packed(">BI6s4sdd21s", prefix=b"\x01")`: a fixed layout in `struct`'s notation.
 
     One code a field of the schema, in order, after the bytes of `prefix`, with which each message must start.
-    Codes: B H I Q b h i q (integers), f d (floats), ? (bool), ns (text or bytes of width n), x (a byte left out).
+    First the byte order: `>` or `<`. Codes: B H I Q b h i q (integers), f d (floats), ? (bool), ns (text or bytes
+    of width n), x (a byte left out). Text must be UTF-8; NULs at its end are padding.
     """
 
     layout: str
@@ -82,6 +85,10 @@ class packed:  # noqa: N801 - reads as a function in an application
 
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
+        if self.layout[:1] not in _ORDERS:
+            raise ApplicationError(
+                f"decoder of {source!r}: layout {self.layout!r}: start it with '>' (big-endian) or '<'"
+            )
         codes = [code for code in self._codes(source) if not code.endswith("x")]
         if len(codes) != len(schema.fields):
             raise ApplicationError(
@@ -99,24 +106,29 @@ class packed:  # noqa: N801 - reads as a function in an application
         """See Decoder. Columns are in the machine's byte order."""
         dtype = self._dtype(schema)
         size, prefix = dtype.itemsize, self.prefix
-        joined = b"".join(rows)
         refused: dict[int, str] = {}
-        if len(joined) != size * len(rows) or any(len(row) != size for row in rows):
+        if set(map(len, rows)) - {size}:
             refused = {
-                place: f"{len(row)} bytes, expected {size}" for place, row in enumerate(rows) if len(row) != size
+                place: f"{len(row)} bytes, expected {size}"
+                for place, row in enumerate(rows)
+                if len(row) != size
             }
-            joined = b"".join(row for row in rows if len(row) == size)
-        records = np.frombuffer(joined, dtype)
-        if prefix and not (good := records["prefix"] == np.void(prefix)).all():
-            places = [place for place in range(len(rows)) if place not in refused]
-            for bad in np.flatnonzero(~good):
-                found = records["prefix"][bad].tobytes().hex()
-                refused[places[bad]] = f"starts with {found}, expected {prefix.hex()}"
-            records = records[good]
-        columns = [
-            records[each_field.name].astype(each_field.dtype or np.dtype("S"), copy=True)
-            for each_field in schema.fields
-        ]
+            rows = [row for row in rows if len(row) == size]
+        records = np.frombuffer(b"".join(rows), dtype)
+        wrong: dict[int, str] = {}
+        if prefix:
+            for record in np.flatnonzero(records[_PREFIX] != np.void(prefix)).tolist():
+                found = records[_PREFIX][record].tobytes().hex()
+                wrong[record] = f"starts with {found}, expected {prefix.hex()}"
+        columns = [_native(each_field, records[each_field.name]) for each_field in schema.fields]
+        for each_field, column in zip(schema.fields, columns, strict=True):
+            if each_field.kind is Kind.TEXT:
+                for record in not_utf8(column):
+                    wrong.setdefault(record, f"field {each_field.name!r}: {column[record]!r} is no UTF-8")
+        if wrong:
+            places = [place for place in range(len(rows) + len(refused)) if place not in refused]
+            refused |= {places[record]: reason for record, reason in wrong.items()}
+            columns = [np.delete(column, list(wrong)) for column in columns]
         return Decoded(columns=columns, refused=dict(sorted(refused.items())))
 
     def _codes(self, source: str) -> list[str]:
@@ -125,7 +137,7 @@ class packed:  # noqa: N801 - reads as a function in an application
         except struct.error as error:
             raise ApplicationError(f"decoder of {source!r}: layout {self.layout!r}: {error}") from None
         codes, count = [], ""
-        for character in self.layout.lstrip("<>=!@").replace(" ", ""):
+        for character in self.layout[1:].replace(" ", ""):
             if character.isdigit():
                 count += character
             elif character in "sx" or not count:
@@ -138,7 +150,7 @@ class packed:  # noqa: N801 - reads as a function in an application
 
     def _dtype(self, schema: Schema) -> np.dtype[Any]:
         """The numpy record of one message: prefix, fields, and padding left out."""
-        order = ">" if self.layout[:1] in (">", "!") else "<"
+        order = _ORDERS[self.layout[0]]
         names, formats, offsets = [], [], []
         offset = len(self.prefix)
         fields = iter(schema.fields)
@@ -151,17 +163,26 @@ class packed:  # noqa: N801 - reads as a function in an application
             offset += size
         if self.prefix:
             names, formats, offsets = (
-                [*names, "prefix"],
+                [*names, _PREFIX],
                 [*formats, f"V{len(self.prefix)}"],
                 [*offsets, 0],
             )
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": offset})
 
 
+# A name that no field can have.
+_PREFIX = "prefix "
+_ORDERS = {">": ">", "!": ">", "<": "<"}
 _NUMPY = {
     "B": "u1", "H": "=u2", "I": "=u4", "Q": "=u8", "b": "i1", "h": "=i2", "i": "=i4", "q": "=i8",
     "f": "=f4", "d": "=f8", "?": "u1",
 }  # fmt: skip
+
+
+def _native(target: Field, column: Column) -> Column:
+    """A column of its own, in the machine's byte order; truth is 0 or 1."""
+    native: Column = column != 0 if target.kind is Kind.BOOL else column
+    return native.astype(target.dtype)
 
 
 def _fits(code: str, target: Field) -> bool:

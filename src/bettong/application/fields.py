@@ -5,8 +5,8 @@
 | `u8` ... `u64`, `i8` ... `i64`, `int` (= `i64`) | `<u1` ... | `uint8` ... | int |
 | `f32`, `f64`, `float` (= `f64`) | `<f4`, `<f8` | `float`, `double` | float  |
 | `bool`                        | `u1`     | `uint8` (0 or 1)     | bool      |
-| `Annotated[str, Width(n)]`    | `S{n}`   | `fixed_size_binary(n)` | str, UTF-8 of at most n bytes, padded with NUL |
-| `Annotated[bytes, Width(n)]`  | `S{n}`   | `fixed_size_binary(n)` | bytes, exactly n (shorter ones are padded with NUL) |
+| `Annotated[str, Width(n)]`    | `S{n}`   | `fixed_size_binary(n)` | str, UTF-8 in n bytes, padded with NUL |
+| `Annotated[bytes, Width(n)]`  | `S{n}`   | `fixed_size_binary(n)` | bytes, n of them, padded with NUL |
 | `str`                         | -        | `string`             | str       |
 | `bytes`                       | -        | `binary`             | bytes     |
 
@@ -83,10 +83,10 @@ class Field:
 
 def field_of(name: str, annotation: object) -> Field:
     """The field that `annotation` describes. Raises SchemaError for a type that no field can have."""
-    plain, marks = annotation, ()
+    plain: object = annotation
+    marks: list[object] = []
     if get_origin(annotation) is Annotated:
-        plain, *rest = get_args(annotation)
-        marks = tuple(rest)
+        plain, *marks = get_args(annotation)
     width = next((mark.size_bytes for mark in marks if isinstance(mark, Width)), None)
     scalar = next((mark.dtype for mark in marks if isinstance(mark, Scalar)), None)
     if plain is bool:
@@ -104,6 +104,21 @@ def field_of(name: str, annotation: object) -> Field:
         f"field {name!r}: {annotation!r} is no field type; expected int, float, bool, str, bytes,"
         " one of bettong.u8 ... bettong.f64, or Annotated[str, Width(n)]"
     )
+
+
+def not_utf8(column: np.ndarray[Any, Any]) -> list[int]:
+    """The rows of a column of fixed-width text that are not UTF-8."""
+    if not (column.view(np.uint8) >= 0x80).any():
+        return []
+    return [row for row, value in enumerate(column.tolist()) if _is_not_utf8(value)]
+
+
+def _is_not_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
 def _number(name: str, kind: Kind, code: str) -> Field:

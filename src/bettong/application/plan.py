@@ -24,9 +24,9 @@ from bettong.application.streams import (
     Source,
     Stateful,
     Stream,
+    Uniform,
     parents_of,
 )
-from bettong.errors import ApplicationError
 
 Computation = Mapped | Filtered | FlatMapped | Stateful
 
@@ -106,14 +106,14 @@ def plan(app: Application) -> Plan:
     )
 
 
-def _groups(app: Application) -> list[list[Stream]]:
+def _groups(app: Application) -> list[list[Uniform]]:
     """Connected streams: a computation belongs with all that it reads; a sink or a `key_by` joins nothing."""
-    home: dict[Stream, list[Stream]] = {}
+    home: dict[Stream, list[Uniform]] = {}
     for node in app.nodes.values():
         if isinstance(node, Source | Keyed):
             home[node] = [node]
         elif isinstance(node, Mapped | Filtered | FlatMapped | Stateful):
-            joined: list[Stream] = []
+            joined: list[Uniform] = []
             for read in _reads(node):
                 if home[read] is not joined:
                     joined.extend(home[read])
@@ -127,17 +127,17 @@ def _groups(app: Application) -> list[list[Stream]]:
     return sorted(groups, key=lambda group: order[group[0]])
 
 
-def _stage(group: list[Stream], stage_names: dict[Stream, str], app: Application) -> Stage:
+def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Application) -> Stage:
     members = set(group)
     entrances: list[Entrance] = []
     operators: list[Operator] = []
     for node in group:
         if isinstance(node, Source | Keyed):
-            entrances.append(Entrance(node.name, _schema(node), node.key))
+            entrances.append(Entrance(node.name, node.schema, node.key))
         elif isinstance(node, Mapped | Filtered | FlatMapped | Stateful):
             operators.append(Operator(node, tuple(read.name for read in _reads(node))))
     exits = [
-        Exit(read.name, _schema(read), node, stage_names[node] if isinstance(node, Keyed) else None)
+        Exit(read.name, read.schema, node, stage_names[node] if isinstance(node, Keyed) else None)
         for node in app.nodes.values()
         if isinstance(node, Keyed | Sink)
         for read in _reads(node)
@@ -146,20 +146,14 @@ def _stage(group: list[Stream], stage_names: dict[Stream, str], app: Application
     return Stage(group[0].name, tuple(entrances), tuple(operators), tuple(exits))
 
 
-def _reads(node: Node) -> tuple[Stream, ...]:
+def _reads(node: Node) -> tuple[Uniform, ...]:
     """The streams that a node reads, with every merged stream resolved into its parts."""
     return tuple(dict.fromkeys(_parts(parents_of(node))))
 
 
-def _parts(streams: tuple[Stream, ...]) -> Iterator[Stream]:
+def _parts(streams: tuple[Stream, ...]) -> Iterator[Uniform]:
     for stream in streams:
         if isinstance(stream, Merged):
             yield from _parts(stream.parts)
-        else:
+        elif isinstance(stream, Uniform):
             yield stream
-
-
-def _schema(stream: Stream) -> Schema:
-    if stream.schema is None:
-        raise ApplicationError(f"{stream.name!r} mixes schemas where one is needed")
-    return stream.schema

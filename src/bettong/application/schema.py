@@ -2,11 +2,11 @@
 
 import dataclasses
 import hashlib
+import inspect
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, get_type_hints
 
-import numpy as np
 import pyarrow as pa
 
 from bettong.application.fields import Field, field_of
@@ -41,17 +41,6 @@ class Schema:
         """Whether every field has a fixed width, as compiled computations need."""
         return all(field.dtype is not None for field in self.fields)
 
-    @cached_property
-    def dtype(self) -> np.dtype[Any]:
-        """The numpy record of one message. Raises SchemaError when a field's width varies."""
-        loose = [field.name for field in self.fields if field.dtype is None]
-        if loose:
-            raise SchemaError(
-                f"{self.name}: {', '.join(loose)} has no fixed width;"
-                " use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
-            )
-        return np.dtype([(field.name, field.dtype) for field in self.fields], align=True)
-
     def position(self, name: str) -> int:
         """The place of a field. Raises SchemaError when there is none of that name."""
         for place, field in enumerate(self.fields):
@@ -61,16 +50,39 @@ class Schema:
         raise SchemaError(f"{self.name} has no field {name!r}; it has {known}")
 
 
-@lru_cache(maxsize=1024)
-def schema_of(message: type[Any]) -> Schema:
+def schema_of(message: object) -> Schema:
     """The schema of a dataclass. Raises SchemaError, naming class and field, when it cannot be one."""
-    if not (isinstance(message, type) and dataclasses.is_dataclass(message)):
+    if not isinstance(message, type) or not dataclasses.is_dataclass(message):
         raise SchemaError(f"{message!r} is no schema: expected a class decorated with @dataclass")
-    hints = get_type_hints(message, include_extras=True)
-    declared = dataclasses.fields(message)
-    if not declared:
-        raise SchemaError(f"{message.__name__} is no schema: it has no fields")
+    return _schema_of_class(message)
+
+
+@lru_cache(maxsize=1024)
+def _schema_of_class(message: type[Any]) -> Schema:
     try:
-        return Schema(message, tuple(field_of(field.name, hints[field.name]) for field in declared))
+        hints = get_type_hints(message, include_extras=True)
+    except NameError as error:
+        raise SchemaError(f"{message.__name__}: an annotation cannot be resolved: {error}") from None
+    names = [field.name for field in dataclasses.fields(message)]
+    if not names:
+        raise SchemaError(f"{message.__name__} is no schema: it has no fields")
+    _check_making(message, names)
+    try:
+        return Schema(message, tuple(field_of(name, hints[name]) for name in names))
     except SchemaError as error:
         raise SchemaError(f"{message.__name__}: {error}") from None
+
+
+def _check_making(message: type[Any], names: list[str]) -> None:
+    """Refuses classes that do more than hold values: messages are made again from columns, many times."""
+    if hasattr(message, "__post_init__"):
+        raise SchemaError(
+            f"{message.__name__} has a __post_init__, which would run again at every stage;"
+            " check and change values where messages are first made"
+        )
+    parameters = inspect.signature(message).parameters.values()
+    if [each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD] != names:
+        raise SchemaError(
+            f"{message.__name__}: expected to be made as {message.__name__}({', '.join(names)});"
+            " kw_only, init=False, InitVar and an __init__ of your own are not supported"
+        )

@@ -8,7 +8,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin
 
 from bettong.application.schema import Schema, schema_of
 from bettong.errors import ApplicationError, SchemaError
@@ -34,9 +34,9 @@ class Output:
 
 def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `map`: exactly one message."""
-    hints = _checked_hints(name, function, (schema.message,))
-    output = _output(name, hints)
-    if output.many or _is_optional(hints["return"]):
+    returns = _returns(name, function, (schema.message,))
+    output = _output(name, returns)
+    if output.many or _is_optional(returns):
         raise ApplicationError(
             f"map {name!r}: must return one message for each; use flat_map to return several or none"
         )
@@ -45,83 +45,101 @@ def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Outpu
 
 def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `flat_map`: an iterable of messages."""
-    output = _output(name, _checked_hints(name, function, (schema.message,)))
-    if not output.many:
-        raise ApplicationError(f"flat_map {name!r}: must return an iterable, e.g. -> list[{output.schema.name}]")
+    returns = _returns(name, function, (schema.message,))
+    output = _output(name, returns)
+    if not output.many or _is_optional(returns):
+        raise ApplicationError(
+            f"flat_map {name!r}: must return an iterable, an empty one for nothing,"
+            f" e.g. -> list[{output.schema.name}]"
+        )
     return output
 
 
 def predicate(name: str, function: Callable[..., Any], schema: Schema) -> None:
     """Checks the function of a `filter`: takes a message, returns a bool."""
-    hints = _checked_hints(name, function, (schema.message,))
-    if hints.get("return", bool) is not bool:
-        raise ApplicationError(f"filter {name!r}: must return bool, not {hints['return']}")
+    returns = _returns(name, function, (schema.message,))
+    if returns not in (bool, inspect.Signature.empty):
+        raise ApplicationError(f"filter {name!r}: must return bool, not {_text(returns)}")
 
 
 def stateful_output(
-    name: str, handlers: Mapping[Schema | None, Callable[..., Any]], state: Callable[[], Any]
+    name: str, handlers: Mapping[Schema, Callable[..., Any]], state: Callable[[], Any]
 ) -> Output:
     """The common output of the functions of a stateful computation."""
+    takes_state = state if isinstance(state, type) else Any
     outputs: list[Output] = []
     for schema, function in handlers.items():
-        takes = schema.message if schema is not None else Any
-        hints = _checked_hints(name, function, (takes, state if isinstance(state, type) else Any))
-        if "return" not in hints:
-            raise ApplicationError(_silent(name))
-        if hints["return"] is not type(None):
-            outputs.append(_output(name, hints))
+        returns = _returns(name, function, (schema.message, takes_state))
+        if returns is not None:
+            outputs.append(_output(name, returns))
     if not outputs:
-        raise ApplicationError(f"stateful {name!r}: no function returns a message, so nothing could follow it")
+        raise ApplicationError(
+            f"stateful {name!r}: no function returns a message, so nothing could follow it"
+        )
     if len(set(outputs)) > 1:
-        kinds = ", ".join(sorted({output.schema.name for output in outputs}))
+        kinds = ", ".join(sorted(f"{'many ' * each.many}{each.schema.name}" for each in set(outputs)))
         raise ApplicationError(
             f"stateful {name!r}: its functions return different things ({kinds}); return one schema, one way"
         )
     return outputs[0]
 
 
-def _checked_hints(name: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> dict[str, Any]:
+def _returns(name: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
+    """What a function says it returns, `inspect.Signature.empty` when nothing. Checks what it takes."""
     if not callable(function):
         raise ApplicationError(f"{name!r}: {function!r} is no function")
     try:
-        hints = get_type_hints(function, include_extras=True)
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, eval_str=True)
         signature.bind(*takes)
-    except TypeError as error:
-        raise ApplicationError(f"{name!r}: must take {len(takes)} argument(s), {error}") from None
-    except NameError as error:
+    except (NameError, AttributeError, SyntaxError) as error:
         raise ApplicationError(f"{name!r}: an annotation cannot be resolved: {error}") from None
-    positional = list(signature.parameters)[: len(takes)]
-    for parameter, expected in zip(positional, takes, strict=False):
-        stated = hints.get(parameter, Any)
-        if stated is not Any and expected is not Any and stated is not expected:
+    except ValueError as error:
+        raise ApplicationError(f"{name!r}: {error}; wrap it in a function with annotations") from None
+    except TypeError as error:
+        arguments = "one argument" if len(takes) == 1 else "two arguments, a message and a state"
+        raise ApplicationError(f"{name!r}: must take {arguments}: {error}") from None
+    for parameter, given in zip(signature.parameters.values(), takes, strict=False):
+        if not _accepts(parameter.annotation, given):
             raise ApplicationError(
-                f"{name!r}: parameter {parameter!r} is annotated {_text(stated)}, but gets {_text(expected)}"
+                f"{name!r}: parameter {parameter.name!r} is annotated {_text(parameter.annotation)},"
+                f" but gets {_text(given)}"
             )
-    return hints
+    return signature.return_annotation
 
 
-def _output(name: str, hints: dict[str, Any]) -> Output:
-    if "return" not in hints:
-        raise ApplicationError(_silent(name))
-    stated = hints["return"]
-    many = False
-    if _is_optional(stated):
-        stated = next(each for each in get_args(stated) if each is not type(None))
-    if get_origin(stated) in _MANY:
-        stated, many = get_args(stated)[0], True
+def _accepts(stated: Any, given: Any) -> bool:
+    """Whether an annotation leaves room for a class. True where that cannot be told."""
+    if _is_union(stated):
+        return any(_accepts(each, given) for each in get_args(stated))
+    stated = get_origin(stated) or stated
+    if not isinstance(stated, type) or stated is inspect.Parameter.empty or not isinstance(given, type):
+        return True
     try:
-        return Output(schema_of(stated), many)
-    except (SchemaError, TypeError) as error:
-        raise ApplicationError(f"{name!r} returns {_text(hints['return'])}: {error}") from None
+        return issubclass(given, stated)
+    except TypeError:  # a protocol that cannot be checked at run time
+        return True
 
 
-def _is_optional(stated: Any) -> bool:  # noqa: ANN401 - annotations are of any type
-    return get_origin(stated) in (Union, types.UnionType) and type(None) in get_args(stated)
+def _output(name: str, stated: Any) -> Output:
+    if stated is inspect.Signature.empty:
+        raise ApplicationError(f"{name!r}: annotate what it returns, e.g. -> Result | None")
+    message, many = stated, False
+    if _is_optional(message):
+        message = next(each for each in get_args(message) if each is not type(None))
+    if get_origin(message) in _MANY:
+        message, many = get_args(message)[0], True
+    try:
+        return Output(schema_of(message), many)
+    except SchemaError as error:
+        raise ApplicationError(f"{name!r} returns {_text(stated)}: {error}") from None
 
 
-def _silent(name: str) -> str:
-    return f"{name!r}: annotate what it returns, e.g. -> Result | None"
+def _is_union(stated: Any) -> bool:
+    return get_origin(stated) in (Union, types.UnionType)
+
+
+def _is_optional(stated: Any) -> bool:
+    return _is_union(stated) and type(None) in get_args(stated)
 
 
 def _text(stated: object) -> str:

@@ -7,13 +7,12 @@ were partitioned by; only `key_by` gives a new one (and with it a new stage, see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
-    Output,
     flat_map_output,
     map_output,
     predicate,
@@ -62,20 +61,17 @@ class Stream:
         What follows is a new stage behind a topic of its own, so that its order is part of the log.
         """
         label = key if isinstance(key, str) else _name_of(key)
-        name = name or f"{self.name}-by-{label}"
+        # A merged stream is named `a+b`, but what enters a stage names a topic.
+        name = name or f"{self.name}-by-{label}".replace("+", "-")
         schema = self._one_schema(name)
         check_key(name, key, schema)
-        return self.app.add(Keyed(self.app, name, schema, True, self, key))
+        return self.app.add(Keyed(self.app, name, schema, keyed=True, parent=self, key=key))
 
     def merge(self, *others: Stream) -> Merged:
         """This stream and others as one; the log's order decides who comes first."""
         parts = (self, *others)
         for other in others:
-            if not isinstance(other, Stream) or other.app is not self.app:
-                raise ApplicationError(f"merge of {self.name!r}: {other!r} is no stream of this application")
-            if other.keyed != self.keyed:
-                keyless = other.name if self.keyed else self.name
-                raise ApplicationError(f"merge of {self.name!r}: {keyless!r} has no key; call key_by first")
+            _check_part(self, other)
         schemas = {part.schema for part in parts}
         schema = schemas.pop() if len(schemas) == 1 else None
         name = "+".join(part.name for part in parts)
@@ -101,11 +97,19 @@ class Stream:
             raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
         if not callable(state):
             raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
-        entries = _entries(name, self, handlers)
-        output: Output = stateful_output(name, {entry.schema: each for entry, each in entries.items()}, state)
-        by_schema = {entry.schema: each for entry, each in entries.items() if entry.schema is not None}
+        by_schema = _handlers_by_schema(name, self, handlers)
+        output = stateful_output(name, by_schema, state)
         return self.app.add(
-            Stateful(self.app, name, output.schema, True, self, by_schema, state, output.many)
+            Stateful(
+                self.app,
+                name,
+                output.schema,
+                keyed=True,
+                parent=self,
+                handlers=by_schema,
+                state=state,
+                many=output.many,
+            )
         )
 
     def sink(self, name: str, *, encoder: Callable[[Any], bytes] | None = None) -> Sink:
@@ -123,7 +127,14 @@ class Stream:
 
 
 @dataclass(frozen=True, eq=False)
-class Source(Stream):
+class Uniform(Stream):
+    """A stream whose messages have one schema: every stream but a merged one."""
+
+    schema: Schema
+
+
+@dataclass(frozen=True, eq=False)
+class Source(Uniform):
     """Where messages come in. Without a key, whole frames are dealt over the partitions."""
 
     key: Key | None
@@ -131,7 +142,7 @@ class Source(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped(Stream):
+class Mapped(Uniform):
     """See `Stream.map`."""
 
     parent: Stream
@@ -139,7 +150,7 @@ class Mapped(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class Filtered(Stream):
+class Filtered(Uniform):
     """See `Stream.filter`."""
 
     parent: Stream
@@ -147,7 +158,7 @@ class Filtered(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class FlatMapped(Stream):
+class FlatMapped(Uniform):
     """See `Stream.flat_map`."""
 
     parent: Stream
@@ -155,7 +166,7 @@ class FlatMapped(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class Keyed(Stream):
+class Keyed(Uniform):
     """See `Stream.key_by`."""
 
     parent: Stream
@@ -170,7 +181,7 @@ class Merged(Stream):
 
 
 @dataclass(frozen=True, eq=False)
-class Stateful(Stream):
+class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages."""
 
     parent: Stream
@@ -189,11 +200,12 @@ class Sink:
     encoder: Callable[[Any], bytes] | None
 
     def __getattr__(self, attribute: str) -> NoReturn:
-        if attribute.startswith("__"):
-            raise AttributeError(attribute)
-        raise ApplicationError(
-            f"{attribute!r} after sink {self.name!r}: nothing follows a sink; call it on {self.parent.name!r}"
-        )
+        if hasattr(Stream, attribute):
+            raise ApplicationError(
+                f"{attribute!r} after sink {self.name!r}: nothing follows a sink;"
+                f" call it on {self.parent.name!r}"
+            )
+        raise AttributeError(f"a sink has no attribute {attribute!r}")
 
 
 Node = Stream | Sink
@@ -222,6 +234,15 @@ def check_key(owner: str, key: Key, schema: Schema) -> None:
         raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
 
 
+def _check_part(stream: Stream, other: object) -> None:
+    """Refuses what cannot be merged with a stream."""
+    if not isinstance(other, Stream) or other.app is not stream.app:
+        raise ApplicationError(f"merge of {stream.name!r}: {other!r} is no stream of this application")
+    if other.keyed != stream.keyed:
+        keyless = other.name if stream.keyed else stream.name
+        raise ApplicationError(f"merge of {stream.name!r}: {keyless!r} has no key; call key_by first")
+
+
 def _name_of(function: object) -> str:
     name = getattr(function, "__name__", type(function).__name__)
     if name == "<lambda>":
@@ -229,11 +250,11 @@ def _name_of(function: object) -> str:
     return str(name)
 
 
-def _entries(
+def _handlers_by_schema(
     name: str, stream: Stream, handlers: Mapping[Stream, Callable[[Any, Any], Any]]
-) -> dict[Stream, Callable[[Any, Any], Any]]:
-    """The handler of each stream that reaches a stateful computation."""
-    parts = stream.parts if isinstance(stream, Merged) and stream not in handlers else (stream,)
+) -> dict[Schema, Callable[[Any, Any], Any]]:
+    """The function for each schema that reaches a stateful computation."""
+    parts = list(_merged_parts(stream, handlers))
     missing = [part.name for part in parts if part not in handlers]
     strange = [str(getattr(key, "name", key)) for key in handlers if key not in parts]
     if missing or strange:
@@ -242,18 +263,25 @@ def _entries(
             + (f"; missing: {', '.join(missing)}" if missing else "")
             + (f"; not merged here: {', '.join(strange)}" if strange else "")
         )
-    seen: dict[Schema | None, str] = {}
+    found: dict[Schema, Stream] = {}
     for part in parts:
         if part.schema is None:
-            raise ApplicationError(f"stateful {name!r}: {part.name!r} mixes schemas; merge its parts instead")
-        if part.schema in seen and handlers[part] is not handlers[_find(parts, seen[part.schema])]:
             raise ApplicationError(
-                f"stateful {name!r}: {seen[part.schema]!r} and {part.name!r} have the same schema"
+                f"stateful {name!r}: {part.name!r} mixes schemas; give a function for each stream that it merges"
+            )
+        earlier = found.setdefault(part.schema, part)
+        if handlers[part] is not handlers[earlier]:
+            raise ApplicationError(
+                f"stateful {name!r}: {earlier.name!r} and {part.name!r} have the same schema"
                 f" {part.schema.name}; give them one function"
             )
-        seen.setdefault(part.schema, part.name)
-    return {part: handlers[part] for part in parts}
+    return {schema: handlers[part] for schema, part in found.items()}
 
 
-def _find(parts: tuple[Stream, ...], name: str) -> Stream:
-    return next(part for part in parts if part.name == name)
+def _merged_parts(stream: Stream, stops: Mapping[Stream, object]) -> Iterator[Stream]:
+    """A stream, or what it merges, down to the streams in `stops`."""
+    if isinstance(stream, Merged) and stream not in stops:
+        for part in stream.parts:
+            yield from _merged_parts(part, stops)
+    else:
+        yield stream

@@ -1,27 +1,36 @@
 """The messages of a frame as columns: numpy arrays for fixed-width fields, Arrow arrays for the others.
 
-    payload = Arrow IPC record batch message (no schema message, no compression, no nulls)
+payload = Arrow IPC record batch message (no schema message, no compression, no nulls)
 
-    fixed-width field      one data buffer, viewed by numpy in place
-    variable-width field   offsets and data, kept as an Arrow array
+fixed-width field      one data buffer, viewed by numpy in place
+variable-width field   offsets and data, kept as an Arrow array
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from itertools import pairwise
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import Field, Kind
+from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
+from bettong.frames.arrow_message import batch_facts
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Column = Array | pa.Array
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Column: TypeAlias = Array | pa.Array
+
+# Writers pad the buffers of a record batch to 8 or to this many bytes.
+_PADDING_BYTES = 64
+
+# So many values tell whether a text column repeats itself.
+_SAMPLE = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,7 @@ class Columns:
     schema: Schema
     length: int
     columns: tuple[Column, ...]
+    _values: dict[int, list[Any]] = dataclass_field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def of_messages(cls, schema: Schema, messages: Sequence[Any]) -> Columns:
@@ -53,13 +63,18 @@ class Columns:
     def of_foreign_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame that a client wrote, and trusts nothing in it. Raises FrameError."""
         try:
-            batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
+            message = pa.ipc.read_message(pa.py_buffer(payload))
+            facts = batch_facts(message)
+            if facts.compressed:
+                raise FrameError("compressed; send the record batch without compression")
+            if facts.columns != len(schema.fields):
+                raise FrameError(f"{facts.columns} columns, expected {len(schema.fields)}")
+            batch = pa.ipc.read_record_batch(message, schema.arrow)
             batch.validate(full=True)
-        except (pa.ArrowException, OSError, ValueError) as error:
+            for column, field in zip(batch.columns, schema.fields, strict=True):
+                _check_foreign(field, column)
+        except (pa.ArrowException, OSError, ValueError, EOFError, FrameError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
-        for column, field in zip(batch.columns, schema.fields, strict=True):
-            if column.null_count:
-                raise FrameError(f"columns of {schema.name}: field {field.name!r} has nulls")
         return cls.of_batch(schema, batch)
 
     @classmethod
@@ -79,12 +94,27 @@ class Columns:
 
     def payload(self) -> bytes:
         """The body of a frame."""
-        return self.batch().serialize().to_pybytes()
+        body: bytes = self.batch().serialize().to_pybytes()
+        return body
+
+    def payloads(self, bounds: Sequence[int]) -> list[bytes]:
+        """One body for each pair of neighbouring bounds; a quarter of the time of a `slice` and `payload` each."""
+        batch = self.batch()
+        return [batch.slice(start, stop - start).serialize().to_pybytes() for start, stop in pairwise(bounds)]
+
+    def values(self, place: int) -> list[Any]:
+        """The Python values of the field at `place`; made once."""
+        if place not in self._values:
+            self._values[place] = _values_of(self.schema.fields[place], self.columns[place])
+        return self._values[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        """One object of the message class a row, each made when it is asked for."""
+        return map(self.schema.message, *(self.values(place) for place in range(len(self.columns))))
 
     def messages(self) -> list[Any]:
         """One object of the message class a row."""
-        values = [values_of(field, column) for field, column in zip(self.schema.fields, self.columns, strict=True)]
-        return list(map(self.schema.message, *values))
+        return list(self)
 
     def take(self, places: Array) -> Columns:
         """The rows at `places`, in that order."""
@@ -113,32 +143,60 @@ def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int,
     try:
         return Columns.of_messages(schema, messages), {}
     except (SchemaError, AttributeError):
-        pass
-    good: list[Any] = []
-    refused: dict[int, str] = {}
-    for place, message in enumerate(messages):
-        try:
-            Columns.of_messages(schema, [message])
-        except SchemaError as error:
-            refused[place] = str(error)
-        except AttributeError:
-            refused[place] = f"{type(message).__name__} is no {schema.name}"
-        else:
-            good.append(message)
+        refused = dict(_misfits(schema, messages, 0))
+    good = [message for place, message in enumerate(messages) if place not in refused]
     return Columns.of_messages(schema, good), refused
 
 
-def values_of(field: Field, column: Column) -> list[Any]:
-    """The Python values of one column."""
+def _misfits(schema: Schema, messages: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
+    """Which messages do not fit, and why: halves that fit are passed over whole."""
+    try:
+        Columns.of_messages(schema, messages)
+    except (SchemaError, AttributeError) as error:
+        if len(messages) > 1:
+            middle = len(messages) // 2
+            yield from _misfits(schema, messages[:middle], first)
+            yield from _misfits(schema, messages[middle:], first + middle)
+        elif isinstance(error, SchemaError):
+            yield first, str(error)
+        else:
+            yield first, f"{type(messages[0]).__name__} is no {schema.name}"
+
+
+def _values_of(field: Field, column: Column) -> list[Any]:
     if isinstance(column, pa.Array):
         return list(column.to_numpy(zero_copy_only=False).tolist())
     if field.kind is Kind.TEXT:
-        return [value.decode("utf-8", "replace") for value in column.tolist()]
+        return _texts(column.tolist())
     if field.kind is Kind.BYTES:
         return list(column.view(f"V{column.itemsize}").tolist())
     if field.kind is Kind.BOOL:
         return list(column.astype(bool).tolist())
     return list(column.tolist())
+
+
+def _texts(encoded: list[bytes]) -> list[str]:
+    """Decodes text. Where values repeat, each is decoded once, and its hash is computed once."""
+    if len(set(encoded[:_SAMPLE])) > _SAMPLE // 2:
+        return [value.decode("utf-8", "replace") for value in encoded]
+    decoded = {value: value.decode("utf-8", "replace") for value in set(encoded)}
+    return [decoded[value] for value in encoded]
+
+
+def _check_foreign(field: Field, column: pa.Array) -> None:
+    """Raises FrameError for nulls, and for buffers that belong to a wider field: columns of another schema."""
+    if column.null_count:
+        raise FrameError(f"field {field.name!r} has nulls")
+    data = column.buffers()[1]
+    if field.dtype is not None and data is not None:
+        expected = len(column) * field.dtype.itemsize
+        if data.size >= expected + _PADDING_BYTES:
+            raise FrameError(f"field {field.name!r} has {data.size} bytes, expected {expected}")
+    values = _view(field, column)
+    if field.dtype is not None and field.kind is Kind.TEXT and (bad := not_utf8(values)):
+        raise FrameError(f"field {field.name!r} of message {bad[0]} is no UTF-8")
+    if field.kind is Kind.BOOL and (values > 1).any():
+        raise FrameError(f"field {field.name!r} has bytes other than 0 and 1")
 
 
 def _view(field: Field, column: pa.Array) -> Column:

@@ -1,6 +1,7 @@
 """Stateful computations compiled by Numba: states in one numpy array, a record a key."""
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,8 +97,8 @@ def first_state(node: Stateful) -> Any:
     return record
 
 
-def compile_node(node: Stateful) -> dict[Schema, Kernel]:
-    """The kernels of a stateful computation, one a schema that it takes. Slow (seconds): once a process.
+def compile_node(node: Stateful, *, cache: Path | None) -> dict[Schema, Kernel]:
+    """The kernels of a stateful computation, one a schema that it takes. Slow (seconds) unless `cache` has them.
 
     Raises ApplicationError when a schema, the state or a function cannot be compiled.
     """
@@ -114,6 +115,6 @@ def compile_node(node: Stateful) -> dict[Schema, Kernel]:
                 raise ApplicationError(f"compiled {node.name!r}: {error}") from None
     state = schema_of(node.state)  # type: ignore[arg-type]  # first_state checked that it is a class
     return {
-        schema: compile_kernel(function, schema, state, node.schema)
+        schema: compile_kernel(function, schema, state, node.schema, cache=cache)
         for schema, function in node.handlers.items()
     }

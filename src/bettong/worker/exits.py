@@ -167,7 +167,7 @@ def message_text(columns: Columns) -> Callable[[int], bytes]:
     """Gives the message at a place of a frame as JSON, for dead letters."""
 
     def text(place: int) -> bytes:
-        return json_line(columns.schema, columns.slice(place, place + 1).messages()[0])
+        return json_line(columns.schema, next(iter(columns.slice(place, place + 1))))
 
     return text
 
@@ -176,7 +176,7 @@ def _encoded(
     name: str, encoder: Callable[[Any], bytes], columns: Columns, rows: Rows, letters: Letters
 ) -> list[bytes]:
     encoded: list[bytes] = []
-    for row, message in enumerate(columns.messages()):
+    for row, message in enumerate(columns):
         try:
             data = encoder(message)
             if not isinstance(data, bytes):
@@ -191,7 +191,7 @@ def _encoded(
 def _keyable(target: Keyed, columns: Columns, rows: Rows, letters: Letters) -> Columns:
     """The rows whose key can be told; the others become dead letters."""
     kept: list[Any] = []
-    for row, message in enumerate(columns.messages()):
+    for row, message in enumerate(columns):
         try:
             partitions_of(Columns.of_messages(columns.schema, [message]), target.key, 1)
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter

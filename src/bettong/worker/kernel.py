@@ -1,119 +1,162 @@
 """Compiles a user's stateful function, with a loop around it, over the columns of a frame.
 
 The function is written for message and state objects. Here the message is a named tuple of the row's values,
-which Numba builds without memory, and the state is a record of a numpy array, changed in place. Where the
-function says `Rejected(...)`, the compiled one builds a named tuple of that schema's fields.
+which Numba builds without memory, and the state is a record of a numpy array, changed in place. Both hold numbers
+as Python does, as 64-bit integers and floats, so that arithmetic means the same; a result is checked against
+its schema when it is stored.
 """
 
-import types
-from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FunctionType
 from typing import Any, get_type_hints
 
 import numba
 import numpy as np
+from numba.core import cgutils
 from numba.core.errors import NumbaError
 
 from bettong.application.fields import Field, Kind
-from bettong.application.schema import Schema, schema_of
-from bettong.errors import ApplicationError, SchemaError
+from bettong.application.schema import Schema
+from bettong.errors import ApplicationError
+from bettong.worker import kernel_cache
+from bettong.worker.compilable import fit_for_numba, tuple_of
 
 Kernel = Callable[..., None]
 
 
 def state_dtype(schema: Schema) -> np.dtype[Any]:
-    """The record of one key's state: as the schema's, with true booleans."""
-    formats = [(field.name, "?" if field.kind is Kind.BOOL else field.dtype) for field in schema.fields]
-    return np.dtype(formats, align=True)
+    """The record of one key's state."""
+    wide = {Kind.INT: np.dtype("<i8"), Kind.FLOAT: np.dtype("<f8"), Kind.BOOL: np.dtype("?")}
+    return np.dtype([(field.name, wide.get(field.kind, field.dtype)) for field in schema.fields], align=True)
 
 
-def compile_kernel(function: Callable[..., Any], takes: Schema, state: Schema, gives: Schema) -> Kernel:
-    """`kernel(start, columns ..., slots, states, cursor, rows, results ...)`, compiled.
+def compile_kernel(
+    function: FunctionType, takes: Schema, state: Schema, gives: Schema, *, cache: Path | None
+) -> Kernel:
+    """`kernel(start, rows, keys, columns ..., slots, states, cursor, sources, results ...)`, compiled.
 
-    Folds the rows from `start` on. `cursor[0]` is the row at work, `cursor[1]` the number of results;
-    `rows[k]` is the row that result k comes from. What the function raises passes through, with the cursor
-    telling where. Raises ApplicationError, naming function and line, when it cannot be compiled.
+    Folds the rows from `start` on. `rows` and `keys` are the lengths of the arrays after them, which are given
+    as addresses: when the function raises, Numba drops what it holds without letting go of it, and a frame's
+    memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results;
+    `sources[k]` is the row that result k comes from. What the function raises passes through.
+
+    Kept in the folder `cache` between runs. Raises ApplicationError, naming function and line, when it cannot be
+    compiled.
     """
-    compiled = numba.njit(_over_tuples(function, {}))
-    namespace = {"function": compiled, "Message": _tuple_of(takes)}
-    silent = get_type_hints(function)["return"] is type(None)
-    exec(_source(takes, gives, silent=silent), namespace)  # noqa: S102 - made below, from names of fields only
     try:
-        signature = _signature(takes, state_dtype(state), gives)
-        return numba.njit(signature, nogil=True)(namespace["kernel"])  # type: ignore[no-any-return]
+        names = _names(function, takes, state, gives)
+    except ValueError as error:
+        raise ApplicationError(f"{function.__name__!r} cannot be compiled: {error}") from None
+    source = _source(takes, gives, silent=get_type_hints(function)["return"] is type(None))
+    kernel = None
+    if cache is not None:
+        layouts = [",".join(field.token for field in schema.fields) for schema in (takes, state, gives)]
+        kernel = kernel_cache.load(
+            cache, kernel_cache.fingerprint(function, source, *layouts), source, names
+        )
+    address_count = len(takes.fields) + len(gives.fields) + 4
+    signature = numba.void(*[numba.int64] * 3, *[numba.uintp] * address_count)
+    try:
+        if kernel is not None:
+            return numba.njit(signature, nogil=True, cache=True)(kernel)  # type: ignore[no-any-return]
+        exec(source, names)  # noqa: S102 - made below, from names of fields only
+        return numba.njit(signature, nogil=True)(names["kernel"])  # type: ignore[no-any-return]
     except NumbaError as error:
         raise ApplicationError(_explain(function, error)) from None
+
+
+def _names(function: FunctionType, takes: Schema, state: Schema, gives: Schema) -> dict[str, Any]:
+    """What the source below finds by name."""
+    types = {f"C{place}": field.dtype for place, field in enumerate(takes.fields)}
+    types |= {f"R{place}": field.dtype for place, field in enumerate(gives.fields)}
+    return {
+        "function": fit_for_numba(function),
+        "Message": tuple_of(takes),
+        "State": state_dtype(state),
+        "carray": numba.carray,
+        "pointer": _pointer,
+        "int64": numba.int64,
+        "float64": numba.float64,
+        "int32": np.int32,
+        **types,
+    }
 
 
 def _source(takes: Schema, gives: Schema, *, silent: bool) -> str:
     """The loop; without the part that stores results when the function never returns one."""
     columns = [f"c{place}" for place in range(len(takes.fields))]
     results = [f"r{place}" for place in range(len(gives.fields))]
+    arrays = [
+        *(f"{name} = carray(pointer({name}_at), rows, {name.upper()})" for name in (*columns, *results)),
+        "slots = carray(pointer(slots_at), rows, int32)",
+        "states = carray(pointer(states_at), keys, State)",
+        "cursor = carray(pointer(cursor_at), 2, int64)",
+        "sources = carray(pointer(sources_at), rows, int64)",
+    ]
     values = ", ".join(
-        f"{column}[row] != 0" if field.kind is Kind.BOOL else f"{column}[row]"
-        for column, field in zip(columns, takes.fields, strict=True)
+        _loaded(field, f"{name}[row]") for name, field in zip(columns, takes.fields, strict=True)
     )
-    stores = "\n            ".join(
-        f"{result}[count] = result.{field.name}"
-        for result, field in zip(results, gives.fields, strict=True)
+    addresses = ", ".join(
+        f"{name}_at" for name in (*columns, "slots", "states", "cursor", "sources", *results)
     )
-    head = f"""
-def kernel(start, {", ".join(columns)}, slots, states, cursor, rows, {", ".join(results)}):
-    count = cursor[1]
-    for row in range(start, len(slots)):
-        cursor[0] = row
-        result = function(Message({values}), states[slots[row]])
-"""
-    tail = f"""
-        if result is not None:
-            {stores}
-            rows[count] = row
-            count += 1
-            cursor[1] = count
-"""
-    return head if silent else head + tail
+    lines = [
+        f"def kernel(start, rows, keys, {addresses}):",
+        *(f"    {line}" for line in arrays),
+        "    count = cursor[1]",
+        "    for row in range(start, rows):",
+        "        cursor[0] = row",
+        f"        result = function(Message({values}), states[slots[row]])",
+    ]
+    if not silent:
+        lines.append("        if result is not None:")
+        for name, field in zip(results, gives.fields, strict=True):
+            lines.extend(f"            {line}" for line in _stored(field, name))
+        lines += [
+            "            sources[count] = row",
+            "            count += 1",
+            "            cursor[1] = count",
+        ]
+    return "\n".join(lines) + "\n"
 
 
-def _signature(takes: Schema, state: np.dtype[Any], gives: Schema) -> Any:
-    def column(field: Field, *, readonly: bool) -> Any:
-        return numba.types.Array(numba.from_dtype(field.dtype), 1, "C", readonly=readonly)
-
-    def vector(kind: Any, *, readonly: bool = False) -> Any:
-        return numba.types.Array(kind, 1, "C", readonly=readonly)
-
-    return numba.void(
-        numba.int64,
-        *(column(field, readonly=True) for field in takes.fields),
-        vector(numba.int32),
-        vector(numba.from_dtype(state)),
-        vector(numba.int64),
-        vector(numba.int64),
-        *(column(field, readonly=False) for field in gives.fields),
-    )
+def _loaded(field: Field, value: str) -> str:
+    """A value of a column as the function sees it."""
+    if field.kind is Kind.INT:
+        return f"int64({value})"
+    if field.kind is Kind.FLOAT:
+        return f"float64({value})"
+    return f"{value} != 0" if field.kind is Kind.BOOL else value
 
 
-def _tuple_of(schema: Schema) -> Any:
-    return namedtuple(schema.name, [field.name for field in schema.fields])  # type: ignore[misc]  # noqa: PYI024
+def _stored(field: Field, name: str) -> Iterator[str]:
+    """The lines that store a field of a result, or raise as plain Python's result would be refused."""
+    value, target, dtype = f"result.{field.name}", f"{name}[count]", field.dtype
+    assert dtype is not None  # noqa: S101 - compiled schemas have fixed widths
+    if field.kind is Kind.INT and dtype != np.uint64:
+        limits = np.iinfo(dtype)
+        yield f"whole = int64({value})"
+        yield f"if whole != {value} or whole < {limits.min} or whole > {limits.max}:"
+        yield f"    raise OverflowError({f'field {field.name!r}: not an integer of type {dtype}'!r})"
+        yield f"{target} = whole"
+    elif field.kind is Kind.BOOL:
+        yield f"{target} = 1 if {value} else 0"
+    elif field.kind in (Kind.TEXT, Kind.BYTES):
+        yield f"if len({value}) > {dtype.itemsize}:"
+        yield f"    raise ValueError({f'field {field.name!r}: longer than {dtype.itemsize} bytes'!r})"
+        yield f"{target} = {value}"
+    else:
+        yield f"{target} = {value}"
 
 
-def _over_tuples(function: Callable[..., Any], seen: dict[object, Any]) -> Any:
-    """The function with message classes replaced by named tuples, and the functions it calls compiled."""
-    names = function.__code__.co_names
-    replaced = dict(function.__globals__)
-    copy = types.FunctionType(
-        function.__code__, replaced, function.__name__, function.__defaults__, function.__closure__
-    )
-    seen[function] = copy
-    for name in names:
-        value = replaced.get(name)
-        if isinstance(value, types.FunctionType):
-            replaced[name] = numba.njit(seen[value] if value in seen else _over_tuples(value, seen))
-        elif isinstance(value, type):
-            try:
-                replaced[name] = _tuple_of(schema_of(value))
-            except SchemaError:
-                continue
-    return copy
+@numba.extending.intrinsic
+def _pointer(_typing_context: Any, _address: Any) -> Any:
+    """An address as a pointer."""
+
+    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+
+    return numba.types.voidptr(numba.types.uintp), codegen
 
 
 def _explain(function: Callable[..., Any], error: NumbaError) -> str:

@@ -81,7 +81,7 @@ def words_of(column: Array) -> Array:
     return padded.view(np.uint64)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _home(words: Any, row: Any, mask: Any) -> Any:
     state = np.uint64(0)
     for place in range(words.shape[1]):
@@ -90,7 +90,7 @@ def _home(words: Any, row: Any, mask: Any) -> Any:
     return np.int64(state & np.uint64(mask))
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
     for place in range(left.shape[1]):
         if left[left_row, place] != right[right_row, place]:
@@ -98,7 +98,7 @@ def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
     return True
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, row: Any, count: Any) -> Any:
     """Fills `slots` from `row` on; stops before the first row whose new key finds `keys` full."""
     mask = len(table) - 1
@@ -117,7 +117,7 @@ def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, row: Any, count:
     return row, count
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True)
 def _insert_all(keys: Any, table: Any, count: Any) -> None:
     mask = len(table) - 1
     for slot in range(count):

@@ -1,10 +1,12 @@
-"""The computations without state: map, filter, flat_map. Each call of the user's function stands alone:
-what it raises makes a dead letter of that message, and the next one goes on."""
+"""The computations without state: map, filter, flat_map.
+
+Each call of the user's function stands alone: what it raises makes a dead letter of that message, and the next one
+goes on.
+"""
 
 from typing import Any, Protocol
 
 from bettong.application.streams import Filtered, FlatMapped, Mapped
-from bettong.errors import ApplicationError
 from bettong.worker.letters import Letters
 from bettong.worker.rows import Rows
 
@@ -27,7 +29,7 @@ class MapOperator:
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator."""
-        function, schema = self._node.function, _schema(self._node)
+        function = self._node.function
         results: list[Any] = []
         parents: list[int] | None = None
         for row, message in enumerate(rows.messages()):
@@ -41,7 +43,7 @@ class MapOperator:
             results.append(result)
             if parents is not None:
                 parents.append(rows.parent(row))
-        return rows.of_messages(schema, results, parents)
+        return rows.of_messages(self._node.schema, results, parents)
 
 
 class FilterOperator:
@@ -77,7 +79,7 @@ class FlatMapOperator:
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator. An iterable that raises half-way gives nothing: all or none of a message's results."""
-        function, schema = self._node.function, _schema(self._node)
+        function = self._node.function
         results: list[Any] = []
         parents: list[int] = []
         for row, message in enumerate(rows.messages()):
@@ -88,10 +90,4 @@ class FlatMapOperator:
                 continue
             results.extend(several)
             parents.extend([rows.parent(row)] * len(several))
-        return rows.of_messages(schema, results, parents)
-
-
-def _schema(node: Mapped | FlatMapped) -> Any:
-    if node.schema is None:
-        raise ApplicationError(f"{node.name!r} has no schema of its own")
-    return node.schema
+        return rows.of_messages(self._node.schema, results, parents)

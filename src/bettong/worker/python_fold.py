@@ -1,9 +1,10 @@
 """Stateful computations as plain Python: a function of a message and its key's state, message by message."""
 
 import pickle
+from operator import length_hint
 from typing import Any
 
-from bettong.application.schema import Schema
+from bettong.application.compiled import is_compiled
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError
 from bettong.worker.letters import Letters
@@ -18,43 +19,50 @@ class PythonFold:
     """
 
     def __init__(self, node: Stateful) -> None:
-        if node.schema is None:
-            raise ApplicationError(f"{node.name!r} has no schema of its own")
         self.name = node.name
         self._node = node
-        self._output: Schema = node.schema
         self._states: dict[Any, Any] = {}
+        # A function that could run compiled sees and gives only what fits a schema, as it would there.
+        self._exact = any(map(is_compiled, node.handlers.values()))
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator. Folds the rows in order, each into the state of its key."""
+        if self._exact:
+            rows.columns(self.name, letters)
         handler = self._node.handlers[rows.schema]
-        make, states = self._node.state, self._states
+        make, states, many = self._node.state, self._states, self._node.many
         find = states.get
         results: list[Any] = []
         parents: list[int] = []
-        # How far the loop is can be read off this iterator, so that the loop itself need not count.
         keys = iter(rows.key_values())
         messages = iter(rows.messages())
         last = rows.length - 1
-        collect = results.extend if self._node.many else results.append
         while True:
+            # How far the loop is can be read off `keys`, so that it need not count.
             try:
                 for key, message in zip(keys, messages, strict=True):
                     state = find(key)
                     if state is None:
                         state = states[key] = make()
                     result = handler(message, state)
-                    if result is not None:
-                        if self._node.many:
-                            result = list(result)
-                            parents.extend([rows.parent(last - keys.__length_hint__())] * len(result))
-                        else:
-                            parents.append(rows.parent(last - keys.__length_hint__()))
-                        collect(result)
+                    if result is None:
+                        continue
+                    parent = rows.parent(last - length_hint(keys))
+                    if many:
+                        several = list(result)
+                        results.extend(several)
+                        parents.extend([parent] * len(several))
+                    else:
+                        results.append(result)
+                        parents.append(parent)
             except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
-                letters.add(self.name, error, rows.parent(last - keys.__length_hint__()))
+                letters.add(self.name, error, rows.parent(last - length_hint(keys)))
             else:
-                return rows.of_messages(self._output, results, parents)
+                break
+        given = rows.of_messages(self._node.schema, results, parents)
+        if self._exact:
+            given.columns(self.name, letters)
+        return given
 
     def dump(self) -> bytes:
         """The states of all keys. Bettong's own stores alone are read back with `load`: it unpickles."""
@@ -71,3 +79,14 @@ class PythonFold:
     def keys(self) -> int:
         """How many keys have a state."""
         return len(self._states)
+
+
+def check_state(node: Stateful) -> None:
+    """Raises ApplicationError for a state that no snapshot could hold."""
+    try:
+        pickle.dumps(node.state(), protocol=5)
+    except Exception as error:
+        raise ApplicationError(
+            f"stateful {node.name!r}: a new state cannot be made and pickled, as snapshots need"
+            f" ({type(error).__name__}: {error}); use classes and functions of a module"
+        ) from error

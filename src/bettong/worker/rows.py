@@ -7,7 +7,7 @@ the row's key, and its place is what a dead letter names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from bettong.application.plan import Entrance
 from bettong.application.schema import Schema
-from bettong.frames.columns import Array, Columns, fitting, values_of
+from bettong.frames.columns import Array, Columns, fitting
 from bettong.worker.letters import Letters
 
 
@@ -34,11 +34,11 @@ class FrameKeys:
             key = self.entrance.key
             if isinstance(key, str):
                 place = self.columns.schema.position(key)
-                self._values = values_of(self.columns.schema.fields[place], self.columns.columns[place])
+                self._values = self.columns.values(place)
             elif key is None:
                 raise AssertionError("the plan lets no keyless stream into a stateful computation")
             else:
-                self._values = [key(message) for message in self.columns.messages()]
+                self._values = [_told(key, message) for message in self.columns]
         return self._values
 
     def column(self) -> Array:
@@ -50,51 +50,66 @@ class FrameKeys:
         return column
 
 
-@dataclass(slots=True)
+class NoKey:
+    """Stands for a key that could not be told: to look up its state raises what the key function raised.
+
+    The function gave a key when the message was partitioned, so this takes a changed or impure one.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __hash__(self) -> int:
+        raise self.error
+
+
 class Rows:
     """See the module. `parents` is None while rows and the frame's messages are the same."""
 
-    schema: Schema
-    length: int
-    keys: FrameKeys
-    parents: Sequence[int] | Array | None = None
-    _columns: Columns | None = None
-    _messages: list[Any] | None = None
+    __slots__ = ("_columns", "_messages", "keys", "length", "parents", "schema")
+
+    def __init__(
+        self,
+        schema: Schema,
+        keys: FrameKeys,
+        form: Columns | list[Any],
+        parents: Sequence[int] | Array | None,
+    ) -> None:
+        self.schema = schema
+        self.keys = keys
+        self.parents = parents
+        self.length = form.length if isinstance(form, Columns) else len(form)
+        self._columns = form if isinstance(form, Columns) else None
+        self._messages = [] if isinstance(form, Columns) else form
 
     @classmethod
     def of_frame(cls, entrance: Entrance, columns: Columns) -> Rows:
         """The rows of a frame as it enters a stage."""
-        return cls(columns.schema, columns.length, FrameKeys(entrance, columns), None, columns)
+        return cls(columns.schema, FrameKeys(entrance, columns), columns, None)
 
     def of_messages(self, schema: Schema, messages: list[Any], parents: Sequence[int] | None) -> Rows:
         """Rows that a computation made of these; `parents` are places in the frame, None: as before."""
-        return Rows(
-            schema, len(messages), self.keys, self.parents if parents is None else parents, None, messages
-        )
+        return Rows(schema, self.keys, messages, self.parents if parents is None else parents)
 
     def of_columns(self, columns: Columns, sources: Array) -> Rows:
         """Rows that a computation made of the rows at `sources`."""
         parents = sources if self.parents is None else np.asarray(self.parents).take(sources)
-        return Rows(columns.schema, columns.length, self.keys, parents, columns)
+        return Rows(columns.schema, self.keys, columns, parents)
 
-    def messages(self) -> list[Any]:
-        """The rows as message objects."""
-        if self._messages is None:
-            assert self._columns is not None  # noqa: S101 - one form is always there
-            self._messages = self._columns.messages()
-        return self._messages
+    def messages(self) -> Iterable[Any]:
+        """The rows as message objects. Those of columns are made one by one, anew for each reader."""
+        return self._messages if self._columns is None else self._columns
 
     def columns(self, computation: str, letters: Letters) -> Columns:
         """The rows as columns. Rows whose values do not fit the schema become dead letters and leave."""
         if self._columns is None:
-            assert self._messages is not None  # noqa: S101 - one form is always there
-            columns, refused = fitting(self.schema, self._messages)
+            self._columns, refused = fitting(self.schema, self._messages)
             for row, reason in refused.items():
                 letters.add(computation, reason, self.parent(row))
             if refused:
                 self.parents = [self.parent(row) for row in range(self.length) if row not in refused]
-                self._messages = None
-            self._columns, self.length = columns, columns.length
+            self.length = self._columns.length
+            self._messages = []
         return self._columns
 
     def parent(self, row: int) -> int:
@@ -110,3 +125,10 @@ class Rows:
         """The key of each row, as a fixed-width column."""
         column = self.keys.column()
         return column if self.parents is None else column.take(np.asarray(self.parents))
+
+
+def _told(key: Callable[[Any], Any], message: Any) -> Any:
+    try:
+        return key(message)
+    except Exception as error:  # noqa: BLE001 - whatever the user's function raises is this message's dead letter
+        return NoKey(error)

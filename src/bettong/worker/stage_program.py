@@ -1,6 +1,7 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -58,8 +59,9 @@ class StageProgram:
         return tuple((planned.reads, _operator(planned, folds)) for planned in self.stage.operators)
 
 
-def program(stage: Stage, *, compiled: bool) -> StageProgram:
-    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds.
+def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> StageProgram:
+    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless the
+    folder `cache` keeps kernels of an earlier run.
 
     Raises ApplicationError when a marked computation cannot be compiled.
     """
@@ -73,7 +75,7 @@ def program(stage: Stage, *, compiled: bool) -> StageProgram:
             raise ApplicationError(f"stateful {node.name!r}: mark all of its functions @bettong.compiled, or none")
         if compiled and marks == {True}:
             key_dtype(stage, node)
-            kernels[node.name] = compile_node(node)
+            kernels[node.name] = compile_node(node, cache=cache)
     return StageProgram(stage, kernels)
 
 

@@ -1,0 +1,45 @@
+"""The whole suite: gRPC client -> sender -> Kafka -> processor -> Kafka -> receiver -> files."""
+
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.workload import APPLICATION, Workload
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from examples.market_spread_client import MarketSpreadClient
+from examples.market_spread_load import INITIAL_QUOTES
+from examples.market_spread_oracle import by_symbol
+
+_S_MAX = 300.0
+_LOOK_S = 0.02
+
+
+def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
+    """Messages a second from the first one handed over until the last result lies in its file.
+
+    One run on a suite of its own; the result files are checked.
+    """
+    with tempfile.TemporaryDirectory(prefix="bettong-benchmark-") as folder:
+        results = Path(folder) / "results"
+        options = SuiteOptions(
+            application=str(APPLICATION), partitions=partitions, compiled=compiled, results=results
+        )
+        with Suite(options) as suite:
+            begun = time.perf_counter()
+            with MarketSpreadClient(suite.record.sender) as client:
+                client.initial_quotes(INITIAL_QUOTES)
+                client.rounds(load.rounds)
+            content = _await(results / "rejected", load.result_bytes)
+            seconds = time.perf_counter() - begun
+    assert by_symbol(content) == load.rejected, "the result files are wrong"
+    return load.messages / seconds
+
+
+def _await(folder: Path, size: int) -> bytes:
+    """The result files' content, once there are `size` bytes."""
+    deadline = time.monotonic() + _S_MAX
+    while sum(path.stat().st_size for path in folder.glob("*.bin")) < size:
+        assert time.monotonic() < deadline, f"not all results within {_S_MAX} s"
+        time.sleep(_LOOK_S)
+    return b"".join(path.read_bytes() for path in sorted(folder.glob("*.bin")))

@@ -1,0 +1,104 @@
+"""What all benchmarks measure: Market Spread's steady load, as bytes, as frames, and with its right answer."""
+
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bettong.application.loading import load
+from bettong.application.plan import Plan, plan
+from bettong.application.streams import Source
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, encode
+from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
+from examples.market_spread_oracle import Oracle, rows
+
+APPLICATION = Path(__file__).parents[1] / "examples" / "market_spread.py"
+SEED = 1
+ORIGIN = "benchmark"
+
+_QUOTE = struct.Struct(">IB4s21sdd")
+_ORDER = struct.Struct(">IBBI6s4sdd21s")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Generated load, and what a plain loop makes of it: result bytes by symbol."""
+
+    rounds: list[Round]
+    rejected: dict[bytes, list[bytes]]
+
+    @property
+    def messages(self) -> int:
+        """Generated messages; the initial quotes come on top."""
+        return sum(each.messages for each in self.rounds)
+
+    @property
+    def result_bytes(self) -> int:
+        """Bytes of all results."""
+        return sum(len(result) for results in self.rejected.values() for result in results)
+
+
+def workload(messages: int) -> Workload:
+    """The steady load with the 15 rejecting symbols in it, and its right answer."""
+    generated = list(rounds(messages, seed=SEED))
+    oracle = Oracle()
+    oracle.initial_quotes(INITIAL_QUOTES)
+    oracle.rounds(generated)
+    return Workload(generated, oracle.rejected)
+
+
+def planned() -> Plan:
+    """Market Spread's plan."""
+    return plan(load(str(APPLICATION)))
+
+
+def user_module() -> Any:
+    """The module of examples/market_spread.py, as the application was loaded from it."""
+    planned()
+    return sys.modules["bettong_application_market_spread"]
+
+
+def wire_messages(load: Workload) -> list[bytes]:
+    """The initial quotes and the load as framed binary messages, in the order of sending."""
+    data = INITIAL_QUOTES.read_bytes()
+    messages = [data[place : place + _QUOTE.size] for place in range(0, len(data), _QUOTE.size)]
+    for each in load.rounds:
+        messages += [_QUOTE.pack(_QUOTE.size - 4, 2, *row) for row in rows(each.quotes)]
+        messages += [_ORDER.pack(_ORDER.size - 4, 1, *row) for row in rows(each.orders)]
+    return messages
+
+
+def column_frames(load: Workload, frame_messages: int) -> Iterator[tuple[Source, Columns]]:
+    """The initial quotes and the load as columns of at most `frame_messages` messages."""
+    quotes, orders = planned().sources
+    data = INITIAL_QUOTES.read_bytes()
+    initial = [data[place + 4 : place + _QUOTE.size] for place in range(0, len(data), _QUOTE.size)]
+    assert quotes.decoder is not None
+    assert quotes.schema is not None
+    decoded = quotes.decoder.decode(quotes.schema, initial)
+    assert decoded.columns is not None
+    yield quotes, Columns(quotes.schema, len(initial), tuple(decoded.columns))
+    for each in load.rounds:
+        for source, named in ((quotes, each.quotes), (orders, each.orders)):
+            assert source.schema is not None
+            columns = Columns(source.schema, len(named["symbol"]), tuple(named.values()))
+            for start in range(0, columns.length, frame_messages):
+                yield source, columns.slice(start, min(columns.length, start + frame_messages))
+
+
+def log_frame(source: Source, columns: Columns, *, sequence: int, previous: int, now_ns: int) -> bytes:
+    """A frame as the sender would append it."""
+    frame = Frame(
+        origin=f"{source.name}/{ORIGIN}",
+        sequence=sequence,
+        previous=previous,
+        count=columns.length,
+        schema=columns.schema.fingerprint,
+        ingest_ns=now_ns,
+        sent_ns=now_ns,
+        columns=columns.payload(),
+    )
+    return encode(frame)

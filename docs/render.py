@@ -1,0 +1,93 @@
+"""Writes the pages that the code decides: settings, live figures and exit codes. `make docs`; a test compares."""
+
+from pathlib import Path
+
+from annotated_types import Ge, Le
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from bettong import metrics
+from bettong.cli.exit_codes import MEANINGS
+from bettong.settings import PREFIX, ProcessorSettings, ReceiverSettings, SenderSettings, ServiceSettings
+
+HERE = Path(__file__).parent
+GROUPS: dict[str, type[ServiceSettings]] = {
+    "Every service": ServiceSettings,
+    "Sender": SenderSettings,
+    "Processor": ProcessorSettings,
+    "Receiver": ReceiverSettings,
+}
+
+
+def pages() -> dict[Path, str]:
+    """Each page's path and text."""
+    return {
+        HERE / "settings.md": _settings(),
+        HERE / "figures.md": _figures(),
+        HERE / "exit-codes.md": _exit_codes(),
+    }
+
+
+def _settings() -> str:
+    lines = [
+        "# Settings",
+        "",
+        "Environment variables, read and checked once when a service starts; all faults are reported at once. The",
+        "commands `bettong sender | processor | receiver` take each as a flag too (`--frame-bytes-max`). Rendered from",
+        "`src/bettong/settings.py` by `make docs`.",
+    ]
+    for title, kind in GROUPS.items():
+        shared = set() if kind is ServiceSettings else set(ServiceSettings.model_fields)
+        lines += ["", f"## {title}", "", "| variable | default | range | what it is |", "| --- | --- | --- | --- |"]
+        for name, field in kind.model_fields.items():
+            if name not in shared:
+                lines.append(
+                    f"| `{PREFIX}{name.upper()}` | {_default(field)} | {_range(field)} | {field.description} |"
+                )
+    return "\n".join(lines) + "\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default is PydanticUndefined:
+        return "required" if field.default_factory is None else "the host's name"
+    if field.default is None:
+        return "-"
+    return f"`{getattr(field.default, 'value', field.default)}`"
+
+
+def _range(field: FieldInfo) -> str:
+    least = next((mark.ge for mark in field.metadata if isinstance(mark, Ge)), None)
+    most = next((mark.le for mark in field.metadata if isinstance(mark, Le)), None)
+    return "" if least is None and most is None else f"{least} to {most}"
+
+
+def _figures() -> str:
+    lines = [
+        "# Live figures",
+        "",
+        "What services write to Redis and `bettong status` shows: one record an instance, one a partition. Rendered",
+        "from `src/bettong/metrics.py` by `make docs`.",
+        "",
+        "| figure | unit | what it says |",
+        "| --- | --- | --- |",
+        *(f"| `{figure.name}` | {figure.unit} | {figure.meaning} |" for figure in metrics.ALL),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _exit_codes() -> str:
+    lines = [
+        "# Exit codes of `bettong`",
+        "",
+        "Rendered from `src/bettong/cli/exit_codes.py` by `make docs`.",
+        "",
+        "| code | what it means |",
+        "| --- | --- |",
+        *(f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text)

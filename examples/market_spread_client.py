@@ -1,0 +1,56 @@
+"""A client of Market Spread: feeds quotes and orders through the public gRPC API, two streams side by side."""
+
+import struct
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Self
+
+from bettong.client.sender import Sender
+from examples.market_spread_load import Columns, Round
+
+FRAME_MESSAGES = 8192
+_ROUND_S_MAX = 120.0
+
+
+class MarketSpreadClient:
+    """Two sessions, one a source. `told` is called with the number of messages each time some were handed over."""
+
+    def __init__(self, target: str, *, told: Callable[[int], None] = lambda _: None) -> None:
+        self._quotes = Sender(target, "nbbo")
+        self._orders = Sender(target, "orders")
+        self._told = told
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._quotes.close()
+        self._orders.close()
+
+    def initial_quotes(self, file: Path) -> None:
+        """Feeds a framed file of quotes, as the bytes that they are, and waits until they are durable."""
+        data, place, rows = file.read_bytes(), 0, []
+        while place < len(data):
+            (size,) = struct.unpack_from(">I", data, place)
+            rows.append(data[place + 4 : place + 4 + size])
+            place += 4 + size
+        self._quotes.send_rows(rows)
+        self._quotes.flush(_ROUND_S_MAX)
+        self._told(len(rows))
+
+    def rounds(self, rounds: Iterable[Round]) -> None:
+        """Feeds generated load as columns. Each round is durable before the next begins (see Round)."""
+        for each in rounds:
+            size = max(len(each.quotes["symbol"]), len(each.orders["symbol"]))
+            for start in range(0, size, FRAME_MESSAGES):
+                self._send(self._quotes, each.quotes, start)
+                self._send(self._orders, each.orders, start)
+            self._quotes.flush(_ROUND_S_MAX)
+            self._orders.flush(_ROUND_S_MAX)
+
+    def _send(self, sender: Sender, columns: Columns, start: int) -> None:
+        piece = {name: column[start : start + FRAME_MESSAGES] for name, column in columns.items()}
+        count = len(piece["symbol"])
+        if count:
+            sender.send_columns(piece)
+            self._told(count)

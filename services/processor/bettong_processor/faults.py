@@ -1,0 +1,36 @@
+"""What a failed query says, in one line, and whether a new start can mend it. Pure."""
+
+import re
+from dataclasses import dataclass
+
+# Errors of the worker that come back at every start: an operator has to act.
+_FINAL = ("LogHoleError", "ApplicationError", "SettingsError")
+
+# Spark's words for records that are gone from the log (failOnDataLoss).
+_DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
+
+_PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception))(?:: (.+))?$", re.MULTILINE)
+TEXT_CHARACTERS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """`final`: starting again would only fail again."""
+
+    text: str
+    final: bool
+
+
+def fault_of(text: str) -> Fault:
+    """Reads the text of a StreamingQueryException, which quotes Python's traceback among Java's."""
+    errors = _PYTHON_ERROR.findall(text)
+    own = [(name, reason) for name, reason in errors if name in _FINAL]
+    if own:
+        name, reason = own[-1]
+        return Fault(f"{name}: {reason}"[:TEXT_CHARACTERS_MAX], final=True)
+    if any(words in text for words in _DATA_LOSS):
+        first = next(line for line in text.splitlines() if any(words in line for words in _DATA_LOSS))
+        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=True)
+    python = [f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=False)

@@ -1,0 +1,75 @@
+"""Starts the processor: settings, application, topics, Spark, and the query until SIGTERM or SIGINT."""
+
+import signal
+import time
+from collections.abc import Mapping
+
+from bettong.application.loading import load
+from bettong.application.plan import Plan, plan
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.logs import configure
+from bettong.settings import ProcessorSettings, read
+from bettong.snapshots.directory import DirectorySnapshots
+from bettong.snapshots.store import SnapshotStore
+from bettong.topics import all_topics, stage_topic
+from bettong_processor.query import start
+from bettong_processor.session import session, warm_up
+from bettong_processor.supervision import Live, Supervisor
+
+
+def main(overrides: Mapping[str, object]) -> None:
+    """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
+    settings = read(ProcessorSettings, overrides)
+    log = configure(settings, "processor")
+    planned = plan(load(settings.application))
+    admin, store = LogAdmin(settings.kafka), RedisStore(settings.redis, planned.application)
+    live = Live(LiveFigures(store), settings.instance, log, time.time, settings.live_interval_ms / 1000)
+    spark = session(settings, application=planned.application)
+    warm_up(spark)
+    topics = tuple(stage_topic(planned.application, stage.name) for stage in planned.stages)
+
+    supervisor = Supervisor(
+        start=lambda: start(
+            spark,
+            settings,
+            topics=topics,
+            first_offsets=snapshot_offsets(RedisSnapshots(store), planned, settings.partitions),
+        ),
+        admin=admin,
+        store=store,
+        live=live,
+        log=log,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: supervisor.stop())
+    try:
+        live.tell("starting")
+        if supervisor.wait_for_parts():
+            admin.create_topics(
+                all_topics(
+                    planned.application,
+                    stages=[stage.name for stage in planned.stages],
+                    sinks=[sink.name for sink in planned.sinks],
+                ),
+                partitions=settings.partitions,
+                replication=settings.replication,
+                frame_bytes_max=settings.frame_bytes_max,
+            )
+            supervisor.run()
+    finally:
+        spark.stop()
+        DirectorySnapshots(settings.state_dir / planned.application).clear()
+        log.info("stopped")
+
+
+def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[tuple[str, int], int]:
+    """Where a query without a checkpoint starts: at each partition's newest snapshot."""
+    offsets: dict[tuple[str, int], int] = {}
+    for stage in plan.stages:
+        for partition in range(partitions):
+            kept = store.offsets(stage.name, partition)
+            if kept:
+                offsets[stage_topic(plan.application, stage.name), partition] = max(kept)
+    return offsets
+

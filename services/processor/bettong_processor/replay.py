@@ -1,0 +1,34 @@
+"""Reading a stretch of a stage's log again, to reach a state that no store holds."""
+
+from collections.abc import Iterator
+
+from bettong.edges.kafka_log import LogAdmin, LogReader, Record
+
+# Small enough to stay well within a worker's memory, large enough to keep the broker busy.
+_RECORDS_MAX = 500
+_POLL_MS = 1000
+
+
+class Replay:
+    """The log, for folding it again. Connects only when it is asked: most batches never need it."""
+
+    def __init__(self, bootstrap: str, *, frame_bytes_max: int) -> None:
+        self._bootstrap = bootstrap
+        self._frame_bytes_max = frame_bytes_max
+
+    def log_start(self, topic: str, partition: int) -> int:
+        """The offset of the oldest record that the log still holds."""
+        with LogAdmin(self._bootstrap) as admin:
+            return admin.beginnings([topic])[topic, partition]
+
+    def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
+        """The records from `first` up to but not including `until`, which must exist."""
+        starts = {(topic, partition): first}
+        with LogReader(self._bootstrap, starts, frame_bytes_max=self._frame_bytes_max) as reader:
+            at = first
+            while at < until:
+                for record in reader.poll(_POLL_MS, _RECORDS_MAX):
+                    if record.offset >= until:
+                        return
+                    yield record
+                    at = record.offset + 1

@@ -1,0 +1,79 @@
+"""The Spark session: local or on a cluster, with what Bettong needs set and nothing else touched."""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bettong.errors import SettingsError
+from bettong.settings import PREFIX, ProcessorSettings
+
+# Frames are handed to Python in Arrow batches of at most this many records and bytes.
+_ARROW_RECORDS_MAX = 1024
+_ARROW_BYTES_MAX = 8 * 1024 * 1024
+
+
+def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
+    """Starts Spark. Blocks for seconds. Raises SettingsError when the connector's jars are missing."""
+    for name, value in settings.model_dump(mode="json").items():
+        if value is not None:
+            os.environ[PREFIX + name.upper()] = str(value)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if settings.spark_master.startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.appName(f"bettong {application}").master(settings.spark_master)
+    for key, value in options(settings).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return spark
+
+
+def warm_up(spark: SparkSession) -> None:
+    """Starts Python on every slot, which loads and compiles the application: the first batch need not wait."""
+    slots = spark.sparkContext.defaultParallelism
+    spark.sparkContext.parallelize(range(slots), slots).foreach(_nothing)
+
+
+def _nothing(_: int) -> None:
+    """The shortest task there is."""
+
+
+def options(settings: ProcessorSettings) -> dict[str, str]:
+    """Spark's configuration, with the reason for each entry."""
+    options = {
+        "spark.jars": ",".join(str(jar) for jar in connector_jars(settings)),
+        # Our daemon loads and compiles the application before it forks workers.
+        "spark.python.daemon.module": "bettong_processor.daemon",
+        "spark.python.worker.reuse": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_RECORDS_MAX),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BYTES_MAX),
+        # One consumer a partition of each stage topic must fit, or each batch opens connections anew.
+        "spark.kafka.consumer.cache.capacity": str(max(64, 4 * settings.partitions)),
+        # A task of ours lives for milliseconds: waiting for a better place never pays.
+        "spark.locality.wait": "0",
+        # Keeping more than a few batches of history in files only makes cleaning slower.
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if settings.spark_master.startswith("local"):
+        options |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            # On few cores a collector that works beside the program only takes its time.
+            "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+        }
+    return options
+
+
+def connector_jars(settings: ProcessorSettings) -> list[Path]:
+    """The jars of Spark's Kafka connector."""
+    folder = settings.jars or Path(sys.prefix) / "share" / "bettong" / "jars" / "connector"
+    jars = sorted(folder.glob("*.jar"))
+    if not jars:
+        raise SettingsError(
+            f"{PREFIX}JARS: {folder} holds no jars of Spark's Kafka connector; run `make setup`, or name the folder"
+        )
+    return jars

@@ -1,0 +1,124 @@
+"""What one Spark task does: folds the records of one partition and hands on the records they lead to.
+
+Runs in Spark's Python workers. A task that is tried again, or runs twice, writes the same frames with the same
+numbers; whoever reads them skips what it has seen.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import pyarrow as pa
+
+from bettong import metrics
+from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.errors import StoreError
+from bettong.logs import Logger, configure
+from bettong.settings import ProcessorSettings
+from bettong.snapshots.directory import DirectorySnapshots
+from bettong.worker.exits import OutputRecord
+from bettong.worker.partition import PartitionWorker
+from bettong_processor.partitions import Limits, Partitions, Stores
+from bettong_processor.programs import programs
+from bettong_processor.replay import Replay
+
+OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
+
+# Output is handed to Spark in pieces of about this size: large enough to amortise a hand-over, small beside
+# the memory of a worker.
+PIECE_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value) in, OUTPUT out."""
+
+    settings: ProcessorSettings
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Folds the records of one task: those of one partition of one topic, in order."""
+        process = process_of(self.settings)
+        worker: PartitionWorker | None = None
+        piece = _Piece()
+        for batch in batches:
+            topics, numbers, offsets, values = (
+                batch.column(place).to_numpy(zero_copy_only=False).tolist() for place in range(4)
+            )
+            for topic, partition, offset, value in zip(topics, numbers, offsets, values, strict=True):
+                if worker is None:
+                    worker = process.partitions.begin(topic, partition, offset)
+                for record in worker.fold(offset, value):
+                    if piece.add(record) >= PIECE_BYTES:
+                        yield piece.take()
+        if piece.records:
+            yield piece.take()
+        if worker is not None:
+            process.partitions.finish(worker)
+            process.tell(worker)
+
+
+@dataclass(slots=True)
+class _Piece:
+    records: list[OutputRecord] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def add(self, record: OutputRecord) -> int:
+        self.records.append(record)
+        self.size_bytes += len(record.value)
+        return self.size_bytes
+
+    def take(self) -> pa.RecordBatch:
+        columns = zip(*((each.topic, each.partition, each.value) for each in self.records), strict=True)
+        arrays = [pa.array(list(column), kind.type) for column, kind in zip(columns, OUTPUT, strict=True)]
+        self.records, self.size_bytes = [], 0
+        return pa.RecordBatch.from_arrays(arrays, schema=OUTPUT)
+
+
+@dataclass(slots=True)
+class Process:
+    """What one Python worker process of Spark keeps between tasks."""
+
+    partitions: Partitions
+    figures: LiveFigures
+    log: Logger
+
+    def tell(self, worker: PartitionWorker) -> None:
+        """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
+        stage, partition = worker.program.stage.name, worker.assignment.partition
+        figures = {
+            metrics.OFFSET.name: worker.next_offset,
+            metrics.FRAMES.name: worker.counters.frames,
+            metrics.MESSAGES.name: worker.counters.messages,
+            metrics.RESULTS.name: worker.counters.results,
+            metrics.DEAD_LETTERS.name: worker.counters.dead_letters,
+            metrics.DUPLICATES.name: worker.counters.duplicates,
+            metrics.GAPS.name: worker.counters.gaps,
+            metrics.KEYS.name: worker.keys,
+            metrics.SNAPSHOT_OFFSET.name: self.partitions.snapshot_offset(stage, partition),
+        }
+        try:
+            self.figures.write_partition(stage, partition, figures)
+        except StoreError as error:
+            self.log.warning("live figures not written", fault=str(error))
+
+
+@lru_cache(maxsize=1)
+def process_of(settings: ProcessorSettings) -> Process:
+    """This process's workers and connections: made by its first task, kept for all later ones."""
+    log = configure(settings, "processor-worker")
+    ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+    store = RedisStore(settings.redis, ready.plan.application)
+    stores = Stores(
+        local=DirectorySnapshots(settings.state_dir / ready.plan.application),
+        durable=RedisSnapshots(store),
+    )
+    partitions = Partitions(
+        ready,
+        limits=Limits(settings.partitions, settings.frame_bytes_max, settings.snapshot_interval_ms / 1000),
+        stores=stores,
+        replay_log=Replay(settings.kafka, frame_bytes_max=settings.frame_bytes_max),
+        clock=time.monotonic,
+        log=log,
+    )
+    return Process(partitions, LiveFigures(store), log)

@@ -1,0 +1,36 @@
+"""One job at a time on a thread of its own, so that a slow disk or store does not hold up the others."""
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+
+
+class Background:
+    """Runs jobs one after the other. Use it from one thread."""
+
+    def __init__(self, name: str) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._last: Future[None] | None = None
+
+    def idle(self) -> bool:
+        """Whether a job can be started. Raises what the last one raised."""
+        if self._last is None:
+            return True
+        if not self._last.done():
+            return False
+        last, self._last = self._last, None
+        last.result()
+        return True
+
+    def start(self, job: Callable[[], None]) -> None:
+        """Starts a job; only when `idle` said so."""
+        self._last = self._executor.submit(job)
+
+    def finish(self, timeout_s: float) -> bool:
+        """Waits for the last job, at most so long; False when it still runs. Raises what it raised."""
+        if self._last is not None:
+            wait([self._last], timeout_s)
+        return self.idle()
+
+    def close(self) -> None:
+        """Starts no more jobs. Does not wait for one that runs."""
+        self._executor.shutdown(wait=False, cancel_futures=True)

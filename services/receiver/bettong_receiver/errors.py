@@ -1,0 +1,16 @@
+"""What the receiver raises beside the library's errors.
+
+BettongError
+└── SinkError          a sink cannot take results
+    └── PositionError  a position that cannot be trusted, or does not fit what it belongs to
+"""
+
+from bettong.errors import BettongError
+
+
+class SinkError(BettongError):
+    """A sink cannot take results: a full disk, a folder that another receiver uses."""
+
+
+class PositionError(SinkError):
+    """A stored position is damaged or does not fit. Going on could lose or double results, so nothing does."""

@@ -1,0 +1,123 @@
+"""Frames of a sink as the messages that it delivers. Pure.
+
+| sink                 | a frame's body        | a message                            | in a file            |
+| -------------------- | --------------------- | ------------------------------------ | -------------------- |
+| with an encoder      | rows                  | the encoder's bytes                  | `.bin`, back to back |
+| without one          | columns of its schema | a JSON object (`bettong.frames.text`) | `.jsonl`, a line each |
+| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `_dead_letter`    | `.jsonl`, a line each |
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from bettong.application.plan import Plan
+from bettong.application.schema import Schema
+from bettong.application.streams import Sink
+from bettong.errors import FrameError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame
+from bettong.frames.text import json_line, text_of
+from bettong.topics import DEAD_LETTERS, sink_topic
+from bettong.v1.frame_pb2 import DeadLetter
+
+
+@dataclass(frozen=True, slots=True)
+class SinkFormat:
+    """One sink: its topic, and what its messages look like.
+
+    `messages(frame)` raises FrameError when the body is not of this sink. `line_end` follows each message in a file.
+    """
+
+    sink: str
+    topic: str
+    messages: Callable[[Frame], list[bytes]]
+    line_end: bytes
+
+    @property
+    def extension(self) -> str:
+        """Of the sink's files."""
+        return "jsonl" if self.line_end else "bin"
+
+    def content(self, messages: list[bytes]) -> bytes:
+        """Messages as they stand in a file."""
+        if not self.line_end:
+            return b"".join(messages)
+        return b"".join([piece for message in messages for piece in (message, self.line_end)])
+
+
+def formats(plan: Plan) -> dict[str, SinkFormat]:
+    """Every sink of an application by its name, the built-in `dead-letters` last."""
+    found: dict[str, SinkFormat] = {}
+    for sink in plan.sinks:
+        topic = sink_topic(plan.application, sink.name)
+        if sink.encoder is not None:
+            found[sink.name] = SinkFormat(sink.name, topic, _encoded, b"")
+        else:
+            found[sink.name] = SinkFormat(sink.name, topic, _as_json(_schemas(plan, sink)), b"\n")
+    topic = sink_topic(plan.application, DEAD_LETTERS)
+    found[DEAD_LETTERS] = SinkFormat(DEAD_LETTERS, topic, _dead_letters, b"\n")
+    return found
+
+
+def describe_dead_letter(message: bytes) -> str:
+    """A dead letter, as `messages` of its sink gave it, in one line for people."""
+    letter = json.loads(message)
+    return (
+        f"{letter['computation']}: {letter['reason']}"
+        f" (origin {letter['origin']}, sequence {letter['sequence']}, index {letter['index']})"
+    )
+
+
+def _schemas(plan: Plan, sink: Sink) -> dict[int, Schema]:
+    """The schemas of all streams that lead into a sink, by fingerprint."""
+    exits = [each for stage in plan.stages for each in stage.exits if each.target is sink]
+    return {each.schema.fingerprint: each.schema for each in exits}
+
+
+def _encoded(frame: Frame) -> list[bytes]:
+    if frame.rows is None:
+        raise FrameError(
+            "it holds columns, but the sink has an encoder: the application was another one then"
+        )
+    return list(frame.rows)
+
+
+def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], list[bytes]]:
+    def messages(frame: Frame) -> list[bytes]:
+        if frame.columns is None:
+            raise FrameError(
+                "it holds rows, but the sink has no encoder: the application was another one then"
+            )
+        schema = schemas.get(frame.schema)
+        if schema is None:
+            known = ", ".join(f"{each.name} {key:016x}" for key, each in schemas.items())
+            raise FrameError(f"its schema {frame.schema:016x} is not one of the sink's ({known})")
+        columns = Columns.of_foreign_payload(schema, frame.columns)
+        return [json_line(schema, message) for message in columns.messages()]
+
+    return messages
+
+
+def _dead_letters(frame: Frame) -> list[bytes]:
+    if frame.rows is None:
+        raise FrameError("it holds columns, not dead letters")
+    try:
+        return [_dead_letter(DeadLetter.FromString(row)) for row in frame.rows]
+    except DecodeError as error:
+        raise FrameError(f"a row is no dead letter: {error}") from None
+
+
+def _dead_letter(letter: DeadLetter) -> bytes:
+    """All fields of a dead letter under their names in the proto; the message as `text_of` writes bytes."""
+    values = {
+        "computation": letter.computation,
+        "reason": letter.reason,
+        "origin": letter.origin,
+        "sequence": letter.sequence,
+        "index": letter.index,
+        "message": text_of(letter.message),
+    }
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()

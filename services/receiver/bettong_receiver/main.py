@@ -1,0 +1,25 @@
+"""Starts the receiver: settings, application, signals."""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+
+from bettong.application.loading import load
+from bettong.application.plan import Plan, plan
+from bettong.logs import Logger, configure
+from bettong.settings import ReceiverSettings, read
+from bettong_receiver.service import Receiver
+
+
+def main(overrides: Mapping[str, object]) -> None:
+    """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
+    settings = read(ReceiverSettings, overrides)
+    log = configure(settings, "receiver")
+    asyncio.run(_run(settings, plan(load(settings.application)), log))
+
+
+async def _run(settings: ReceiverSettings, planned: Plan, log: Logger) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await Receiver(settings, planned, log).run(stop)

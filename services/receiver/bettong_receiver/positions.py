@@ -1,0 +1,73 @@
+"""Progress as bytes, for the file beside the results and for Redis. Pure.
+
+    crc32c:9ae1c0de
+    {"application":"market","sink":"rejected","partition":3,"offset":812,"length_bytes":4779,"origins":{...},...}
+
+The first line is the checksum of the second. `origins` holds of each origin the highest sequence and when it was
+last heard of by the clock of the log. JSON, because the reader of a position that fits no more is an operator.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import crc32c
+
+from bettong.delivery import DeliveryTable
+from bettong_receiver.errors import PositionError
+from bettong_receiver.progress import Counts, Progress
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a position belongs to."""
+
+    application: str
+    sink: str
+    partition: int
+
+
+def encode(place: Place, progress: Progress, *, length_bytes: int = 0) -> bytes:
+    """The position of `progress`. `length_bytes`: how long the file of results is there; 0 in Redis."""
+    table = progress.table
+    values = {
+        "version": _VERSION,
+        **dataclasses.asdict(place),
+        "offset": progress.offset,
+        "length_bytes": length_bytes,
+        "origins": {
+            origin: [highest, table.heard_ns.get(origin, 0)] for origin, highest in table.highest.items()
+        },
+        "next_sweep_ns": table.next_sweep_ns,
+        "counts": dataclasses.asdict(progress.counts),
+        "adopts": progress.adopts,
+    }
+    content = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
+
+
+def decode(place: Place, data: bytes) -> tuple[Progress, int]:
+    """The progress at a position of `place`, and the length of its file.
+
+    Raises PositionError, naming what is wrong but not where `data` came from, when it cannot be trusted.
+    """
+    checksum, _, content = data.partition(b"\n")
+    if checksum != b"crc32c:%08x" % crc32c.crc32c(content):
+        raise PositionError("its checksum does not fit its content")
+    values: Mapping[str, Any] = json.loads(content)
+    if values["version"] != _VERSION:
+        raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
+    found = Place(values["application"], values["sink"], values["partition"])
+    if found != place:
+        raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
+    table = DeliveryTable(
+        highest={origin: highest for origin, (highest, _) in values["origins"].items()},
+        heard_ns={origin: heard_ns for origin, (_, heard_ns) in values["origins"].items()},
+        next_sweep_ns=values["next_sweep_ns"],
+    )
+    progress = Progress(values["offset"], table, Counts(**values["counts"]), values["adopts"])
+    return progress, values["length_bytes"]

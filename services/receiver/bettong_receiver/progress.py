@@ -1,0 +1,84 @@
+"""How far one target (files, Redis, a subscriber) is in one partition of a sink. Pure.
+
+Progress after offset *o* is a fold of the partition's log up to *o*, counts included: who starts again
+from a saved progress skips, takes and counts as if it had never stopped.
+"""
+
+from dataclasses import dataclass, field
+
+from bettong.delivery import DeliveryTable, Verdict
+from bettong.frames.frame import Frame, Kind
+
+# One partition of a sink, by the sink's name.
+SinkPartition = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of a partition's records since offset 0. Ticks and openings are in none of them."""
+
+    frames: int = 0
+    messages: int = 0
+    duplicates: int = 0
+    gaps: int = 0
+    unreadable: int = 0
+
+    def add(self, other: "Counts") -> None:
+        """Adds the counts of another partition."""
+        self.frames += other.frames
+        self.messages += other.messages
+        self.duplicates += other.duplicates
+        self.gaps += other.gaps
+        self.unreadable += other.unreadable
+
+
+@dataclass(slots=True)
+class Progress:
+    """The next offset, the delivery table and the counts.
+
+    `adopts`: this progress begins where an older part of the log is gone, so the first frame seen of
+    an origin is taken as it comes; what it calls `previous` can be in the lost part only.
+    """
+
+    offset: int = 0
+    table: DeliveryTable = field(default_factory=DeliveryTable)
+    counts: Counts = field(default_factory=Counts)
+    adopts: bool = False
+
+    @classmethod
+    def fresh(cls, beginning: int) -> "Progress":
+        """Where a target starts that has no position: at the beginning of a log, which may have been cut."""
+        return cls(offset=beginning, adopts=beginning > 0)
+
+    def takes(self, offset: int, frame: Frame | None) -> bool:
+        """Moves past the record at `offset` and says whether its messages are to be delivered.
+
+        `frame` is None when the record is no frame. False for a record below this progress, which does not move it.
+        """
+        if offset < self.offset:
+            return False
+        self.offset = offset + 1
+        if frame is None:
+            self.counts.unreadable += 1
+            return False
+        if frame.kind is Kind.OPEN:
+            self.table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
+        if frame.kind is not Kind.DATA:
+            return False
+        if self.adopts and frame.origin not in self.table.highest:
+            self.table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
+        verdict = self.table.take(
+            frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
+        )
+        self.counts.duplicates += verdict is Verdict.DUPLICATE
+        self.counts.gaps += verdict is Verdict.GAP
+        return verdict is Verdict.TAKE
+
+    def delivered(self, messages: int) -> None:
+        """Counts a frame that `takes` said yes to."""
+        self.counts.frames += 1
+        self.counts.messages += messages
+
+    def spoiled(self) -> None:
+        """Counts a frame that `takes` said yes to, but whose body is not the sink's."""
+        self.counts.unreadable += 1

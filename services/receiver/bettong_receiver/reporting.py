@@ -1,0 +1,100 @@
+"""What a receiver tells the world while it lives: its record in Redis, and how far behind the log it is."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from bettong import metrics
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures
+from bettong.errors import LogError, StoreError
+from bettong.logs import Logger
+from bettong_receiver.delivery import Delivery
+from bettong_receiver.status import Status, figures_of, lag
+
+# A question to the broker; the lag need not be newer than what people look at.
+_LAG_INTERVAL_S = 1.0
+# A record outlives a write that was slow; that of a dead receiver is gone soon.
+_TTL_S_MIN = 10.0
+_TTL_INTERVALS = 10
+
+_Figures = dict[str, str | int | float]
+_Result = TypeVar("_Result")
+
+
+class Reporter:
+    """Writes the live record until it is cancelled. Neither Redis nor Kafka being away stops or delays the other."""
+
+    def __init__(
+        self,
+        live: LiveFigures,
+        admin: LogAdmin,
+        status: Status,
+        log: Logger,
+        *,
+        instance: str,
+        interval_s: float,
+    ) -> None:
+        self._live = live
+        self._admin = admin
+        self._status = status
+        self._log = log
+        self._instance = instance
+        self._interval_s = interval_s
+        self._lag: int | None = None
+        self._writes = True
+        self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
+        self._kafka = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lag")
+
+    async def write(self, delivery: Callable[[], Delivery | None], subscribers: Callable[[], int]) -> None:
+        """The record, every interval. `delivery` is None until there is one."""
+        while True:
+            await self.write_once(delivery(), subscribers())
+            await asyncio.sleep(self._interval_s)
+
+    async def write_once(self, delivery: Delivery | None, subscribers: int) -> None:
+        """The record, now."""
+        figures: _Figures = {**self._status.figures(), metrics.SESSIONS.name: subscribers}
+        if delivery is not None:
+            figures |= figures_of(delivery.counts())
+            figures |= delivery.latency.figures()
+            figures[metrics.DEAD_LETTER_LAST.name] = delivery.dead_letter_last
+        if self._lag is not None:
+            figures[metrics.LAG.name] = self._lag
+        await _on(self._redis, lambda: self._write(figures))
+
+    async def follow_lag(self, delivery: Delivery) -> None:
+        """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there."""
+        while True:
+            offsets = delivery.offsets()
+            topics = {topic for topic, _ in offsets}
+            try:
+                ends: Mapping[tuple[str, int], int] = await _on(self._kafka, lambda: self._admin.ends(topics))  # noqa: B023 - awaited at once
+            except LogError as error:
+                self._status.waits_for("Kafka", str(error))
+            else:
+                self._status.has("Kafka")
+                self._lag = lag(ends, delivery.offsets())
+            await asyncio.sleep(_LAG_INTERVAL_S)
+
+    def close(self) -> None:
+        """Lets go of Kafka and the threads. Does not wait for a call under way, which is bounded."""
+        self._kafka.submit(self._admin.close)
+        self._kafka.shutdown(wait=False)
+        self._redis.shutdown(wait=False)
+
+    def _write(self, figures: _Figures) -> None:
+        ttl_s = max(_TTL_S_MIN, _TTL_INTERVALS * self._interval_s)
+        try:
+            self._live.write_live(self._instance, figures, ttl_s)
+        except StoreError as error:
+            if self._writes:
+                self._log.warning("live record not written, more such faults are not told", fault=str(error))
+            self._writes = False
+        else:
+            self._writes = True
+
+
+def _on(executor: ThreadPoolExecutor, call: Callable[[], _Result]) -> Awaitable[_Result]:
+    return asyncio.get_running_loop().run_in_executor(executor, call)

@@ -1,0 +1,176 @@
+"""The life of a receiver: wait for Kafka and Redis, deliver and serve, stop without leaving anything half done.
+
+starting ──> waiting ──> running ──(SIGTERM)──> stopping: health off, subscribers sent away, positions saved
+                ^           │
+                └───────────┘  a broker or Redis that goes away is waited for; deliveries go on by themselves
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Coroutine
+from contextlib import ExitStack
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from bettong.application.plan import Plan
+from bettong.edges.kafka_log import LogReader
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import LogError, SettingsError
+from bettong.logs import Logger
+from bettong.settings import ReceiverSettings
+from bettong.v1.subscribe_pb2_grpc import add_SubscribeServiceServicer_to_server
+from bettong_receiver.delivery import Delivery, Target
+from bettong_receiver.formats import formats
+from bettong_receiver.opening import Opening
+from bettong_receiver.reporting import Reporter
+from bettong_receiver.servicer import SubscribeServicer
+from bettong_receiver.status import RUNNING, STOPPING, Status
+
+# How long one look at the log lasts: a stop, a sync and Redis wait no longer than this when it is quiet.
+_POLL_MS = 50
+# Of a round, beside the reader's own limit on bytes: so many small frames are delivered together at most.
+_RECORDS_MAX = 10_000
+_GRACE_S = 2.0
+# A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
+_OPTIONS = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+_SERVICE = "bettong.v1.SubscribeService"
+
+
+class Receiver:
+    """One receiver process. Make it where its event loop runs; `run` it once."""
+
+    def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
+        self._settings = settings
+        self._log = log
+        self._formats = formats(plan)
+        self._status = Status(time.time, log)
+        self._stopping = threading.Event()
+        self._store = RedisStore(settings.redis, plan.application)
+        self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
+        self._reporter = Reporter(
+            LiveFigures(self._store),
+            self._opening.admin(),
+            self._status,
+            log,
+            instance=settings.instance,
+            interval_s=settings.live_interval_ms / 1000,
+        )
+        self._health = health.aio.HealthServicer()
+        self._servicer = SubscribeServicer(
+            self._formats,
+            subscribers_max=settings.receiver_subscribers_max,
+            open_admin=self._opening.admin,
+            open_reader=self._opening.subscriber_reader,
+            log=log,
+        )
+        self._delivery: Delivery | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
+        await self._tell_health(serving=False)
+        server = self._server()
+        await server.start()
+        self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
+        stopped = asyncio.create_task(stop.wait())
+        work = asyncio.create_task(self._work())
+        try:
+            await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            self._status.enter(STOPPING)
+            await self._health.enter_graceful_shutdown()
+            self._servicer.stop()
+            self._stopping.set()
+            await work
+        finally:
+            for task in (*self._tasks, stopped):
+                task.cancel()
+            await server.stop(_GRACE_S)
+            await self._reporter.write_once(self._delivery, self._servicer.subscribers)
+            self._reporter.close()
+            self._store.close()
+            self._log.info("stopped")
+
+    async def _work(self) -> None:
+        """Waits for what is missing, then delivers until `_stopping`."""
+        opened = await asyncio.to_thread(self._open)
+        if opened is None:
+            return
+        self._delivery, reader = opened
+        self._servicer.serve(self._delivery.progress)
+        self._also(self._reporter.follow_lag(self._delivery))
+        self._status.enter(RUNNING)
+        await self._tell_health(serving=True)
+        await asyncio.to_thread(self._deliver, self._delivery, reader)
+
+    def _open(self) -> tuple[Delivery, LogReader] | None:
+        """Everything that is needed to deliver; None when asked to stop while it was waited for."""
+        with ExitStack() as undo:
+            beginnings = self._opening.beginnings()
+            if beginnings is None:
+                return None
+            redis = self._opening.redis(beginnings)
+            if redis is None:
+                return None
+            undo.callback(redis.close, saving=False)
+            targets: list[Target] = [redis]
+            files = self._opening.files(beginnings)
+            if files is not None:
+                undo.callback(files.close, saving=False)
+                targets.insert(0, files)
+            delivery = Delivery(
+                self._formats, targets, clock_ns=time.time_ns, monotonic_s=time.monotonic, log=self._log
+            )
+            reader = self._opening.reader(delivery.starts())
+            if reader is None:
+                return None
+            undo.pop_all()
+            return delivery, reader
+
+    def _deliver(self, delivery: Delivery, reader: LogReader) -> None:
+        """The loop of all deliveries, on a thread of its own."""
+        saving = False
+        try:
+            while not self._stopping.is_set():
+                delivery.round(reader.poll(_POLL_MS, _RECORDS_MAX))
+            saving = True
+        except LogError:
+            # Raised by `poll`, between two rounds.
+            saving = True
+            raise
+        finally:
+            reader.close()
+            delivery.close(saving=saving)
+
+    def _server(self) -> grpc.aio.Server:
+        server = grpc.aio.server(options=_OPTIONS)
+        add_SubscribeServiceServicer_to_server(self._servicer, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        listen = self._settings.receiver_listen
+        try:
+            server.add_insecure_port(listen)
+        except RuntimeError:
+            raise SettingsError(
+                f"BETTONG_RECEIVER_LISTEN: cannot listen on {listen!r}; expected host:port, free on this machine"
+            ) from None
+        self._log.info("listening", address=listen)
+        return server
+
+    async def _tell_health(self, *, serving: bool) -> None:
+        answer = (
+            health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        )
+        for service in ("", _SERVICE):
+            await self._health.set(service, answer)
+
+    def _also(self, work: Coroutine[object, None, None]) -> None:
+        """Runs beside the deliveries until the end."""
+        self._tasks.append(asyncio.create_task(work))

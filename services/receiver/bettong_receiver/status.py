@@ -1,0 +1,94 @@
+"""What the receiver says of itself: its state, what it waits for, and the figures of its deliveries."""
+
+import threading
+from collections.abc import Callable, Mapping
+
+from bettong import metrics
+from bettong.logs import Logger
+from bettong.topics import DEAD_LETTERS
+from bettong_receiver.progress import Counts
+
+STARTING = "starting"
+RUNNING = "running"
+STOPPING = "stopping"
+_WAITING = "waiting"
+
+# What is waited for is said once, and again after this long: a wait may last for hours.
+_SAY_AGAIN_S = 10.0
+
+
+class Status:
+    """The state of the service. Safe to use from several threads; each change is a line in the log."""
+
+    def __init__(self, clock_s: Callable[[], float], log: Logger) -> None:
+        self._clock_s = clock_s
+        self._log = log
+        self._lock = threading.Lock()
+        self._state = STARTING
+        self._waits: dict[str, str] = {}
+        self._said_s: dict[str, float] = {}
+        self._since_s = clock_s()
+
+    def enter(self, state: str) -> None:
+        """The service is in that state from now on; while it waits for something, it says that instead."""
+        with self._lock:
+            self._state = state
+            self._since_s = self._clock_s()
+        self._log.info(state)
+
+    def waits_for(self, part: str, detail: str) -> None:
+        """The service waits for a part ("Kafka", "Redis"). May be told as often as one likes."""
+        now_s = self._clock_s()
+        with self._lock:
+            if not self._waits:
+                self._since_s = now_s
+            is_news = part not in self._waits or now_s - self._said_s[part] >= _SAY_AGAIN_S
+            self._waits[part] = detail
+            if is_news:
+                self._said_s[part] = now_s
+        if is_news:
+            self._log.warning(_WAITING, part=part, detail=detail)
+
+    def has(self, part: str) -> None:
+        """A part answers. Costs nothing when it was not waited for."""
+        if part not in self._waits:
+            return
+        with self._lock:
+            self._waits.pop(part, None)
+            if not self._waits:
+                self._since_s = self._clock_s()
+        self._log.info("answers again", part=part)
+
+    def figures(self) -> dict[str, str | float]:
+        """State, since when, and why."""
+        with self._lock:
+            return {
+                metrics.STATE.name: _WAITING if self._waits else self._state,
+                metrics.SINCE.name: self._since_s,
+                metrics.DETAIL.name: "; ".join(self._waits.values()),
+            }
+
+
+def figures_of(counts: Mapping[str, Counts]) -> dict[str, float]:
+    """The figures of what was delivered: all sinks together, dead letters apart, and `<name>/<sink>` for each sink."""
+    total = Counts()
+    found: dict[str, float] = {}
+    for sink, each in counts.items():
+        if sink == DEAD_LETTERS:
+            found[metrics.DEAD_LETTERS.name] = each.messages
+        else:
+            total.add(each)
+            found[f"{metrics.MESSAGES.name}/{sink}"] = each.messages
+    dead = counts[DEAD_LETTERS]
+    return found | {
+        metrics.MESSAGES.name: total.messages,
+        metrics.FRAMES.name: total.frames,
+        metrics.DUPLICATES.name: total.duplicates + dead.duplicates,
+        metrics.GAPS.name: total.gaps + dead.gaps,
+        metrics.UNREADABLE.name: total.unreadable + dead.unreadable,
+    }
+
+
+def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]) -> int:
+    """Records in the log that are not delivered yet."""
+    return sum(max(0, ends.get(place, offset) - offset) for place, offset in offsets.items())

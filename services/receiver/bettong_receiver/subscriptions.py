@@ -1,0 +1,153 @@
+"""A subscriber: where it starts, and its own way through the log.
+
+It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows nobody,
+and holds at most one round of records in memory.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from bettong.delivery import DeliveryTable
+from bettong.edges.kafka_log import LogReader, Record
+from bettong.errors import FrameError
+from bettong.frames.frame import Frame, decode
+from bettong.topics import DEAD_LETTERS
+from bettong.v1 import subscribe_pb2 as pb
+from bettong_receiver.formats import SinkFormat
+from bettong_receiver.progress import Progress
+
+# How long a reader looks for results before it looks whether its subscriber is still there.
+_POLL_MS = 200
+# Of a round: with the reader's limit on bytes, it bounds what a subscriber that stops reading holds in memory.
+_RECORDS_MAX = 256
+
+
+class Refusal(Enum):
+    """Why a subscription is refused."""
+
+    INVALID = auto()
+    OUT_OF_RANGE = auto()
+
+
+class Refused(Exception):
+    """A subscription that cannot be served as it was asked for."""
+
+    def __init__(self, refusal: Refusal, text: str) -> None:
+        super().__init__(text)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """Of each partition of a sink's log: where it begins and ends now."""
+
+    beginnings: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+def starts(
+    request: pb.SubscribeRequest, *, sinks: Collection[str], facts: LogFacts, newest: Mapping[int, Progress]
+) -> dict[int, Progress]:
+    """Where a subscription goes on, or starts, in each partition. Raises Refused.
+
+    `newest`: how far the receiver itself has delivered, with all that it has seen: that is where START_LATEST starts.
+    """
+    if request.start not in pb.Start.values():
+        raise Refused(
+            Refusal.INVALID, f"start {request.start} is unknown; expected START_EARLIEST or START_LATEST"
+        )
+    found: dict[int, Progress] = {}
+    for position in request.positions:
+        if position.partition in found:
+            raise Refused(Refusal.INVALID, f"two positions for partition {position.partition}; expected one")
+        found[position.partition] = _resumed(position, request.sink, sinks, facts)
+    for partition, beginning in facts.beginnings.items():
+        if partition not in found:
+            latest = request.start == pb.START_LATEST
+            found[partition] = newest[partition] if latest else Progress.fresh(beginning)
+    return found
+
+
+def _resumed(position: pb.Position, sink: str, sinks: Collection[str], facts: LogFacts) -> Progress:
+    where = f"position of partition {position.partition}"
+    if position.partition not in facts.beginnings:
+        raise Refused(
+            Refusal.INVALID, f"{where}: sink {sink!r} has partitions 0 to {len(facts.beginnings) - 1}"
+        )
+    for origin in position.highest:
+        stream, slash, _ = origin.partition("/")
+        foreign = stream != sink if sink != DEAD_LETTERS else stream in sinks and stream != DEAD_LETTERS
+        if not slash:
+            raise Refused(Refusal.INVALID, f"{where}: {origin!r} is no origin, <stream>/<who>")
+        if foreign:
+            raise Refused(Refusal.INVALID, f"{where}: origin {origin!r} is not one of sink {sink!r}")
+    beginning, end = facts.beginnings[position.partition], facts.ends[position.partition]
+    if not beginning <= position.offset <= end:
+        raise Refused(
+            Refusal.OUT_OF_RANGE,
+            f"{where}: offset {position.offset} is not in the log of sink {sink!r}, which has {beginning} to {end};"
+            " subscribe without this position to start anew",
+        )
+    return Progress(position.offset, DeliveryTable.of(position.highest), adopts=beginning > 0)
+
+
+class Subscription:
+    """One subscriber's way through the log of a sink. Use it from one thread."""
+
+    def __init__(
+        self, sink_format: SinkFormat, progress: Mapping[int, Progress], open_reader: Callable[..., LogReader]
+    ) -> None:
+        """`open_reader(starts)` connects; what it raises passes through."""
+        self._format = sink_format
+        self._progress = progress
+        self._reader = open_reader(
+            {(sink_format.topic, partition): each.offset for partition, each in progress.items()}
+        )
+
+    def opening(self) -> list[pb.SubscribeResponse]:
+        """Where each partition starts, so that a subscriber that is cut off at once comes back to the same place."""
+        return [self._response(partition) for partition in self._progress]
+
+    def round(self) -> list[pb.SubscribeResponse]:
+        """The next results; [] when none came for a moment. Raises LogError, LogHoleError when the log was lost."""
+        return list(self.responses(self._reader.poll(_POLL_MS, _RECORDS_MAX)))
+
+    def responses(self, records: Sequence[Record]) -> Iterator[pb.SubscribeResponse]:
+        """The messages of records that are to be delivered, then the positions of partitions that only moved on."""
+        silent: dict[int, None] = {}
+        for record in records:
+            response = self._response_to(record)
+            if response is None:
+                silent[record.partition] = None
+            else:
+                silent.pop(record.partition, None)
+                yield response
+        yield from (self._response(partition) for partition in silent)
+
+    def close(self) -> None:
+        """Lets go of the log."""
+        self._reader.close()
+
+    def _response_to(self, record: Record) -> pb.SubscribeResponse | None:
+        progress = self._progress[record.partition]
+        try:
+            frame = decode(record.value)
+        except FrameError:
+            frame = None
+        if not progress.takes(record.offset, frame) or frame is None:
+            return None
+        try:
+            messages = self._format.messages(frame)
+        except FrameError:
+            return None
+        return self._response(record.partition, messages, frame)
+
+    def _response(
+        self, partition: int, messages: Iterable[bytes] = (), frame: Frame | None = None
+    ) -> pb.SubscribeResponse:
+        progress = self._progress[partition]
+        position = pb.Position(partition=partition, offset=progress.offset, highest=progress.table.highest)
+        return pb.SubscribeResponse(
+            messages=messages, position=position, sent_ns=frame.sent_ns if frame is not None else 0
+        )

@@ -1,0 +1,31 @@
+"""The way back from the log's thread to the event loop: many answers, one wake-up."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+_Answer = TypeVar("_Answer")
+
+
+class Answers(Generic[_Answer]):
+    """Hands answers that any thread puts to a function on the loop, in their order."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handle: Callable[[_Answer], None]) -> None:
+        self._loop = loop
+        self._handle = handle
+        self._waiting: deque[_Answer] = deque()
+        self._woken = False
+
+    def put(self, answer: _Answer) -> None:
+        """From any thread; does not block. The loop must still run."""
+        self._waiting.append(answer)
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        # Lowered first: what is put from here on either is seen below or wakes the loop again.
+        self._woken = False
+        while self._waiting:
+            self._handle(self._waiting.popleft())

@@ -1,0 +1,154 @@
+"""The body of a client's frame, read: its messages as columns, and those that had to be refused."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from bettong.application.decoders import Decoded, Decoder
+from bettong.application.schema import Schema
+from bettong.application.streams import Source
+from bettong.errors import FrameError
+from bettong.frames.columns import Array, Columns, fitting
+from bettong.frames.text import json_line
+from bettong.routing import partitions_of, partitions_of_keys, split
+from bettong.v1.ingest_pb2 import IngestFrame
+from bettong_sender.refusal import invalid
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A message that goes to the dead letters: its place in the client's frame, why, and what it was."""
+
+    place: int
+    reason: str
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The readable messages. Row r was message `places[r]` of the client's frame; None: message r."""
+
+    columns: Columns
+    places: Array | None = None
+    refused: tuple[Refused, ...] = ()
+
+
+def read_body(source: Source, frame: IngestFrame) -> Body:
+    """Reads columns, or decodes rows. Raises Refusal (INVALID_ARGUMENT) for what is not of the source.
+
+    Rows that the decoder cannot read are refused one by one, not with their frame.
+    """
+    schema = _schema(source)
+    if frame.WhichOneof("body") == "columns":
+        try:
+            columns = Columns.of_foreign_payload(schema, frame.columns)
+        except FrameError as error:
+            fields = ", ".join(f"{field.name} {field.arrow}" for field in schema.fields)
+            raise invalid(
+                f"frame {frame.sequence} of source {source.name!r}: {error}; expected one Arrow record batch"
+                f" of ({fields}), without nulls, as Welcome.source.arrow_schema says"
+            ) from None
+        body = Body(columns)
+    else:
+        rows = list(frame.rows.messages)
+        if rows and source.decoder is None:
+            raise invalid(
+                f"frame {frame.sequence}: source {source.name!r} takes no rows, for it has no decoder;"
+                " send columns, or give the source a decoder"
+            )
+        body = Body(Columns.of_messages(schema, []))
+        if rows and source.decoder is not None:
+            body = _decoded(schema, source.decoder, rows)
+    if not body.columns.length and not body.refused:
+        raise invalid(
+            f"frame {frame.sequence} of source {source.name!r} holds no messages; send at least one"
+        )
+    return body
+
+
+def assign(source: Source, body: Body, partitions: int) -> tuple[Body, Array]:
+    """The partition of each message by the source's key. Messages whose key cannot be told are refused."""
+    key = source.key
+    if key is None:
+        raise AssertionError("a source without a key is dealt by frames")
+    if isinstance(key, str):
+        return body, partitions_of(body.columns, key, partitions)
+    try:
+        return body, partitions_of(body.columns, key, partitions)
+    except Exception:  # noqa: BLE001 - the user's key function may raise anything: find the messages it fails on
+        return _assign_each(body, key, partitions)
+
+
+def warm(source: Source, partitions: int) -> None:
+    """Compiles what splitting frames of the source needs, so that the first client does not wait for it."""
+    if not isinstance(source.key, str):
+        return
+    schema = _schema(source)
+    columns = tuple(
+        pa.array([""], field.arrow) if field.dtype is None else np.zeros(1, field.dtype)
+        for field in schema.fields
+    )
+    split(partitions_of(Columns(schema, 1, columns), source.key, partitions), partitions)
+
+
+def _schema(source: Source) -> Schema:
+    if source.schema is None:
+        raise AssertionError("a source has one schema")
+    return source.schema
+
+
+def _decoded(schema: Schema, decoder: Decoder, rows: Sequence[bytes]) -> Body:
+    decoded, columns, unfit = _decode(schema, decoder, rows)
+    refused = dict(decoded.refused)
+    if unfit:
+        readable = [place for place in range(len(rows)) if place not in decoded.refused]
+        refused |= {readable[place]: reason for place, reason in unfit.items()}
+    if not refused:
+        return Body(columns)
+    return Body(
+        columns,
+        np.array([place for place in range(len(rows)) if place not in refused], np.int64),
+        tuple(Refused(place, refused[place], rows[place]) for place in sorted(refused)),
+    )
+
+
+def _decode(
+    schema: Schema, decoder: Decoder, rows: Sequence[bytes]
+) -> tuple[Decoded, Columns, dict[int, str]]:
+    """What the decoder gave, as columns, and why some of its messages do not fit the schema."""
+    try:
+        decoded = decoder.decode(schema, rows)
+        if decoded.columns is not None:
+            columns = Columns(schema, len(decoded.columns[0]), tuple(decoded.columns))
+            unfit: dict[int, str] = {}
+        else:
+            columns, unfit = fitting(schema, decoded.messages or [])
+        found = columns.length + len(unfit) + len(decoded.refused)
+        if found == len(rows):
+            return decoded, columns, unfit
+        reason = f"the decoder answered for {found} of {len(rows)} messages"
+    except Exception as error:  # noqa: BLE001 - a user's decoder may raise anything: its frame is refused, the stream goes on
+        reason = f"the decoder raised {type(error).__name__}: {error}"
+    return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
+
+
+def _assign_each(body: Body, key: Callable[..., str | int | bytes], partitions: int) -> tuple[Body, Array]:
+    columns = body.columns
+    places = np.arange(columns.length) if body.places is None else body.places
+    assignment: list[int] = []
+    kept: list[int] = []
+    refused = list(body.refused)
+    for row, message in enumerate(columns.messages()):
+        try:
+            partition = partitions_of_keys([key(message)], partitions)[0]
+        except Exception as error:  # noqa: BLE001 - whatever the user's key function raises refuses the message
+            reason = f"the key function raised {type(error).__name__}: {error}"
+            refused.append(Refused(int(places[row]), reason, json_line(columns.schema, message)))
+        else:
+            kept.append(row)
+            assignment.append(partition)
+    rows = np.array(kept, np.int64)
+    refused.sort(key=lambda each: each.place)
+    return Body(columns.take(rows), places[rows], tuple(refused)), np.array(assignment, np.uint16)

@@ -1,0 +1,261 @@
+"""The intake: all feeds of a sender, on their way to the log. Knows the event loop, but nothing of gRPC or Kafka.
+
+event loop     frames from clients, credits, receipts, answers: all state but that of `Session`
+splitter       one thread for all feeds: decodes, splits, numbers and appends, so that the log's order is that
+               of the ingest times
+log's thread   answers for every record, through `Answers`
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from bettong.errors import LogError
+from bettong.v1.ingest_pb2 import Hello, IngestFrame, Receipt
+from bettong_sender.answers import Answers
+from bettong_sender.buffer import Buffer, Progress
+from bettong_sender.ledger import Entry, Ledger
+from bettong_sender.refusal import Code, Refusal, exhausted, unavailable
+from bettong_sender.session import Route, Session, Taken
+from bettong_sender.status import Status
+
+# Gives, for the ingest time, what is to be appended.
+Work = Callable[[int], Taken]
+
+
+class Log(Protocol):
+    """What an intake needs of the log; see `LogWriter`."""
+
+    def append(
+        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
+    ) -> None:
+        """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds an intake; see `SenderSettings`."""
+
+    credits: int
+    sessions_max: int
+    buffer_bytes_max: int
+
+
+class Intake:
+    """What the feeds share: routes, the log, the splitter's thread, and the bounds. Made and used on the event loop."""
+
+    def __init__(
+        self,
+        application: str,
+        routes: Mapping[str, Route],
+        limits: Limits,
+        status: Status,
+        *,
+        clock: Callable[[], int],
+    ) -> None:
+        """`clock` gives Unix nanoseconds; here they never go back."""
+        self.routes = routes
+        self.limits = limits
+        self.status = status
+        self.buffer = Buffer(limits.buffer_bytes_max)
+        self.progress = Progress()
+        self.room = asyncio.Event()
+        self.room.set()
+        self._log: Log | None = None
+        self._absence = "the sender starts"
+        self._application = application
+        self._clock = clock
+        self._now_ns = 0
+        self._feeds: set[Feed] = set()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._loop = asyncio.get_running_loop()
+        self._answers: Answers[tuple[Feed, Entry, int | LogError]] = Answers(self._loop, self._answered)
+        self._splitter = ThreadPoolExecutor(1, "splitter")
+
+    def open(self, hello: Hello) -> "Feed":
+        """A new feed. Raises Refusal. Close it when the call ends."""
+        route = self.routes.get(hello.source)
+        if route is None:
+            raise Refusal(
+                Code.NOT_FOUND,
+                f"application {self._application!r} has no source {hello.source[:140]!r}; it has"
+                f" {', '.join(sorted(self.routes))}",
+            )
+        if len(self._feeds) >= self.limits.sessions_max:
+            raise exhausted(
+                f"this sender serves {self.limits.sessions_max} sessions (BETTONG_SENDER_SESSIONS_MAX) and has no"
+                " room for another; connect to another sender, or later"
+            )
+        self._present_log()
+        feed = Feed(self, route, Session(route, hello, now_ns=self._clock()), hello)
+        self._feeds.add(feed)
+        self._empty.clear()
+        self.status.sessions = len(self._feeds)
+        return feed
+
+    def closed(self, feed: "Feed") -> None:
+        """A feed tells that its call has ended."""
+        self._feeds.discard(feed)
+        if not self._feeds:
+            self._empty.set()
+        self.status.sessions = len(self._feeds)
+
+    def use(self, log: Log) -> None:
+        """There is a log now, or another one."""
+        self._log = log
+
+    def go_without(self, reason: str) -> None:
+        """There is no log now: whoever comes is refused with this reason."""
+        self._log, self._absence = None, reason
+
+    async def hand_over(self, feed: "Feed", entry: Entry, work: Work) -> Taken:
+        """Has the splitter do `work(now_ns)` and append what it gives; returns when it is handed to the log.
+
+        What was begun is carried through when the caller is cancelled. Raises what `work` raises; Refusal
+        (UNAVAILABLE) when the log takes no more.
+        """
+        log = self._present_log()
+        self.progress.handed(self._loop.time())
+        self.buffer.add(entry.size)
+        if self.buffer.is_full:
+            self.room.clear()
+        done = self._loop.run_in_executor(self._splitter, self._append, log, feed, entry, work)
+        done.add_done_callback(partial(self._handed_over, entry))
+        return await asyncio.shield(done)
+
+    async def settled(self, timeout_s: float) -> None:
+        """Returns when no feed is left, or after `timeout_s`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._empty.wait(), timeout_s)
+
+    def close(self) -> None:
+        """Waits for the frame that the splitter is at. After this, and before the loop ends, close the log."""
+        self._splitter.shutdown(cancel_futures=True)
+
+    def _present_log(self) -> Log:
+        if self._log is None:
+            raise unavailable(f"{self._absence}; connect again in a while")
+        return self._log
+
+    def _append(self, log: Log, feed: "Feed", entry: Entry, work: Work) -> Taken:
+        """In the splitter's thread."""
+        appended = 0
+        try:
+            self._now_ns = max(self._now_ns, self._clock())
+            taken = work(self._now_ns)
+            for each in taken.appends:
+                on_done = partial(self._answer, feed, entry)
+                log.append(each.topic, each.partition, each.value, on_done)
+                appended += 1
+        except LogError as error:
+            raise refused_by_log(error) from None
+        finally:
+            entry.appends = appended
+        return taken
+
+    def _answer(self, feed: "Feed", entry: Entry, answer: int | LogError) -> None:
+        """In the log's thread."""
+        self._answers.put((feed, entry, answer))
+
+    def _handed_over(self, entry: Entry, done: asyncio.Future[Taken]) -> None:
+        if done.cancelled() or done.exception() is not None:
+            entry.failed = True
+        else:
+            taken = done.result()
+            entry.dead_letters = len(taken.refused)
+        self._settle(entry)
+
+    def _answered(self, answer: tuple["Feed", Entry, int | LogError]) -> None:
+        feed, entry, result = answer
+        self.progress.heard(self._loop.time())
+        entry.answered += 1
+        if isinstance(result, LogError):
+            entry.failed = True
+            feed.fail(refused_by_log(result))
+        self._settle(entry)
+        if entry.is_answered:
+            feed.wake()
+
+    def _settle(self, entry: Entry) -> None:
+        """Takes an entry off the books once the log has answered for all of it."""
+        if not entry.is_answered or entry.settled:
+            return
+        entry.settled = True
+        self.progress.settled()
+        self.buffer.remove(entry.size)
+        if not self.buffer.is_full and not self.room.is_set():
+            self.room.set()
+            for feed in self._feeds:
+                feed.wake()
+
+
+class Feed:
+    """One client's session, from hello to the end of its call."""
+
+    def __init__(self, intake: Intake, route: Route, session: Session, hello: Hello) -> None:
+        self.route = route
+        self.origin = session.origin
+        self._intake = intake
+        self._session = session
+        self._ledger = Ledger(session.origin, acknowledged=hello.acknowledged, window=intake.limits.credits)
+        self._changed = asyncio.Event()
+        self._failure: Refusal | None = None
+        self._finished = False
+
+    async def open(self) -> int:
+        """Opens the session in the log, and returns the client's first credits. Raises Refusal."""
+        entry = self._ledger.opening()
+        await self._intake.hand_over(self, entry, self._session.open)
+        return self._ledger.grant(full=self._intake.buffer.is_full)
+
+    async def take(self, frame: IngestFrame) -> None:
+        """Hands a frame to the log; waits while the sender's buffer is full. Raises Refusal."""
+        while self._intake.buffer.is_full:
+            await self._intake.room.wait()
+        entry = self._ledger.spend(frame.sequence, frame.ByteSize())
+        work = partial(self._session.take, frame, self._ledger.acknowledged)
+        taken = await self._intake.hand_over(self, entry, work)
+        self._intake.status.took(taken, self.origin, frame.sequence)
+
+    async def receipt(self) -> Receipt | None:
+        """The next receipt, when there is something to tell; None when a finished feed has told all.
+
+        Raises Refusal when the log refused a frame.
+        """
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if (receipt := self._ledger.receipt(full=self._intake.buffer.is_full)) is not None:
+                return receipt
+            if self._finished and self._ledger.is_settled:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+
+    def finish(self) -> None:
+        """No more frames come: `receipt` ends when all is told."""
+        self._finished = True
+        self.wake()
+
+    def fail(self, refusal: Refusal) -> None:
+        """Ends the feed: `receipt` raises this; the first one counts."""
+        self._failure = self._failure or refusal
+        self.wake()
+
+    def wake(self) -> None:
+        """Something has changed that a receipt might tell."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """The call has ended. What is on its way to the log goes on."""
+        self._intake.closed(self)
+
+
+def refused_by_log(error: LogError) -> Refusal:
+    """What a client is told when the log fails it."""
+    return unavailable(f"the log did not take a frame: {error}; connect again and resend what has no receipt")

@@ -1,0 +1,99 @@
+"""The ledger of one session: what is durable, and what the client may send. Pure; used from one thread.
+
+    credits that the client holds + its frames under way <= window
+
+A frame is durable when all records that it led to are; a session is acknowledged up to the last frame before the
+first one that is not.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from bettong.v1.ingest_pb2 import Receipt
+from bettong_sender.refusal import exhausted
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """One frame under way. Its records may be answered before it is known how many there are.
+
+    `size`: bytes that it counts for in the sender's buffer, until `settled`.
+    """
+
+    sequence: int
+    credits: int
+    size: int = 0
+    appends: int | None = None
+    answered: int = 0
+    failed: bool = False
+    settled: bool = False
+    dead_letters: int = 0
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the log has answered for every record."""
+        return self.appends == self.answered
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether every record is in the log for good."""
+        return self.is_answered and not self.failed
+
+
+class Ledger:
+    """A session's frames under way in their order, and the credits of its client."""
+
+    def __init__(self, origin: str, *, acknowledged: int, window: int) -> None:
+        """`window`: the most credits that the client holds or has under way."""
+        self.acknowledged = acknowledged
+        self._origin = origin
+        self._window = window
+        self._held = 0
+        self._frames = 0
+        self._under_way: deque[Entry] = deque()
+        self._dead_letters = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether a receipt was made for everything that was taken."""
+        return not self._under_way
+
+    def opening(self) -> Entry:
+        """The entry of the session's OPEN records: it costs no credit, and holds back what follows."""
+        entry = Entry(self.acknowledged, credits=0)
+        self._under_way.append(entry)
+        return entry
+
+    def grant(self, *, full: bool) -> int:
+        """New credits for the client: what the window leaves, or none while the sender's buffer is full."""
+        granted = 0 if full else self._window - self._held - self._frames
+        self._held += granted
+        return granted
+
+    def spend(self, sequence: int, size: int) -> Entry:
+        """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it."""
+        if self._held == 0:
+            raise exhausted(
+                f"frame {sequence} of {self._origin!r} was sent without a credit; a session holds at most"
+                f" {self._window}: wait for a receipt that grants more"
+            )
+        self._held -= 1
+        self._frames += 1
+        entry = Entry(sequence, credits=1, size=size)
+        self._under_way.append(entry)
+        return entry
+
+    def receipt(self, *, full: bool) -> Receipt | None:
+        """What to tell the client now; None when nothing has changed for it."""
+        before = self.acknowledged
+        while self._under_way and self._under_way[0].is_durable:
+            entry = self._under_way.popleft()
+            self.acknowledged = entry.sequence
+            self._frames -= entry.credits
+            self._dead_letters += entry.dead_letters
+        granted = self.grant(full=full)
+        if self.acknowledged == before and granted == 0:
+            return None
+        receipt = Receipt(acknowledged=self.acknowledged, credits=granted, dead_letters=self._dead_letters)
+        self._dead_letters = 0
+        return receipt

@@ -1,0 +1,63 @@
+"""Live figures, written to Redis by a thread of their own: a slow or absent Redis never holds up a client."""
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from structlog.stdlib import BoundLogger
+
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import StoreError
+
+# A record outlives this many intervals, and at least some seconds: one late write does not make an instance vanish.
+_INTERVALS_PER_TTL = 6
+_TTL_S_MIN = 5.0
+
+# The last record says that the sender stops; without Redis nobody waits for it longer.
+_CLOSE_S_MAX = 1.0
+
+_Figures = Callable[[], dict[str, str | int | float]]
+
+
+class LiveReport:
+    """Writes `figures()` under `instance` every `interval_s`, from entering to leaving, and once more then."""
+
+    def __init__(
+        self, store: RedisStore, instance: str, figures: _Figures, interval_s: float, logger: BoundLogger
+    ) -> None:
+        """`figures` is called in the report's thread."""
+        self._live = LiveFigures(store)
+        self._instance = instance
+        self._figures = figures
+        self._interval_s = interval_s
+        self._ttl_s = max(_TTL_S_MIN, _INTERVALS_PER_TTL * interval_s)
+        self._logger = logger
+        self._stopping = threading.Event()
+        self._absent = False
+        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping.set()
+        self._thread.join(_CLOSE_S_MAX)
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            last = self._stopping.wait(self._interval_s)
+            try:
+                self._live.write_live(self._instance, self._figures(), self._ttl_s)
+            except StoreError as error:
+                if not self._absent:
+                    self._logger.warning("no live figures: ingest goes on without", reason=str(error))
+                self._absent = True
+            else:
+                if self._absent:
+                    self._logger.info("live figures are written again")
+                self._absent = False

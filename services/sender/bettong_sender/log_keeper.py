@@ -1,0 +1,130 @@
+"""Keeps a log there: waits for Kafka, creates the topics, and opens the log anew when it has failed."""
+
+import asyncio
+import contextlib
+import time
+
+from structlog.stdlib import BoundLogger
+
+from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.errors import LogUnavailableError
+from bettong.settings import SenderSettings
+from bettong_sender.intake import Intake
+from bettong_sender.serving import Serving
+from bettong_sender.status import State
+
+# One wait for the broker, in a thread; between two the keeper looks whether it is to stop.
+_WAIT_S = 2.0
+_LOOK_S = 0.1
+
+# The log answers within milliseconds; a silence this long is worth a line.
+_SILENCE_S_MAX = 3.0
+
+_CLOSE_S_MAX = 10.0
+
+
+class LogKeeper:
+    """Gives the intake its log, and takes it away; tells health checks whether there is one."""
+
+    def __init__(
+        self,
+        settings: SenderSettings,
+        topics: tuple[str, ...],
+        intake: Intake,
+        serving: Serving,
+        logger: BoundLogger,
+    ) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._intake = intake
+        self._logger = logger
+        self._serving = serving
+        self._log: LogWriter | None = None
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Returns when `stopping` is set, leaving the log open. Raises LogError when the topics cannot be used."""
+        while not stopping.is_set():
+            self._log = await self._opened(stopping)
+            if self._log is None:
+                return
+            self._intake.use(self._log)
+            self._say(State.RUNNING)
+            await self._serving.say(serving=True)
+            await self._watch(self._log, stopping)
+            if stopping.is_set():
+                return
+            self._logger.warning("the log failed and is opened anew", reason=str(self._log.failure))
+            self._intake.go_without(f"waiting for Kafka at {self._settings.kafka}")
+            await self._serving.say(serving=False)
+            await self.close()
+
+    async def close(self) -> None:
+        """Flushes for a bounded time and lets go of the log."""
+        if self._log is not None:
+            await asyncio.to_thread(self._log.close, _CLOSE_S_MAX)
+            self._log = None
+
+    async def _opened(self, stopping: asyncio.Event) -> LogWriter | None:
+        """The log, as soon as Kafka answers; None when told to stop before."""
+        told = False
+        while not stopping.is_set():
+            try:
+                log = await asyncio.to_thread(self._open)
+            except LogUnavailableError as error:
+                detail = f"waiting for Kafka at {self._settings.kafka}"
+                self._intake.go_without(detail)
+                self._say(State.WAITING, detail)
+                if not told:
+                    self._logger.warning(detail, reason=str(error))
+                    told = True
+                await _pause(stopping)
+            else:
+                self._logger.info("Kafka answers", kafka=self._settings.kafka)
+                return log
+        return None
+
+    def _open(self) -> LogWriter:
+        """In a thread. Raises LogUnavailableError after a while without a broker."""
+        settings = self._settings
+        with LogAdmin(settings.kafka) as admin:
+            admin.wait(_WAIT_S, lambda _: None)
+            created = admin.create_topics(
+                self._topics,
+                partitions=settings.partitions,
+                replication=settings.replication,
+                frame_bytes_max=settings.frame_bytes_max,
+            )
+            admin.check_topics(
+                self._topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max
+            )
+        if created:
+            self._logger.info("topics created", topics=sorted(created), partitions=settings.partitions)
+        return LogWriter(
+            settings.kafka,
+            frame_bytes_max=settings.frame_bytes_max,
+            # The intake's own bound is lower: it never waits for this one.
+            buffer_bytes_max=2 * settings.sender_buffer_bytes_max,
+        )
+
+    async def _watch(self, log: LogWriter, stopping: asyncio.Event) -> None:
+        """Returns when the log has failed, or when told to stop; says when the log is silent and when it goes on."""
+        told = False
+        while log.failure is None and not stopping.is_set():
+            silent = self._intake.progress.silent_s(asyncio.get_running_loop().time()) > _SILENCE_S_MAX
+            if silent and not told:
+                detail = f"waiting for Kafka at {self._settings.kafka}: no answer for {_SILENCE_S_MAX:.0f} s"
+                self._logger.warning(detail)
+                self._say(State.WAITING, detail)
+            elif told and not silent:
+                self._logger.info("Kafka answers again", kafka=self._settings.kafka)
+                self._say(State.RUNNING)
+            told = silent
+            await _pause(stopping)
+
+    def _say(self, state: State, detail: str = "") -> None:
+        self._intake.status.enter(state, int(time.time()), detail)
+
+
+async def _pause(stopping: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopping.wait(), _LOOK_S)

@@ -1,0 +1,131 @@
+"""The running sender: gRPC server, health, intake, log and live figures, from start to a clean stop."""
+
+import asyncio
+import signal
+import time
+
+import grpc
+from grpc_health.v1 import health_pb2_grpc
+from structlog.stdlib import BoundLogger
+
+from bettong.application.plan import Plan
+from bettong.edges.redis_store import RedisStore
+from bettong.errors import SettingsError
+from bettong.settings import SenderSettings
+from bettong.topics import all_topics, dead_letter_topic, stage_topic
+from bettong.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
+from bettong_sender.body import warm
+from bettong_sender.intake import Intake, Limits
+from bettong_sender.live import LiveReport
+from bettong_sender.log_keeper import LogKeeper
+from bettong_sender.servicer import IngestServicer
+from bettong_sender.serving import Serving
+from bettong_sender.session import Route
+from bettong_sender.status import State, Status
+
+# gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
+_TRANSPORT_BYTES = 1024 * 1024
+
+# Calls beside sessions: health, ListSources, and clients that are about to be refused.
+_OTHER_CALLS_MAX = 256
+
+# Clients that vanished without a word are found by pings, and their sessions ended.
+_KEEPALIVE_MS = 20_000
+_KEEPALIVE_ANSWER_MS = 10_000
+_CLIENT_PING_MS_MIN = 5_000
+
+# Sessions end within `servicer._SETTLE_WAIT_S`; what hangs longer is cut off.
+_SESSIONS_STOP_S = 8.0
+_SERVER_STOP_S = 1.0
+
+
+def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
+    """Where each source's frames go."""
+    return {
+        source.name: Route(
+            source=source,
+            stage_topic=stage_topic(plan.application, plan.stage_of(source.name).name),
+            dead_letter_topic=dead_letter_topic(plan.application),
+            partitions=settings.partitions,
+            frame_bytes_max=settings.frame_bytes_max,
+        )
+        for source in plan.sources
+    }
+
+
+async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> None:
+    """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is under way is flushed.
+
+    Raises SettingsError when it cannot listen, LogError when the topics of the application cannot be used.
+    """
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    status = Status(int(time.time()))
+    routes = routes_of(plan, settings)
+    limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
+    intake = Intake(plan.application, routes, limits, status, clock=time.time_ns)
+    with (
+        RedisStore(settings.redis, plan.application) as store,
+        LiveReport(
+            store,
+            settings.instance,
+            lambda: status.figures(buffered=intake.buffer.bytes),
+            settings.live_interval_ms / 1000,
+            logger,
+        ),
+    ):
+        for route in routes.values():
+            await asyncio.to_thread(warm, route.source, settings.partitions)
+        await _serve(settings, plan, intake, stopping, logger)
+
+
+async def _serve(
+    settings: SenderSettings, plan: Plan, intake: Intake, stopping: asyncio.Event, logger: BoundLogger
+) -> None:
+    serving = Serving()
+    server = await _listen(settings, IngestServicer(intake, stopping, logger), serving)
+    topics = all_topics(
+        plan.application,
+        stages=[stage.name for stage in plan.stages],
+        sinks=[sink.name for sink in plan.sinks],
+    )
+    keeper = LogKeeper(settings, topics, intake, serving, logger)
+    logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
+    try:
+        await keeper.run(stopping)
+    finally:
+        stopping.set()
+        logger.info("stopping", sessions=intake.status.sessions)
+        intake.status.enter(State.STOPPING, int(time.time()))
+        await serving.stop()
+        await intake.settled(_SESSIONS_STOP_S)
+        await server.stop(_SERVER_STOP_S)
+        await asyncio.to_thread(intake.close)
+        await keeper.close()
+        logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
+
+
+async def _listen(settings: SenderSettings, servicer: IngestServicer, serving: Serving) -> grpc.aio.Server:
+    server = grpc.aio.server(
+        options=[
+            ("grpc.max_receive_message_length", settings.frame_bytes_max + _TRANSPORT_BYTES),
+            ("grpc.so_reuseport", 0),
+            ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+            ("grpc.keepalive_timeout_ms", _KEEPALIVE_ANSWER_MS),
+            ("grpc.http2.min_ping_interval_without_data_ms", _CLIENT_PING_MS_MIN),
+        ],
+        maximum_concurrent_rpcs=settings.sender_sessions_max + _OTHER_CALLS_MAX,
+    )
+    add_IngestServiceServicer_to_server(servicer, server)
+    health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, server)
+    await serving.say(serving=False)
+    try:
+        server.add_insecure_port(settings.sender_listen)
+    except RuntimeError as error:
+        raise SettingsError(
+            f"BETTONG_SENDER_LISTEN: cannot listen on {settings.sender_listen}: {error};"
+            " choose another address, or stop who listens there"
+        ) from None
+    await server.start()
+    return server

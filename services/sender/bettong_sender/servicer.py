@@ -1,0 +1,140 @@
+"""The gRPC service: one client's call, from hello to status. See `protos/bettong/v1/ingest.proto`."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+from structlog.stdlib import BoundLogger
+
+from bettong.v1.ingest_pb2 import (
+    Hello,
+    IngestRequest,
+    IngestResponse,
+    ListSourcesRequest,
+    ListSourcesResponse,
+    Source,
+    Welcome,
+)
+from bettong.v1.ingest_pb2_grpc import IngestServiceServicer
+from bettong_sender.intake import Feed, Intake
+from bettong_sender.refusal import Refusal, invalid, unavailable
+from bettong_sender.session import Route
+
+# A call that does not say hello takes a session's place; this is long for a client that means it.
+_HELLO_WAIT_S = 10.0
+
+# Before a session ends with a status, receipts for what is under way are waited for this long.
+_SETTLE_WAIT_S = 5.0
+
+_Requests = AsyncIterator[IngestRequest]
+_Context = grpc.aio.ServicerContext[Any, IngestResponse]
+
+
+class IngestServicer(IngestServiceServicer):
+    """Each call is a feed of the intake. `stopping`: sessions end with UNAVAILABLE, new ones are refused."""
+
+    def __init__(self, intake: Intake, stopping: asyncio.Event, logger: BoundLogger) -> None:
+        self._intake = intake
+        self._stopping = stopping
+        self._logger = logger
+
+    async def ListSources(  # noqa: N802 - the name in the proto
+        self, request: ListSourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
+    ) -> ListSourcesResponse:
+        """See the proto."""
+        del request, context
+        return ListSourcesResponse(sources=[describe(route) for route in self._intake.routes.values()])
+
+    async def Ingest(self, request_iterator: _Requests, context: _Context) -> None:  # type: ignore[override]  # noqa: N802
+        """See the proto."""
+        logger = self._logger.bind(peer=context.peer())
+        try:
+            await self._session(request_iterator, context, logger)
+        except Refusal as refusal:
+            logger.info("session refused", status=refusal.code.value, reason=str(refusal))
+            await context.abort(grpc.StatusCode[refusal.code.value], str(refusal))
+
+    async def _session(self, requests: _Requests, context: _Context, logger: BoundLogger) -> None:
+        hello = await self._hello(requests)
+        if self._stopping.is_set():
+            raise unavailable("the sender stops; connect again")
+        feed = self._intake.open(hello)
+        try:
+            credits_ = await feed.open()
+            welcome = Welcome(
+                credits=credits_, frame_bytes_max=feed.route.frame_bytes_max, source=describe(feed.route)
+            )
+            await context.write(IngestResponse(welcome=welcome))
+            logger.info("session opened", origin=feed.origin, acknowledged=hello.acknowledged)
+            await self._converse(feed, requests, context)
+            logger.info("session closed", origin=feed.origin)
+        finally:
+            feed.close()
+
+    async def _hello(self, requests: _Requests) -> Hello:
+        try:
+            request = await asyncio.wait_for(anext(requests), _HELLO_WAIT_S)
+        except TimeoutError:
+            raise invalid(f"no hello within {_HELLO_WAIT_S:.0f} s; say hello first in a session") from None
+        except StopAsyncIteration:
+            raise invalid("the session ended before a hello; say hello first in a session") from None
+        if request.WhichOneof("request") != "hello":
+            raise invalid(
+                "the first message of a session must be a hello, this one was a frame; say hello first"
+            )
+        return request.hello
+
+    async def _converse(self, feed: Feed, requests: _Requests, context: _Context) -> None:
+        """Takes frames and writes receipts until the client has finished, a refusal, or the sender's stop."""
+        reading = asyncio.create_task(_read(feed, requests))
+        telling = asyncio.create_task(_tell(feed, context))
+        stopping = asyncio.create_task(self._stopping.wait())
+        tasks: tuple[asyncio.Task[Any], ...] = (reading, telling, stopping)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not reading.done():
+                reading.cancel()
+            feed.finish()
+            finished = _is_well(reading)
+            if finished:
+                await asyncio.wait((telling, stopping), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((telling,), timeout=_SETTLE_WAIT_S)
+            for task in (telling, reading):
+                if task.done() and not task.cancelled():
+                    task.result()
+            if not (finished and telling.done()):
+                raise unavailable("the sender stops; connect again and resend what has no receipt")
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def describe(route: Route) -> Source:
+    """What clients are told of a source."""
+    schema = route.source.schema
+    if schema is None:
+        raise AssertionError("a source has one schema")
+    return Source(
+        name=route.source.name,
+        schema=schema.fingerprint,
+        arrow_schema=schema.arrow.serialize().to_pybytes(),
+        takes_rows=route.source.decoder is not None,
+    )
+
+
+def _is_well(task: asyncio.Task[None]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
+
+
+async def _read(feed: Feed, requests: _Requests) -> None:
+    async for request in requests:
+        if request.WhichOneof("request") != "frame":
+            raise invalid(f"a message of {feed.origin!r} is no frame; say hello once, then send frames only")
+        await feed.take(request.frame)
+
+
+async def _tell(feed: Feed, context: _Context) -> None:
+    while (receipt := await feed.receipt()) is not None:
+        await context.write(IngestResponse(receipt=receipt))

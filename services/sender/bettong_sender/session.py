@@ -1,0 +1,205 @@
+"""A session: one client's frames in, records of the log out. Pure; the clock is passed in.
+
+    hello        -> OPEN to every partition of the stage, and to the partition of dead letters
+    frame 7      -> one DATA record for each partition that its keys touch       origin  <source>/<stream>
+                    one record of dead letters, when messages were refused       sequence 7, previous: see Numbering
+
+What a resend repeats is a function of the frame's contents and number alone: its partitions, the order in them,
+its dead letters. So a consumer can tell a repetition by its number.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bettong.application.streams import Source
+from bettong.frames.frame import Frame, Kind, encode
+from bettong.routing import partition_of, split
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.body import Body, Refused, assign, read_body
+from bettong_sender.numbering import Numbering
+from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
+
+# A sender's dead letters are few; one partition keeps a client's in order.
+DEAD_LETTER_PARTITION = 0
+# Reasons are for people; a longer one (an exception that quotes its input) is cut.
+REASON_CHARACTERS_MAX = 1000
+
+_STREAM = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where the frames of a source go, and how large they may be."""
+
+    source: Source
+    stage_topic: str
+    dead_letter_topic: str
+    partitions: int
+    frame_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """A record to be appended."""
+
+    topic: str
+    partition: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a frame led to: `appends` in this order."""
+
+    appends: list[Append]
+    messages: int = 0
+    refused: tuple[Refused, ...] = ()
+
+
+class Session:
+    """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
+
+    def __init__(self, route: Route, hello: Hello, *, now_ns: int) -> None:
+        """Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one."""
+        if not _STREAM.fullmatch(hello.stream):
+            raise invalid(
+                f"stream {hello.stream[:140]!r} of source {hello.source!r}: expected 1 to 128 letters, digits,"
+                " '.', '_' or '-'; choose a name that is unique among the clients of the source"
+            )
+        self.origin = f"{route.source.name}/{hello.stream}"
+        self._route = route
+        self._schema = route.source.schema.fingerprint if route.source.schema is not None else 0
+        self._sequence = hello.acknowledged
+        # The partitions of the stage, and after them that of dead letters.
+        self._letter_place = route.partitions
+        self._numbering = Numbering(route.partitions + 1, acknowledged=hello.acknowledged, now_ns=now_ns)
+
+    def open(self, now_ns: int) -> Taken:
+        """The records that start the session; nothing may be acknowledged before all of them are durable."""
+        return Taken([self._open(place, now_ns) for place in range(self._route.partitions + 1)])
+
+    def take(self, frame: IngestFrame, acknowledged: int, now_ns: int) -> Taken:
+        """The records that a frame leads to.
+
+        `acknowledged`: up to where this session's frames are durable. Raises Refusal when the frame breaks the
+        contract; the session is over then.
+        """
+        self._check(frame)
+        self._sequence = frame.sequence
+        body, shares = self._shares(frame.sequence, read_body(self._route.source, frame))
+        appends: list[Append] = []
+        for place, count, columns in shares:
+            if len(columns) > self._route.frame_bytes_max:
+                raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
+            appends += self._reopened(place, acknowledged, now_ns)
+            appends.append(self._data(place, frame, now_ns, count=count, columns=columns))
+        if body.refused:
+            rows = self._letters(frame.sequence, body.refused)
+            appends += self._reopened(self._letter_place, acknowledged, now_ns)
+            appends.append(self._data(self._letter_place, frame, now_ns, count=len(rows), rows=rows))
+        return Taken(appends, body.columns.length + len(body.refused), body.refused)
+
+    def _check(self, frame: IngestFrame) -> None:
+        if frame.sequence <= self._sequence:
+            raise invalid(
+                f"frame {frame.sequence} of {self.origin!r}: sequences grow, and the last one was {self._sequence};"
+                " resend only frames above Hello.acknowledged, in their order"
+            )
+        of_columns = frame.WhichOneof("body") == "columns"
+        size = len(frame.columns) if of_columns else frame.rows.ByteSize()
+        if size > self._route.frame_bytes_max:
+            raise self._too_large(frame.sequence, f"has {size} bytes")
+
+    def _too_large(self, sequence: int, what: str) -> Refusal:
+        return exhausted(
+            f"frame {sequence} of {self.origin!r} {what}, at most {self._route.frame_bytes_max} are taken"
+            " (BETTONG_FRAME_BYTES_MAX); send fewer messages a frame"
+        )
+
+    def _shares(self, sequence: int, body: Body) -> tuple[Body, list[tuple[int, int, bytes]]]:
+        """The body, less messages without a key, and of each partition touched: number, messages, columns."""
+        partitions = self._route.partitions
+        if self._route.source.key is None:
+            columns = body.columns
+            place = (partition_of(self.origin, partitions) + sequence) % partitions
+            return body, [(place, columns.length, columns.payload())] if columns.length else []
+        body, assignment = assign(self._route.source, body, partitions)
+        division = split(assignment, partitions)
+        counts = [stop - start for start, stop in pairwise(division.bounds)]
+        touched = [place for place, count in enumerate(counts) if count]
+        bounds = [0, *(division.bounds[place + 1] for place in touched)]
+        payloads = body.columns.take(division.order).payloads(bounds)
+        return body, [
+            (place, counts[place], columns) for place, columns in zip(touched, payloads, strict=True)
+        ]
+
+    def _data(
+        self,
+        place: int,
+        frame: IngestFrame,
+        now_ns: int,
+        *,
+        count: int,
+        columns: bytes | None = None,
+        rows: list[bytes] | None = None,
+    ) -> Append:
+        numbered = Frame(
+            origin=self.origin,
+            sequence=frame.sequence,
+            previous=self._numbering.number(place, frame.sequence, now_ns),
+            count=count,
+            schema=self._schema if columns is not None else 0,
+            ingest_ns=now_ns,
+            sent_ns=frame.sent_ns or now_ns,
+            columns=columns,
+            rows=rows,
+        )
+        return self._append(place, numbered)
+
+    def _reopened(self, place: int, acknowledged: int, now_ns: int) -> list[Append]:
+        """OPEN, when the session was silent there for long. What it says must be durable by then."""
+        if not self._numbering.is_silent(place, now_ns):
+            return []
+        last = self._numbering.last(place)
+        if last > acknowledged:
+            raise unavailable(
+                f"frame {last} of {self.origin!r} has not become durable for hours; connect again"
+            )
+        return [self._open(place, now_ns)]
+
+    def _open(self, place: int, now_ns: int) -> Append:
+        last = self._numbering.open(place, now_ns)
+        return self._append(
+            place, Frame(origin=self.origin, sequence=last, previous=last, kind=Kind.OPEN, ingest_ns=now_ns)
+        )
+
+    def _append(self, place: int, frame: Frame) -> Append:
+        if place == self._letter_place:
+            return Append(self._route.dead_letter_topic, DEAD_LETTER_PARTITION, encode(frame))
+        return Append(self._route.stage_topic, place, encode(frame))
+
+    def _letters(self, sequence: int, refused: tuple[Refused, ...]) -> list[bytes]:
+        """Dead letters, whole when they fit one frame together; else messages and reasons are cut."""
+        room, size = self._route.frame_bytes_max, 0
+        for message_bytes, reason_characters in (
+            (room // 2, REASON_CHARACTERS_MAX),
+            (room // (2 * len(refused)), REASON_CHARACTERS_MAX // 10),
+        ):
+            rows = [
+                DeadLetter(
+                    computation=self._route.source.name,
+                    reason=each.reason[:reason_characters],
+                    origin=self.origin,
+                    sequence=sequence,
+                    index=each.place,
+                    message=each.message[:message_bytes],
+                ).SerializeToString()
+                for each in refused
+            ]
+            # A row costs protobuf at most six bytes on top.
+            size = sum(map(len, rows)) + 6 * len(rows)
+            if size <= room:
+                return rows
+        raise self._too_large(sequence, f"leads to {size} bytes of dead letters")

@@ -1,0 +1,62 @@
+"""What a sender says of itself: its state, and what it has done since it started. Used on the event loop alone."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bettong import metrics
+from bettong_sender.session import Taken
+
+
+class State(Enum):
+    """See `bettong.metrics.STATE`."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+
+
+@dataclass(slots=True)
+class Status:
+    """The state, since when (Unix s), what is waited for; and counts."""
+
+    since_s: int
+    state: State = State.STARTING
+    detail: str = ""
+    messages: int = 0
+    frames: int = 0
+    sessions: int = 0
+    dead_letters: int = 0
+    dead_letter_last: str = ""
+
+    def enter(self, state: State, now_s: int, detail: str = "") -> None:
+        """Another state, or another detail of the same."""
+        if state is not self.state:
+            self.state, self.since_s = state, now_s
+        self.detail = detail
+
+    def took(self, taken: Taken, origin: str, sequence: int) -> None:
+        """Counts a client's frame."""
+        self.frames += 1
+        self.messages += taken.messages
+        self.dead_letters += len(taken.refused)
+        if taken.refused:
+            last = taken.refused[-1]
+            source = origin.partition("/")[0]
+            self.dead_letter_last = (
+                f"{source}: {last.reason} ({origin}, frame {sequence}, message {last.place})"
+            )
+
+    def figures(self, *, buffered: int) -> dict[str, str | int | float]:
+        """The live record."""
+        return {
+            metrics.STATE.name: self.state.value,
+            metrics.SINCE.name: self.since_s,
+            metrics.DETAIL.name: self.detail,
+            metrics.MESSAGES.name: self.messages,
+            metrics.FRAMES.name: self.frames,
+            metrics.SESSIONS.name: self.sessions,
+            metrics.BUFFERED.name: buffered,
+            metrics.DEAD_LETTERS.name: self.dead_letters,
+            metrics.DEAD_LETTER_LAST.name: self.dead_letter_last,
+        }

@@ -1,0 +1,80 @@
+"""`bettong up` and `bettong down`: a suite without a terminal."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bettong.cli.check import APPLICATION
+from bettong.cli.exit_codes import TERMINATED
+from bettong.cli.run import HERE, PARTITIONS, PYTHON, RECEIVER, SCHEDULE, SENDER, describe, suite_options
+
+DIRECTORY = typer.Option(
+    "--dir", metavar="DIR", help="The folder of the suite: its data, logs, results and addresses."
+)
+_REMOVE = typer.Option("--remove", help="Remove the folder too, with all data and results.")
+
+
+def up(
+    application: Annotated[str, APPLICATION],
+    *,
+    directory: Annotated[Path, DIRECTORY] = HERE,
+    schedule: Annotated[str, SCHEDULE] = "micro-batch",
+    partitions: Annotated[int, PARTITIONS] = 16,
+    python: Annotated[bool, PYTHON] = False,
+    sender: Annotated[str | None, SENDER] = None,
+    receiver: Annotated[str | None, RECEIVER] = None,
+) -> None:
+    """Run everything of an application in the background, until `bettong down`. Goes on from what DIR holds."""
+    from rich.console import Console
+
+    from bettong.application.loading import load
+    from bettong.application.plan import plan
+    from bettong.local.background import up as start
+    from bettong.local.interrupts import Terminated, terminable
+
+    options = suite_options(
+        application,
+        schedule=schedule,
+        partitions=partitions,
+        keep=directory.resolve(),
+        results=None,
+        python=python,
+        sender=sender,
+        receiver=receiver,
+        announce=None,
+    )
+    plan(load(application))  # its mistakes are told here and now
+    console = Console(highlight=False)
+    try:
+        with terminable(), console.status("starting Kafka, Redis, sender, processor and receiver ..."):
+            record = start(options, directory)
+    except Terminated:
+        raise typer.Exit(TERMINATED) from None
+    describe(record, console)
+
+
+def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool, _REMOVE] = False) -> None:
+    """End what `bettong up` (or `run`) started. The data stays for the next `up`, unless --remove."""
+    from rich.console import Console
+
+    from bettong.errors import LocalError
+    from bettong.local.background import down as stop
+    from bettong.local.directories import belongs_to_a_suite
+    from bettong.local.record import find
+
+    console = Console(highlight=False)
+    record = find(directory)
+    if record is None:
+        console.print(f"nothing runs in {directory}")
+    else:
+        with console.status(f"stopping {record.name} ..."):
+            stop(record)
+        console.print(f"{record.name} stopped")
+    if remove and directory.exists():
+        if not belongs_to_a_suite(directory):
+            raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
+        shutil.rmtree(directory)

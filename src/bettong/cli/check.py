@@ -1,0 +1,94 @@
+"""`bettong check`: builds an application and prints its graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.tree import Tree
+
+    from bettong.application.plan import Exit, Operator, Plan, Stage
+
+APPLICATION = typer.Argument(
+    metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
+)
+
+_KINDS = {"Mapped": "map", "Filtered": "filter", "FlatMapped": "flat_map", "Stateful": "stateful"}
+
+
+def check(application: Annotated[str, APPLICATION]) -> None:
+    """Build an application, find its mistakes, and print its graph: stages, topics, streams, computations."""
+    from rich.console import Console
+
+    from bettong.application.loading import load
+    from bettong.application.plan import plan
+
+    Console().print(tree(plan(load(application))))
+
+
+def tree(planned: Plan) -> Tree:
+    """The graph, stage by stage: what comes in, what is computed, what goes out."""
+    from rich.tree import Tree
+
+    counts = f"{len(planned.sources)} source(s), {len(planned.stages)} stage(s), {len(planned.sinks)} sink(s)"
+    root = Tree(f"[bold]{planned.application}[/bold]  [dim]{counts}[/dim]", highlight=False)
+    for stage in planned.stages:
+        _add_stage(root, planned, stage)
+    return root
+
+
+def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
+    from bettong.topics import stage_topic
+
+    branch = root.add(
+        f"stage [bold cyan]{stage.name}[/bold cyan]  [dim]topic {stage_topic(planned.application, stage.name)}[/dim]"
+    )
+    sources = {source.name: source for source in planned.sources}
+    for entrance in stage.entrances:
+        source = sources.get(entrance.stream)
+        what = "source" if source is not None else "keyed"
+        key = f"key {_named(entrance.key)}" if entrance.key is not None else "no key, frames dealt in turn"
+        takes = ""
+        if source is not None:
+            takes = ", columns or bytes" if source.decoder is not None else ", columns"
+        branch.add(f"{what} [green]{entrance.stream}[/green]: {entrance.schema.name}, {key}{takes}")
+    for operator in stage.operators:
+        branch.add(_computation(operator))
+    for way_out in stage.exits:
+        branch.add(_way_out(planned, way_out))
+
+
+def _computation(operator: Operator) -> str:
+    from bettong.application.compiled import is_compiled
+    from bettong.application.streams import Stateful
+
+    node = operator.node
+    functions: list[Callable[..., Any]] = [node.function] if not isinstance(node, Stateful) else []
+    state = ""
+    if isinstance(node, Stateful):
+        functions, state = list(node.handlers.values()), f", state {_named(node.state)}"
+    ways = {"compiled" if is_compiled(function) else "Python" for function in functions}
+    return (
+        f"{_KINDS[type(node).__name__]} [yellow]{node.name}[/yellow]: {' + '.join(operator.reads)} -> {node.schema.name}{state}"
+        f"  [dim]{' and '.join(sorted(ways))}[/dim]"
+    )
+
+
+def _way_out(planned: Plan, way_out: Exit) -> str:
+    from bettong.application.streams import Sink
+    from bettong.topics import sink_topic
+
+    target = way_out.target
+    if isinstance(target, Sink):
+        encoder = f"encoded by {_named(target.encoder)}" if target.encoder is not None else "JSON"
+        topic = sink_topic(planned.application, target.name)
+        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}  [dim]topic {topic}[/dim]"
+    return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, by key {_named(target.key)}"
+
+
+def _named(thing: object) -> str:
+    return thing if isinstance(thing, str) else str(getattr(thing, "__name__", type(thing).__name__))

@@ -1,0 +1,21 @@
+"""What the command `bettong` ends with. The codes of errors are those of the error tree."""
+
+from bettong.errors import ApplicationError, BettongError, LocalError, LogError, SettingsError
+
+USAGE = 2
+NOT_RUNNING = 7
+INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+TERMINATED = 143  # 128 + SIGTERM
+
+MEANINGS = {
+    0: "done",
+    BettongError.exit_code: "something went wrong; the one line on standard error says what to do",
+    USAGE: "the command line is wrong",
+    ApplicationError.exit_code: "the application is wrong",
+    SettingsError.exit_code: "a setting is missing or wrong",
+    LogError.exit_code: "Kafka, Redis, a sender or a receiver cannot be reached",
+    LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
+    NOT_RUNNING: "status: not everything is running",
+    INTERRUPTED: "ended by Ctrl-C",
+    TERMINATED: "ended by SIGTERM",
+}

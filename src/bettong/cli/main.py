@@ -1,0 +1,64 @@
+"""The command `bettong`: which commands there are, and nothing of what they do."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from bettong.cli.background import down, up
+from bettong.cli.check import check
+from bettong.cli.ending import end_well
+from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
+from bettong.cli.run import run
+from bettong.cli.send import send
+from bettong.cli.services import STUB, SUMMARIES, run_service
+from bettong.cli.status import status
+from bettong.cli.tail import tail
+
+_SUMMARY = "Bettong, a stream processor: state next to the code that uses it, right through crashes."
+_EPILOG = "Exit codes:\n\n" + "\n\n".join(f"{code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+
+app = typer.Typer(
+    epilog=_EPILOG, add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False
+)
+
+
+def print_version(wanted: bool) -> None:  # noqa: FBT001 - the option's callback takes its value
+    """Prints the version and ends."""
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"bettong {version('bettong')}")
+        raise typer.Exit
+
+
+_VERSION = typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and end.")
+
+
+@app.callback(invoke_without_command=True, help=_SUMMARY)
+def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = False) -> None:
+    """What stands before a command: without one, the help."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+for _command in (check, run, up, status, down, send, tail):
+    app.command(rich_help_panel="Applications on this machine")(_command)
+for _name, _service in SUMMARIES.items():
+    app.command(
+        _name,
+        help=_service,
+        rich_help_panel="One service, as containers run it",
+        add_help_option=False,
+        context_settings=STUB,
+    )(run_service)
+
+
+def main() -> None:
+    """Runs the command line and ends the process with one of the exit codes in `exit_codes`."""
+    try:
+        sys.exit(end_well(app, sys.argv[1:], name="bettong"))
+    except KeyboardInterrupt:  # before or after the command itself
+        sys.exit(INTERRUPTED)

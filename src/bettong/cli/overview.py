@@ -1,0 +1,110 @@
+"""What the live figures of all services amount to: pure, from the records that `edges.redis_store` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bettong import metrics
+from bettong.metrics import Figure
+
+Record = Mapping[str, str]
+SERVICES = ("sender", "processor", "receiver")
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Messages taken in, results delivered, and what is between. Latencies are None before the first result."""
+
+    messages: int
+    results: int
+    dead_letters: int
+    dead_letter_last: str
+    lag: int
+    p50_ms: float | None
+    p99_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageSummary:
+    """All partitions of a stage together."""
+
+    stage: str
+    partitions: int
+    offset: int
+    snapshot_offset: int
+    messages: int
+    results: int
+    dead_letters: int
+    skipped: int
+
+
+def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]) -> Overview:
+    """Counts of senders and receivers are since the start of each; those of partitions since their first record."""
+    kinds = {instance: service_of(instance, record) for instance, record in live.items()}
+    senders = [live[instance] for instance, kind in kinds.items() if kind == "sender"]
+    receivers = [live[instance] for instance, kind in kinds.items() if kind == "receiver"]
+    refused = [*senders, *partitions.values()]
+    last = [text for record in live.values() if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
+    return Overview(
+        messages=_total(senders, metrics.MESSAGES),
+        results=_total(receivers, metrics.MESSAGES),
+        dead_letters=_total(refused, metrics.DEAD_LETTERS),
+        dead_letter_last=last[-1] if last else "",
+        lag=_total(live.values(), metrics.LAG),
+        p50_ms=_worst(receivers, metrics.LATENCY_P50),
+        p99_ms=_worst(receivers, metrics.LATENCY_P99),
+    )
+
+
+def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
+    """One summary a stage, by name."""
+    names = sorted({stage for stage, _ in partitions})
+    return [
+        StageSummary(
+            stage=name,
+            partitions=len(records),
+            offset=_total(records, metrics.OFFSET),
+            snapshot_offset=_total(records, metrics.SNAPSHOT_OFFSET),
+            messages=_total(records, metrics.MESSAGES),
+            results=_total(records, metrics.RESULTS),
+            dead_letters=_total(records, metrics.DEAD_LETTERS),
+            skipped=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
+        )
+        for name in names
+        if (records := [record for (stage, _), record in partitions.items() if stage == name])
+    ]
+
+
+def service_of(instance: str, record: Record) -> str:
+    """Which service wrote a record: told by its name (`sender`, `sender-0`), else by figures that only one has."""
+    for service in SERVICES:
+        if instance == service or instance.startswith(f"{service}-"):
+            return service
+    if metrics.BUFFERED.name in record:
+        return "sender"
+    return "receiver" if metrics.GAPS.name in record else "processor"
+
+
+def line(now: Overview, before: Overview, seconds: float) -> str:
+    """Counts on one line; the rate is that of the `seconds` since `before`."""
+    rate = max(0, now.messages - before.messages) / seconds if seconds > 0 else 0.0
+    parts = [
+        f"{now.messages:,} messages",
+        f"{rate:,.0f}/s",
+        f"{now.results:,} results",
+        f"{now.dead_letters:,} dead letters",
+        f"lag {now.lag:,}",
+    ]
+    if now.p50_ms is not None and now.p99_ms is not None:
+        parts.append(f"latency p50 {now.p50_ms:,.0f} ms, p99 {now.p99_ms:,.0f} ms")
+    return "  ".join(parts)
+
+
+def _total(records: Iterable[Record], figure: Figure) -> int:
+    return sum(int(float(record.get(figure.name) or 0)) for record in records)
+
+
+def _worst(records: list[Record], figure: Figure) -> float | None:
+    found = [float(record[figure.name]) for record in records if record.get(figure.name)]
+    return max(found, default=None)

@@ -1,0 +1,163 @@
+"""`bettong run`: everything of an application on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.check import APPLICATION
+from bettong.cli.exit_codes import TERMINATED
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bettong.cli.overview import Overview
+    from bettong.edges.redis_store import RedisStore
+    from bettong.local.options import SuiteOptions
+    from bettong.local.record import SuiteRecord
+    from bettong.local.suite import Suite
+
+HERE = Path(".bettong")  # where `up` keeps its data, and where running suites are found
+
+SCHEDULE = typer.Option(metavar="NAME", help="How Spark hands frames to steps: micro-batch.")
+PARTITIONS = typer.Option(min=1, max=4096, help="Partitions of every topic; fixed for kept data.")
+PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain Python.")
+SENDER = typer.Option(
+    "--sender", metavar="HOST:PORT", help="Where the sender listens; by default a free port."
+)
+RECEIVER = typer.Option(
+    "--receiver", metavar="HOST:PORT", help="Where the receiver listens; by default a free port."
+)
+_KEEP = typer.Option(
+    metavar="DIR",
+    help="Keep everything in DIR, results in DIR/results; the next run goes on from it."
+    " By default all is removed at the end.",
+)
+_RESULTS = typer.Option(
+    metavar="DIR", help="Write results to files in DIR, which must be empty unless data is kept."
+)
+
+
+def run(
+    application: Annotated[str, APPLICATION],
+    *,
+    schedule: Annotated[str, SCHEDULE] = "micro-batch",
+    partitions: Annotated[int, PARTITIONS] = 16,
+    keep: Annotated[Path | None, _KEEP] = None,
+    results: Annotated[Path | None, _RESULTS] = None,
+    python: Annotated[bool, PYTHON] = False,
+    sender: Annotated[str | None, SENDER] = None,
+    receiver: Annotated[str | None, RECEIVER] = None,
+) -> None:
+    """Run everything of an application on this machine: Kafka, Redis, sender, processor, receiver. Ctrl-C ends it.
+
+    Other terminals in the same folder find it: bettong send, tail and status.
+    """
+    from rich.console import Console
+
+    from bettong.local.interrupts import Terminated, terminable
+    from bettong.local.suite import Suite
+
+    options = suite_options(
+        application,
+        schedule=schedule,
+        partitions=partitions,
+        keep=keep,
+        results=results,
+        python=python,
+        sender=sender,
+        receiver=receiver,
+        announce=HERE if keep is None else None,
+    )
+    console = Console(highlight=False)
+    try:
+        with terminable(), ExitStack() as stack:
+            with console.status("starting Kafka, Redis, sender, processor and receiver ..."):
+                suite = stack.enter_context(
+                    Suite(options, say=lambda line: console.print(line, style="yellow", markup=False))
+                )
+            describe(suite.record, console)
+            _follow(suite, console)
+    except Terminated:
+        raise typer.Exit(TERMINATED) from None
+
+
+def suite_options(
+    application: str,
+    *,
+    schedule: str,
+    partitions: int,
+    keep: Path | None,
+    results: Path | None,
+    python: bool,
+    sender: str | None,
+    receiver: str | None,
+    announce: Path | None,
+) -> SuiteOptions:
+    """The options of a suite, from flags. Raises SettingsError for a schedule that there is not."""
+    from bettong.errors import SettingsError
+    from bettong.local.options import SuiteOptions
+    from bettong.settings import Schedule
+
+    if schedule not in {known.value for known in Schedule}:
+        known = ", ".join(each.value for each in Schedule)
+        raise SettingsError(f"--schedule {schedule}: there is no such schedule, expected {known}")
+    addresses = {"sender_listen": sender, "receiver_listen": receiver}
+    return SuiteOptions(
+        application=application,
+        partitions=partitions,
+        schedule=Schedule(schedule),
+        compiled=not python,
+        keep=keep,
+        results=results,
+        announce=announce,
+        settings={name: address for name, address in addresses.items() if address is not None},
+    )
+
+
+def describe(record: SuiteRecord, console: Console) -> None:
+    """Prints what runs and where."""
+    console.print(f"[bold]{record.name}[/bold] runs, {record.schedule}, {record.partitions} partitions")
+    console.print(f"  send to       {record.sender}   (bettong send SOURCE FILE)")
+    console.print(f"  results from  {record.receiver}   (bettong tail SINK)")
+    if record.results is not None:
+        console.print(f"  result files  {record.results}")
+    console.print(
+        f"  Kafka {record.kafka}, Redis {record.redis}, logs in {record.directory / 'logs'}", style="dim"
+    )
+
+
+def _follow(suite: Suite, console: Console) -> None:
+    """One line of counts a second, in place on a terminal, until the suite fails or an interrupt comes."""
+    from bettong.cli.overview import line
+    from bettong.edges.redis_store import RedisStore
+
+    record = suite.record
+    with RedisStore(record.redis, record.name) as store, console.status("") as status:
+        before, since = None, time.monotonic()
+        while True:
+            now, at = _look(store), time.monotonic()
+            if now is not None:
+                text = line(now, before or now, at - since)
+                status.update(text)
+                if not console.is_terminal and now != before:
+                    console.print(text)
+                before, since = now, at
+            suite.wait(1.0)
+
+
+def _look(store: RedisStore) -> Overview | None:
+    """How it stands; None while Redis is away."""
+    from bettong.cli.overview import overview
+    from bettong.edges.redis_store import LiveFigures
+    from bettong.errors import StoreError
+
+    figures = LiveFigures(store)
+    try:
+        return overview(figures.live(), figures.partitions())
+    except StoreError:
+        return None

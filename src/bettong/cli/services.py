@@ -1,0 +1,95 @@
+"""`bettong sender|processor|receiver`: one service, here and now; what containers run.
+
+A service is an entry point of the group `bettong.services`: a function that takes settings (those given as flags)
+and runs until SIGTERM or SIGINT. Flags are made from `bettong.settings`: one a setting, documented there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.ending import end_well
+from bettong.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from bettong.settings import ServiceSettings
+
+GROUP = "bettong.services"
+SUMMARIES = {
+    "sender": "Take messages in over gRPC and append them to the log.",
+    "processor": "Run the stages of an application on Spark.",
+    "receiver": "Deliver results from the log to sinks and subscribers.",
+}
+# The stub passes everything on, --help included, to the command that is made when it is needed.
+STUB = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+def run_service(context: typer.Context) -> None:
+    """Makes the command of the service that the stub is named after, and runs it."""
+    name = str(context.info_name)
+    app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app.command(name, help=SUMMARIES[name])(service_command(name))
+    raise typer.Exit(end_well(app, context.args, name=f"bettong {name}"))
+
+
+def service_command(name: str) -> Callable[..., None]:
+    """A function with one keyword a setting, which runs the service with those that are given."""
+
+    def command(**flags: object) -> None:
+        main = found(name).load()
+        main({key: value for key, value in flags.items() if value is not None})
+
+    parameters = [_parameter(key, field) for key, field in settings_of(name).model_fields.items()]
+    vars(command)["__signature__"] = inspect.Signature(parameters)
+    return command
+
+
+def settings_of(name: str) -> type[ServiceSettings]:
+    """The class of a service's settings."""
+    from bettong.settings import ProcessorSettings, ReceiverSettings, SenderSettings
+
+    kinds: Mapping[str, type[ServiceSettings]] = {
+        "sender": SenderSettings,
+        "processor": ProcessorSettings,
+        "receiver": ReceiverSettings,
+    }
+    return kinds[name]
+
+
+def found(name: str) -> EntryPoint:
+    """The entry point of a service. Raises SettingsError when it is not installed here."""
+    for entry in entry_points(group=GROUP, name=name):
+        return entry
+    raise SettingsError(
+        f"the {name} is not installed in this environment: install the package bettong-{name}"
+    )
+
+
+def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
+    """A flag: text that the settings check and convert, or on/off for a switch."""
+    from pydantic_core import PydanticUndefined
+
+    from bettong.settings import PREFIX
+
+    dashed = key.replace("_", "-")
+    switch = field.annotation is bool
+    names = (f"--{dashed}/--no-{dashed}",) if switch else (f"--{dashed}",)
+    if field.default_factory is not None:
+        default = "this machine's name"
+    elif field.default is PydanticUndefined:
+        default = "none, must be given"
+    else:
+        default = str(getattr(field.default, "value", field.default))
+    help_text = f"{field.description} [dim](default: {default}; env: {PREFIX}{key.upper()})[/dim]"
+    option = typer.Option(*names, help=help_text, show_default=False, metavar=None if switch else "VALUE")
+    kind = bool if switch else str
+    return inspect.Parameter(
+        key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option]
+    )

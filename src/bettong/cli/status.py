@@ -1,0 +1,146 @@
+"""`bettong status`: what runs, how far it is, and what went wrong."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.background import DIRECTORY
+from bettong.cli.exit_codes import NOT_RUNNING
+from bettong.cli.run import HERE
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bettong.cli.overview import Overview, StageSummary
+    from bettong.cli.service_rows import ProcessFacts, ServiceRow
+    from bettong.local.record import SuiteRecord
+
+_REDIS = typer.Option(
+    metavar="URL", help="Look at a deployment elsewhere: its Redis. Needs --application too."
+)
+_APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
+_COLOURS = {"running": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
+
+
+def status(
+    *,
+    directory: Annotated[Path, DIRECTORY] = HERE,
+    redis: Annotated[str | None, _REDIS] = None,
+    application: Annotated[str | None, _APPLICATION] = None,
+) -> None:
+    """Show services, partitions, dead letters and latency. Exit code 0: all run; 7: something does not."""
+    from rich.console import Console
+
+    from bettong.cli.overview import overview, stages
+    from bettong.cli.service_rows import RUNNING, local_rows, remote_rows
+    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.errors import SettingsError
+    from bettong.local.record import find
+
+    console = Console(highlight=False)
+    record = None
+    if redis is None and application is None:
+        record = find(directory)
+        if record is None:
+            console.print(
+                f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
+            )
+            raise typer.Exit(NOT_RUNNING)
+        redis, application = record.redis, record.name
+    if redis is None or application is None:
+        raise SettingsError(
+            "--redis and --application go together: give both, or neither for the suite on this machine"
+        )
+    with RedisStore(redis, application) as store:
+        figures = LiveFigures(store)
+        live, partitions = figures.live(), figures.partitions()
+    rows = local_rows(live, processes_of(record)) if record is not None else remote_rows(live)
+    console.print(f"[bold]{application}[/bold]")
+    console.print(services_table(rows, time.time()))
+    if partitions:
+        console.print(stages_table(stages(partitions)))
+    for text in summary(overview(live, partitions)):
+        console.print(text)
+    if any(row.state != RUNNING for row in rows):
+        raise typer.Exit(NOT_RUNNING)
+
+
+def processes_of(record: SuiteRecord) -> dict[str, ProcessFacts]:
+    """The processes of a suite, looked at now."""
+    from bettong.cli.service_rows import ProcessFacts
+
+    return {
+        name: ProcessFacts(each.pid, each.started_s, each.restarts, each.runs(), str(each.log))
+        for name, each in record.services.items()
+    }
+
+
+def services_table(rows: list[ServiceRow], now_s: float) -> Table:
+    """State, since when, process and what each waits for."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in ("service", "state", "for", "process", "restarts", "detail"):
+        table.add_column(column, justify="right" if column in ("for", "process", "restarts") else "left")
+    for row in rows:
+        colour = _COLOURS.get(row.state, "red")
+        table.add_row(
+            escape(row.name),
+            f"[{colour}]{row.state}[/{colour}]",
+            duration(now_s - row.since_s) if row.since_s is not None else "",
+            str(row.process.pid) if row.process is not None else "",
+            str(row.process.restarts) if row.process is not None and row.process.restarts else "",
+            escape(row.detail),
+        )
+    return table
+
+
+def stages_table(found: list[StageSummary]) -> Table:
+    """How far the partitions of each stage are."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    columns = ("stage", "partitions", "offset", "snapshot", "messages", "results", "dead letters", "skipped")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "stage" else "right")
+    for each in found:
+        numbers = (
+            each.partitions,
+            each.offset,
+            each.snapshot_offset,
+            each.messages,
+            each.results,
+            each.dead_letters,
+            each.skipped,
+        )
+        table.add_row(each.stage, *(f"{number:,}" for number in numbers))
+    return table
+
+
+def summary(found: Overview) -> list[str]:
+    """Lag, latency and dead letters, in a line each."""
+    from rich.markup import escape
+
+    lines = [f"lag {found.lag:,}, {found.messages:,} messages taken in, {found.results:,} results delivered"]
+    if found.p50_ms is not None and found.p99_ms is not None:
+        lines.append(f"latency p50 {found.p50_ms:,.1f} ms, p99 {found.p99_ms:,.1f} ms")
+    if found.dead_letters:
+        lines.append(
+            f"[red]{found.dead_letters:,} dead letters[/red], the last: {escape(found.dead_letter_last or 'unknown')}"
+        )
+    else:
+        lines.append("no dead letters")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """`12 s`, `3 min`, `5 h` or `2 d`: the largest unit that fits."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"

@@ -1,0 +1,59 @@
+"""`bettong tail`: prints the results of a sink as they come."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bettong.cli.background import DIRECTORY
+from bettong.cli.run import HERE
+
+_SINK = typer.Argument(
+    metavar="SINK", help="The sink to read; `dead-letters` for what could not be processed."
+)
+_RECEIVER = typer.Option(metavar="HOST:PORT", help="The receiver; by default that of the suite in --dir.")
+_START = typer.Option("--from", help="Where to begin: with the oldest result there is, or the next one.")
+_COUNT = typer.Option(min=1, metavar="N", help="End after so many messages; by default never.")
+
+
+def tail(
+    sink: Annotated[str, _SINK],
+    *,
+    receiver: Annotated[str | None, _RECEIVER] = None,
+    directory: Annotated[Path, DIRECTORY] = HERE,
+    start: Annotated[Literal["earliest", "latest"], _START] = "earliest",
+    count: Annotated[int | None, _COUNT] = None,
+) -> None:
+    """Print the results of a sink, one a line: text as it is, other bytes in hexadecimal. Ctrl-C ends it."""
+    from bettong.client.subscriber import Subscriber
+    from bettong.local.record import address_of
+
+    target = receiver or address_of("receiver", directory)
+    left = count
+    with Subscriber(target, sink, start=start) as results:
+        for result in results:
+            messages = result.messages if left is None else result.messages[:left]
+            try:
+                for message in messages:
+                    sys.stdout.write(shown(message) + "\n")
+                sys.stdout.flush()
+            except BrokenPipeError:  # who reads has seen enough: `bettong tail SINK | head`
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                return
+            if left is not None:
+                left -= len(messages)
+                if left == 0:
+                    return
+
+
+def shown(message: bytes) -> str:
+    """A message on one line."""
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        return message.hex()
+    return text if text.isprintable() else message.hex()

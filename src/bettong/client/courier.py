@@ -1,0 +1,219 @@
+"""Keeps a session with a sender going: sends what the outbox holds, and again after a lost connection.
+
+    user's thread      puts frames, waits for room and for receipts
+    courier's thread   connects, reads receipts, connects again
+    gRPC's thread      asks for the next frame to send, one generator a session
+
+All three share the outbox under one condition.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import grpc
+from tenacity import (
+    Retrying,
+    retry_all,
+    retry_if_exception_type,
+    retry_if_not_exception_type,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from bettong.client.outbox import Outbox
+from bettong.errors import ClientError, RefusedError
+from bettong.v1.ingest_pb2 import Hello, IngestRequest, IngestResponse, Welcome
+from bettong.v1.ingest_pb2_grpc import IngestServiceStub
+
+# Sending the same again is no use. RESOURCE_EXHAUSTED joins them once a session is open: before, it means that the
+# sender has no room for another session, later a frame that is too large.
+_FINAL = {
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED,
+}
+_BACKOFF_S = 0.05
+_BACKOFF_S_MAX = 2.0
+_JOIN_S_MAX = 5.0
+_OPTIONS = (
+    # The sender's Welcome says how large a frame may be.
+    ("grpc.max_send_message_length", -1),
+    # The waits are ours; gRPC's own, up to two minutes, would come on top.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+
+
+class Courier:
+    """Delivers the frames of one stream, in order. `reconnect_s`: how long it tries before it gives up."""
+
+    def __init__(self, target: str, hello: Hello, *, reconnect_s: float) -> None:
+        """Starts to connect, in the background."""
+        self._target = target
+        self._hello = hello
+        self._reconnect_s = reconnect_s
+        self._changed = threading.Condition()
+        self._outbox = Outbox(hello.acknowledged)
+        self._welcome: Welcome | None = None
+        self._failure: ClientError | None = None
+        self._trouble = "not connected yet"
+        # Counts sessions; the generator of an earlier one sees that it is over.
+        self._session = 0
+        self._finishing = False
+        self._ended = threading.Event()
+        self._call: grpc.Call | None = None
+        self._thread = threading.Thread(target=self._run, name="bettong-courier", daemon=True)
+        self._thread.start()
+
+    @property
+    def acknowledged(self) -> int:
+        """The highest sequence with a receipt."""
+        return self._outbox.acknowledged
+
+    @property
+    def dead_letters(self) -> int:
+        """Messages that the sender refused one by one, of the frames with a receipt."""
+        return self._outbox.dead_letters
+
+    def welcome(self) -> Welcome:
+        """What the sender said first. Blocks until it has, or the courier gives up. Raises ClientError."""
+        self._await(lambda: self._welcome is not None, None, "")
+        assert self._welcome is not None  # noqa: S101 - that was waited for
+        return self._welcome
+
+    def put(self, frame: IngestRequest, wait_s: float) -> None:
+        """Takes a frame; blocks at most `wait_s` for a credit. Raises ClientError."""
+        with self._changed:
+            self._await(lambda: self._outbox.has_room, wait_s, "no credit for another frame")
+            self._outbox.put(frame)
+            self._changed.notify_all()
+
+    def flush(self, wait_s: float) -> None:
+        """Blocks until every frame has its receipt. Raises ClientError, also after `wait_s`."""
+        self._await(lambda: self._outbox.is_empty, wait_s, "frames without a receipt")
+
+    def finish(self, wait_s: float) -> None:
+        """Flushes and ends the session. Raises ClientError."""
+        try:
+            self.flush(wait_s)
+            with self._changed:
+                self._finishing = True
+                self._changed.notify_all()
+            self._thread.join(_JOIN_S_MAX)
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Ends at once, whatever is under way. Harmless when it has ended."""
+        self._ended.set()
+        with self._changed:
+            self._give_up(ClientError(f"the stream to {self._target} is closed"))
+            if self._call is not None:
+                self._call.cancel()
+        self._thread.join(_JOIN_S_MAX)
+
+    def _await(self, condition: Callable[[], bool], wait_s: float | None, lacking: str) -> None:
+        with self._changed:
+            done = self._changed.wait_for(lambda: self._failure is not None or condition(), wait_s)
+            if self._failure is not None:
+                raise self._failure
+            if not done:
+                raise ClientError(
+                    f"sender {self._target}, source {self._hello.source!r}: {lacking} after {wait_s} s"
+                    f" ({self._trouble}); is the sender running, and does it reach Kafka?"
+                )
+
+    def _run(self) -> None:
+        """In the courier's thread."""
+        attempts = Retrying(
+            retry=retry_all(retry_if_exception_type(ClientError), retry_if_not_exception_type(RefusedError)),
+            stop=stop_after_delay(self._reconnect_s),
+            wait=wait_random_exponential(_BACKOFF_S, _BACKOFF_S_MAX),
+            sleep=self._pause,
+            reraise=True,
+        )
+        end = ClientError(f"the stream to {self._target} is closed")
+        try:
+            with grpc.insecure_channel(self._target, options=_OPTIONS) as channel:
+                stub = IngestServiceStub(channel)
+                while not self._is_over():
+                    attempts(self._converse, stub)
+                    self._pause(_BACKOFF_S)
+        except ClientError as error:
+            end = error
+        finally:
+            with self._changed:
+                self._give_up(end)
+
+    def _pause(self, seconds: float) -> None:
+        self._ended.wait(seconds)
+
+    def _give_up(self, failure: ClientError) -> None:
+        self._failure = self._failure or failure
+        self._session += 1
+        self._changed.notify_all()
+
+    def _is_over(self) -> bool:
+        return self._ended.is_set() or (self._finishing and self._outbox.is_empty)
+
+    def _converse(self, stub: IngestServiceStub) -> None:
+        """One session; returns when it was opened and has ended. Raises ClientError when it was not opened."""
+        with self._changed:
+            if self._is_over():
+                return
+            call = stub.Ingest(self._requests(self._session))
+            self._call = call
+        opened = False
+        try:
+            for response in call:
+                opened = True
+                self._take(response)
+            self._trouble = "the sender ended the session"
+        except grpc.RpcError as error:
+            self._judge(error, opened=opened)
+        finally:
+            with self._changed:
+                self._outbox.lost()
+                self._session += 1
+                self._changed.notify_all()
+
+    def _take(self, response: IngestResponse) -> None:
+        with self._changed:
+            if response.WhichOneof("response") == "welcome":
+                self._welcome, self._trouble = response.welcome, "connected"
+                self._outbox.opened(response.welcome.credits)
+            else:
+                self._outbox.received(response.receipt)
+            self._changed.notify_all()
+
+    def _judge(self, error: grpc.RpcError, *, opened: bool) -> None:
+        """Raises RefusedError for what is final, ClientError when the session did not open; else it is lost."""
+        code = error.code()
+        self._trouble = f"{code.name}: {error.details()}"
+        text = f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
+        if code in _FINAL or (opened and code is grpc.StatusCode.RESOURCE_EXHAUSTED):
+            raise RefusedError(text) from None
+        if not opened:
+            raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None
+
+    def _requests(self, session: int) -> Iterator[IngestRequest]:
+        """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is told."""
+        hello = Hello(
+            source=self._hello.source, stream=self._hello.stream, acknowledged=self._outbox.acknowledged
+        )
+        yield IngestRequest(hello=hello)
+        while (request := self._next(session)) is not None:
+            yield request
+
+    def _next(self, session: int) -> IngestRequest | None:
+        with self._changed:
+            while self._session == session and not (self._finishing and self._outbox.is_empty):
+                if (request := self._outbox.next()) is not None:
+                    return request
+                self._changed.wait()
+        return None

@@ -1,0 +1,60 @@
+"""The outbox of a client's stream: frames that hold no receipt yet, and credits. Pure; guarded by its owner.
+
+acknowledged | under way | unsent |
+             '---- frames -------'     all are sent again, in this order, when a session is lost
+"""
+
+from collections import deque
+
+from bettong.v1.ingest_pb2 import IngestRequest, Receipt
+
+
+class Outbox:
+    """Holds at most as many frames as a session has credits."""
+
+    def __init__(self, acknowledged: int) -> None:
+        self.acknowledged = acknowledged
+        self.dead_letters = 0
+        self._frames: deque[IngestRequest] = deque()
+        self._under_way = 0
+        self._credits = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every frame has a receipt."""
+        return not self._frames
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is a credit for one frame more; never without a session."""
+        return self._credits > len(self._frames) - self._under_way
+
+    def put(self, frame: IngestRequest) -> None:
+        """Takes a frame, numbered above all before it, when there is room."""
+        self._frames.append(frame)
+
+    def opened(self, credits_: int) -> None:
+        """A session has started."""
+        self._under_way, self._credits = 0, credits_
+
+    def lost(self) -> None:
+        """The session has ended: all frames are unsent again."""
+        self._under_way, self._credits = 0, 0
+
+    def next(self) -> IngestRequest | None:
+        """The next frame to send, which spends a credit; None when there is none or no credit."""
+        if not self._credits or self._under_way == len(self._frames):
+            return None
+        frame = self._frames[self._under_way]
+        self._under_way += 1
+        self._credits -= 1
+        return frame
+
+    def received(self, receipt: Receipt) -> None:
+        """Drops the frames that a receipt is for, and takes its credits."""
+        self.acknowledged = max(self.acknowledged, receipt.acknowledged)
+        self.dead_letters += receipt.dead_letters
+        self._credits += receipt.credits
+        while self._frames and self._frames[0].frame.sequence <= self.acknowledged:
+            self._frames.popleft()
+            self._under_way -= 1

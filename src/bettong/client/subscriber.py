@@ -1,0 +1,157 @@
+"""Reading the results of a sink: a plain iterator that survives cuts, and resumes where it is told to."""
+
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self
+
+import grpc
+
+from bettong.errors import ClientError, RefusedError
+from bettong.v1 import subscribe_pb2 as pb
+from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
+
+Position = pb.Position
+
+# Asking again is no use: the request itself is wrong, or the log no longer has what it asks for.
+_FINAL = {
+    grpc.StatusCode.NOT_FOUND,
+    grpc.StatusCode.INVALID_ARGUMENT,
+    grpc.StatusCode.OUT_OF_RANGE,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.UNAUTHENTICATED,
+    grpc.StatusCode.PERMISSION_DENIED,
+}
+_BACKOFF_S_MIN = 0.1
+_BACKOFF_S_MAX = 5.0
+_OPTIONS = (
+    # A frame of results has no limit on this side: as JSON it may be several times its size in the log.
+    ("grpc.max_receive_message_length", -1),
+    # The waits are ours; gRPC's own, up to two minutes, would come on top.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The messages of one frame of results, in order.
+
+    `position` is where its partition stands after them; `sent_ns` the clock of the client whose messages led to
+    them, Unix nanoseconds, 0 when unknown.
+    """
+
+    messages: list[bytes]
+    position: Position
+    sent_ns: int
+
+
+class Subscriber:
+    """Iterates over the results of a sink, each once, in order per key; waits for new ones without end.
+
+        with Subscriber("127.0.0.1:7200", "rejected") as results:
+            for result in results:
+                ...
+
+    When the connection breaks or the receiver restarts, it subscribes again from the last position, after 0.1 s to 5 s;
+    nothing is lost and nothing comes twice. To go on after this process ends, keep `positions` together with
+    what was made of the results, and give them to the next Subscriber (`Position.SerializeToString` and `FromString`
+    make them bytes and back).
+
+    Raises RefusedError for a sink or a position that the receiver refuses for good, and ClientError when no
+    receiver served for `patience_s` (too many subscribers counts as such). Use it from one thread; only `close`
+    may be called from another.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        sink: str,
+        positions: Iterable[Position] | None = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        *,
+        patience_s: float = 60.0,
+    ) -> None:
+        """`target`: host:port of a receiver; it is called by the first result that is asked for.
+
+        `start`: where partitions without a position begin.
+        """
+        self._target = target
+        self._sink = sink
+        self._positions = {position.partition: position for position in positions or ()}
+        self._start = pb.START_LATEST if start == "latest" else pb.START_EARLIEST
+        self._patience_s = patience_s
+        self._closed = threading.Event()
+        self._channel = grpc.insecure_channel(target, options=_OPTIONS)
+        self._call: grpc.Call | None = None
+        self._results = self._read()
+
+    @property
+    def positions(self) -> list[Position]:
+        """Where each partition stands after the results that were returned so far."""
+        return list(self._positions.values())
+
+    def __iter__(self) -> Iterator[Result]:
+        return self
+
+    def __next__(self) -> Result:
+        return next(self._results)
+
+    def close(self) -> None:
+        """Ends the subscription: the iterator stops, also one that waits in another thread."""
+        self._closed.set()
+        if self._call is not None:
+            self._call.cancel()
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self) -> Iterator[Result]:
+        stub = SubscribeServiceStub(self._channel)
+        backoff_s = _BACKOFF_S_MIN
+        failing_since_s: float | None = None
+        while not self._closed.is_set():
+            request = pb.SubscribeRequest(sink=self._sink, positions=self.positions, start=self._start)
+            try:
+                call = stub.Subscribe(request)
+            except ValueError:
+                # gRPC's word for a channel that `close` has closed.
+                return
+            self._call = call
+            try:
+                for response in call:
+                    backoff_s, failing_since_s = _BACKOFF_S_MIN, None
+                    self._positions[response.position.partition] = response.position
+                    if response.messages:
+                        yield Result(list(response.messages), response.position, response.sent_ns)
+            except grpc.RpcError:
+                if self._closed.is_set():
+                    return
+            failure = self._failure(call)
+            now_s = time.monotonic()
+            failing_since_s = now_s if failing_since_s is None else failing_since_s
+            if now_s - failing_since_s > self._patience_s:
+                raise failure
+            self._closed.wait(backoff_s)
+            backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
+
+    def _failure(self, call: grpc.Call) -> ClientError:
+        """The error of a call that ended and may be made again; raises RefusedError when it may not."""
+        code, details = call.code(), call.details()
+        if code in _FINAL:
+            raise RefusedError(f"receiver {self._target} refuses {self._sink!r}: {details}")
+        return ClientError(
+            f"receiver {self._target}: no results of {self._sink!r} for {self._patience_s:.0f} s:"
+            f" {details} ({code.name}); is it running?"
+        )

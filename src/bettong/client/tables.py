@@ -1,0 +1,91 @@
+"""Tables as clients have them, turned into record batches of a source's schema.
+
+Numbers must fit their field without loss; text and bytes for a field of fixed width are padded with NUL and must not
+be longer. Nothing may be null.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bettong.errors import SchemaError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]
+
+
+def batch_of(schema: pa.Schema, table: Table) -> pa.RecordBatch:
+    """A record batch of exactly `schema`, without a copy where the table fits already.
+
+    A table is a record batch, or columns by name: numpy or Arrow arrays, or lists of Python values. Columns may come in
+    any order; further ones are left out. Raises SchemaError, naming the column.
+    """
+    if isinstance(table, pa.RecordBatch):
+        if table.schema.equals(schema):
+            return _without_nulls(table)
+        columns: dict[str, Any] = {name: table.column(name) for name in table.schema.names}
+    else:
+        columns = dict(table)
+    missing = [field.name for field in schema if field.name not in columns]
+    if missing:
+        raise SchemaError(
+            f"column(s) {', '.join(missing)} missing; expected {', '.join(schema.names)}, found"
+            f" {', '.join(columns) or 'none'}"
+        )
+    arrays = [_column(field, columns[field.name]) for field in schema]
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1:
+        raise SchemaError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
+    return _without_nulls(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _column(field: pa.Field, values: Any) -> pa.Array:
+    fixed = pa.types.is_fixed_size_binary(field.type)
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind == "S" and fixed:
+            return _of_bytes(field, values)
+        array = values if isinstance(values, pa.Array) else pa.array(values)
+        if fixed and not array.type.equals(field.type):
+            return _padded(field, array)
+        if pa.types.is_boolean(array.type):
+            array = array.cast(pa.uint8())
+        return array.cast(field.type)
+    except (pa.ArrowException, ValueError, TypeError, UnicodeError) as error:
+        raise SchemaError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+
+
+def _padded(field: pa.Field, array: pa.Array) -> pa.Array:
+    """Text or bytes as bytes of the field's width."""
+    if pa.types.is_fixed_size_binary(array.type):
+        array = array.cast(pa.binary())
+    array = (
+        array.cast(pa.binary())
+        if pa.types.is_binary(array.type)
+        else array.cast(pa.string()).cast(pa.binary())
+    )
+    if array.null_count:
+        raise SchemaError(f"column {field.name!r} has nulls; give every message a value")
+    longest = pc.max(pc.binary_length(array)).as_py() or 0
+    if longest > field.type.byte_width:
+        raise SchemaError(
+            f"column {field.name!r} has a value of {longest} bytes, at most {field.type.byte_width} fit"
+        )
+    return _of_bytes(field, np.array(array.to_pylist(), f"S{field.type.byte_width}"))
+
+
+def _of_bytes(field: pa.Field, values: Array) -> pa.Array:
+    width = field.type.byte_width
+    if values.dtype.itemsize > width and np.char.str_len(values).max(initial=0) > width:
+        raise SchemaError(f"column {field.name!r} has values of more than {width} bytes")
+    data = np.ascontiguousarray(values, f"S{width}")
+    return pa.Array.from_buffers(field.type, len(data), [None, pa.py_buffer(data)])
+
+
+def _without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if column.null_count:
+            raise SchemaError(f"column {name!r} has nulls; give every message a value")
+    return batch

@@ -1,0 +1,19 @@
+"""The log, that is Kafka: the only package that imports kafka-python.
+
+| name                | what it is for                                                        |
+| ------------------- | --------------------------------------------------------------------- |
+| `LogAdmin`          | wait for the broker, create and check topics, ask where logs begin and end |
+| `LogWriter`         | append values to partitions, durably, in order, without duplicates    |
+| `LogReader`         | read partitions from given offsets, never past a hole                 |
+| `Record`            | one value and where it stands                                         |
+
+Kafka's own errors and types stay inside: whatever goes wrong is a `LogError`, `LogUnavailableError` when no broker
+answers (try again), `LogHoleError` when records are missing (stop). Every wait is bounded.
+"""
+
+from bettong.edges.kafka_log.admin import LogAdmin
+from bettong.edges.kafka_log.reader import LogReader
+from bettong.edges.kafka_log.record import Record
+from bettong.edges.kafka_log.writer import LogWriter
+
+__all__ = ["LogAdmin", "LogReader", "LogWriter", "Record"]

@@ -1,0 +1,218 @@
+"""Topics: waiting for the broker that holds them, creating and checking them, and where their logs begin and end."""
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import (
+    KafkaError,
+    NoError,
+    RetriableError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    retry_if_exception_type,
+    stop_after_delay,
+    wait_exponential_jitter,
+)
+
+from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX, batch_bytes_max, connect, translated
+from bettong.errors import LogError, LogUnavailableError
+
+_ANSWER_WAIT_S_MAX = 10.0
+
+# One attempt of `wait`: short, so that people are told soon; a healthy broker answers in milliseconds.
+_ATTEMPT_MS = 1_000
+
+_TOPIC_LIMIT = "max.message.bytes"
+
+# Nothing expires: a fold may go back to offset 0. The state of a topic is bounded by who runs it.
+_RETENTION = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+
+_Answer = TypeVar("_Answer")
+
+
+class LogAdmin:
+    """Questions to and orders for the broker. Connects at the first one; use it from one thread.
+
+    Every method raises LogUnavailableError when no broker answers within 10 s, and LogError when it refuses.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        """`bootstrap`: host:port[,host:port]. Does not connect yet."""
+        self._bootstrap = bootstrap
+        self._client: Any = None
+
+    def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
+        """Returns as soon as a broker answers.
+
+        `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
+        Raises LogUnavailableError when none answered for `deadline_s`.
+        """
+
+        def tell(attempt: RetryCallState) -> None:
+            on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt.attempt_number}")
+
+        attempts = Retrying(
+            retry=retry_if_exception_type(LogUnavailableError),
+            stop=stop_after_delay(deadline_s),
+            wait=wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1),
+            before_sleep=tell,
+            reraise=True,
+        )
+        for attempt in attempts:
+            with attempt:
+                self._connected(_ATTEMPT_MS)
+                self._ask(
+                    "asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000
+                )
+
+    def create_topics(
+        self, names: Iterable[str], *, partitions: int, replication: int, frame_bytes_max: int
+    ) -> tuple[str, ...]:
+        """Creates the topics that do not exist yet and returns their names, once every partition has a leader.
+
+        Topics take frames with a body of `frame_bytes_max` and keep them for good. Existing topics are left as
+        they are: `check_topics` looks at those. Two processes may call this at the same time.
+        """
+        configs = {_TOPIC_LIMIT: str(batch_bytes_max(frame_bytes_max)), **_RETENTION}
+        wanted = {
+            name: {"num_partitions": partitions, "replication_factor": replication, "configs": configs}
+            for name in names
+        }
+        if not wanted:
+            return ()
+        doing = f"creating {len(wanted)} topic(s) with {replication} replica(s)"
+        answer = self._ask(doing, lambda client: client.create_topics(wanted, raise_errors=False))
+        created = []
+        for topic in answer["topics"]:
+            error = for_code(topic["error_code"])
+            if error is NoError:
+                created.append(topic["name"])
+            elif error is not TopicAlreadyExistsError:
+                raise translated(
+                    error(topic["error_message"]), f"creating topic {topic['name']}", self._bootstrap
+                )
+        wait_ms = int(_ANSWER_WAIT_S_MAX * 1000)
+        self._ask(doing, lambda client: client.wait_for_topics(list(wanted), timeout_ms=wait_ms))
+        return tuple(created)
+
+    def check_topics(self, names: Iterable[str], *, partitions: int, frame_bytes_max: int) -> None:
+        """Raises LogError unless every topic exists, with so many partitions and room for such frames.
+
+        Its text names topic, found, expected and remedy, for all topics at once.
+        """
+        found = self._partitions(names, may_be_missing=True)
+        limits = self._limits([name for name, numbers in found.items() if numbers])
+        needed = batch_bytes_max(frame_bytes_max)
+        faults = []
+        for name, numbers in found.items():
+            if not numbers:
+                faults.append(f"topic {name} does not exist, expected {partitions} partitions; create it")
+            elif len(numbers) != partitions:
+                faults.append(
+                    f"topic {name} has {len(numbers)} partitions, expected {partitions}; set BETTONG_PARTITIONS"
+                    f" to {len(numbers)}, or start under another application name"
+                )
+            elif limits[name] < needed:
+                faults.append(
+                    f"topic {name} takes {_TOPIC_LIMIT}={limits[name]}, expected at least {needed};"
+                    " raise it with kafka-configs, or lower BETTONG_FRAME_BYTES_MAX"
+                )
+        if faults:
+            raise LogError("; ".join(faults))
+
+    def ends(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+        """For each (topic, partition) the offset that its next record will have. LogError for unknown topics."""
+        return self._offsets(topics, OffsetSpec.LATEST)
+
+    def beginnings(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+        """For each (topic, partition) the offset of its oldest record; its end when it is empty."""
+        return self._offsets(topics, OffsetSpec.EARLIEST)
+
+    def close(self) -> None:
+        """Lets go of the connection. The next question opens another."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[tuple[str, int], int]:
+        found = self._partitions(topics, may_be_missing=False)
+        wanted = {
+            TopicPartition(name, number): which for name, numbers in found.items() for number in numbers
+        }
+        if not wanted:
+            return {}
+        doing = f"asking for offsets of {', '.join(sorted(found))}"
+        answer = self._ask(doing, lambda client: client.list_partition_offsets(wanted))
+        return {(place.topic, place.partition): int(offset.offset) for place, offset in answer.items()}
+
+    def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:
+        """The partitions of each topic; none for a missing one, unless that is an error."""
+        names = list(dict.fromkeys(topics))
+        if not names:
+            return {}
+        answer = self._ask("asking for topics", lambda client: client.describe_topics(names))
+        found: dict[str, list[int]] = {name: [] for name in names}
+        for topic in answer:
+            error = for_code(topic["error_code"])
+            missing = error is UnknownTopicOrPartitionError
+            if error is not NoError and not (missing and may_be_missing):
+                raise translated(error(), f"asking for topic {topic['name']}", self._bootstrap)
+            found[topic["name"]] = sorted(each["partition_index"] for each in topic["partitions"])
+        return found
+
+    def _limits(self, topics: list[str]) -> dict[str, int]:
+        if not topics:
+            return {}
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in topics]
+        answer = self._ask(
+            "asking for settings of topics",
+            lambda client: client.describe_configs(resources, config_filter="all"),
+        )
+        return {name: int(answer["topic"][name][_TOPIC_LIMIT]["value"]) for name in topics}
+
+    def _connected(self, wait_ms_max: int) -> Any:
+        if self._client is None:
+            self._client, _ = connect(
+                KafkaAdminClient,
+                self._bootstrap,
+                wait_ms_max=wait_ms_max,
+                request_timeout_ms=REQUEST_WAIT_MS_MAX,
+                client_id="bettong-admin",
+            )
+        return self._client
+
+    def _ask(
+        self, doing: str, question: Callable[[Any], _Answer], wait_s_max: float = _ANSWER_WAIT_S_MAX
+    ) -> _Answer:
+        """The answer to a question that may be asked twice; asked again while no broker answers."""
+        attempts = Retrying(
+            retry=retry_if_exception(_may_pass),
+            stop=stop_after_delay(wait_s_max),
+            wait=wait_exponential_jitter(multiplier=0.05, max=0.5, jitter=0.05),
+            reraise=True,
+        )
+        try:
+            return attempts(lambda: question(self._connected(int(wait_s_max * 1000))))
+        except KafkaError as error:
+            raise translated(error, doing, self._bootstrap) from None
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, RetriableError) and not isinstance(error, UnknownTopicOrPartitionError)

@@ -1,0 +1,29 @@
+"""The store, that is Redis: the only package that imports redis-py.
+
+| key                                          | type   | holds                                                      |
+| -------------------------------------------- | ------ | ---------------------------------------------------------- |
+| `bettong:{application}:snapshots`             | set    | names of the next row's keys                               |
+| `bettong:{application}:snapshot:{stage}/{p}`  | hash   | offset -> snapshot, the newest two                         |
+| `bettong:{application}:live`                  | set    | instances that have written figures                        |
+| `bettong:{application}:live:{instance}`       | hash   | figure -> value (`bettong.metrics`); goes by itself        |
+| `bettong:{application}:partitions`            | set    | `{stage}/{p}` that have figures                            |
+| `bettong:{application}:partition:{stage}/{p}` | hash   | figure -> value                                            |
+| `bettong:{application}:positions:{sink}`      | hash   | partition -> how far its results are delivered             |
+| `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
+
+| name             | what it is for                                             |
+| ---------------- | ---------------------------------------------------------- |
+| `RedisStore`     | the connection of one application; the others are made from it |
+| `RedisSnapshots` | a `SnapshotStore`                                          |
+| `LiveFigures`    | what services say of themselves, for people to see         |
+| `RedisSink`      | results and the position they reach, in one transaction    |
+
+Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait is bounded.
+"""
+
+from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.live import LiveFigures
+from bettong.edges.redis_store.sink import RedisSink
+from bettong.edges.redis_store.snapshots import RedisSnapshots
+
+__all__ = ["LiveFigures", "RedisSink", "RedisSnapshots", "RedisStore"]

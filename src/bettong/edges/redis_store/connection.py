@@ -1,0 +1,155 @@
+"""The connection to Redis, and its errors as ours."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+)
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+)
+from redis.exceptions import (
+    TimeoutError as RedisTimeoutError,
+)
+from redis.retry import Retry
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_delay,
+    wait_exponential_jitter,
+)
+
+from bettong.errors import StoreError
+
+_CONNECT_WAIT_S_MAX = 2.0
+_ANSWER_WAIT_S_MAX = 4.0
+
+# No attempt is begun after this. The last one may take a connection and an answer longer.
+_ATTEMPTS_S = 6.0
+
+# Each attempt of `wait` is one try, so that people are told at once.
+_ONE_TRY_S = 0.0
+
+# redis-py's own types leave open whether answers are bytes or text; ours are bytes.
+Client = Any
+
+_Answer = TypeVar("_Answer")
+
+
+class RedisStore:
+    """The Redis of one application. Connects at the first command; safe to use from several threads.
+
+    A command that gets no answer is tried again a few times; StoreError after at most 15 s, which
+    names the URL (without password) and the remedy. Every command sent is harmless when it is carried out twice.
+    """
+
+    def __init__(self, url: str, application: str) -> None:
+        """`url`: redis://, rediss:// or unix://. StoreError when it is none. Does not connect yet."""
+        self._application = application
+        try:
+            self._name = _without_secrets(url)
+            self._client = Redis.from_url(
+                url,
+                socket_connect_timeout=_CONNECT_WAIT_S_MAX,
+                socket_timeout=_ANSWER_WAIT_S_MAX,
+                # redis-py would try again at several levels, which multiply; `ask` does it at one.
+                retry=Retry(NoBackoff(), 0),
+                client_name="bettong",
+            )
+        except (ValueError, RedisError):
+            # The reason may quote a part of the password.
+            raise StoreError(
+                "BETTONG_REDIS is no Redis URL: expected redis://[user:password@]host:port/number,"
+                " special characters of a password as %XX"
+            ) from None
+
+    def key(self, *parts: str) -> str:
+        """The name of a key of this application: see the table of the package."""
+        return ":".join(("bettong", self._application, *parts))
+
+    def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
+        """Returns as soon as Redis answers.
+
+        `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
+        Raises StoreError when it did not answer for `deadline_s`, at once when it refuses the password.
+        """
+
+        def tell(attempt: RetryCallState) -> None:
+            on_wait(f"waiting for Redis at {self._name}, attempt {attempt.attempt_number}")
+
+        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
+
+    def ask(self, doing: str, command: Callable[[Client], _Answer]) -> _Answer:
+        """What `command` answers; for the modules of this package. It must be harmless to carry out twice.
+
+        Raises StoreError; `doing` says what failed.
+        """
+        return self._attempts(_ATTEMPTS_S, doing, command)
+
+    def close(self) -> None:
+        """Lets go of the connections. Never raises."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _attempts(
+        self,
+        deadline_s: float,
+        doing: str,
+        command: Callable[[Client], _Answer],
+        tell: Callable[[RetryCallState], None] | None = None,
+    ) -> _Answer:
+        attempts = Retrying(
+            retry=retry_if_exception(_may_pass),
+            stop=stop_after_delay(deadline_s),
+            wait=wait_exponential_jitter(multiplier=0.05, max=1.0, jitter=0.05),
+            before_sleep=tell,
+            reraise=True,
+        )
+        try:
+            return attempts(lambda: command(self._client))
+        except RedisError as error:
+            raise StoreError(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
+
+
+def _may_pass(error: BaseException) -> bool:
+    refused = isinstance(error, AuthenticationError | AuthorizationError)
+    return isinstance(error, RedisConnectionError | RedisTimeoutError) and not refused
+
+
+def _complaint(error: RedisError) -> str:
+    """What is wrong, and the remedy."""
+    reason = str(error) or type(error).__name__
+    if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
+        return f"refuses this user or password; correct BETTONG_REDIS ({reason})"
+    if isinstance(error, RedisConnectionError | RedisTimeoutError):
+        return f"does not answer; is it running and reachable? ({reason})"
+    if isinstance(error, OutOfMemoryError):
+        return f"is full; raise its maxmemory ({reason})"
+    if isinstance(error, ReadOnlyError):
+        return f"is a replica; give BETTONG_REDIS the address of the primary ({reason})"
+    return f"refused; do others use keys that begin with bettong? ({reason})"
+
+
+def _without_secrets(url: str) -> str:
+    """Scheme, host, port and database; passwords may stand before the host and in the query."""
+    parts = urlsplit(url)
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"

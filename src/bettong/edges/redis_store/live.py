@@ -1,0 +1,68 @@
+"""What services say of themselves, for people to see."""
+
+from collections.abc import Mapping
+
+from bettong.edges.redis_store.connection import Client, RedisStore
+
+Figures = Mapping[str, str | int | float]
+
+
+class LiveFigures:
+    """Live figures, named in `bettong.metrics`, one record an instance and one a partition. Raises StoreError."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+        self._instances = store.key("live")
+        self._partitions = store.key("partitions")
+
+    def write_live(self, instance: str, figures: Figures, ttl_s: float) -> None:
+        """Replaces the record of an instance. It disappears after `ttl_s` unless it is written again."""
+        self._write(self._instances, instance, self._store.key("live", instance), figures, ttl_s)
+
+    def write_partition(self, stage: str, partition: int, figures: Figures) -> None:
+        """Replaces the record of a partition. It stays."""
+        name = f"{stage}/{partition}"
+        self._write(self._partitions, name, self._store.key("partition", name), figures, None)
+
+    def live(self) -> dict[str, dict[str, str]]:
+        """The records of the instances that live, by instance."""
+        return self._records(self._instances, "live")
+
+    def partitions(self) -> dict[tuple[str, int], dict[str, str]]:
+        """The records of the partitions, by (stage, partition)."""
+        found = {}
+        for name, figures in self._records(self._partitions, "partition").items():
+            stage, _, partition = name.rpartition("/")
+            found[stage, int(partition)] = figures
+        return found
+
+    def _write(self, index: str, name: str, key: str, figures: Figures, ttl_s: float | None) -> None:
+        def command(client: Client) -> None:
+            with client.pipeline(transaction=True) as together:
+                together.delete(key)
+                if figures:
+                    together.hset(key, mapping={figure: str(value) for figure, value in figures.items()})
+                if ttl_s is not None:
+                    together.pexpire(key, int(ttl_s * 1000))
+                together.sadd(index, name)
+                together.execute()
+
+        self._store.ask(f"writing figures of {name}", command)
+
+    def _records(self, index: str, kind: str) -> dict[str, dict[str, str]]:
+        def command(client: Client) -> dict[str, dict[str, str]]:
+            names = sorted(name.decode() for name in client.smembers(index))
+            with client.pipeline(transaction=False) as together:
+                for name in names:
+                    together.hgetall(self._store.key(kind, name))
+                records = together.execute()
+            gone = [name for name, record in zip(names, records, strict=True) if not record]
+            if gone:  # an instance that lives after all is listed again by its next record
+                client.srem(index, *gone)
+            return {
+                name: {figure.decode(): value.decode() for figure, value in record.items()}
+                for name, record in zip(names, records, strict=True)
+                if record
+            }
+
+        return self._store.ask("reading figures", command)

@@ -1,0 +1,67 @@
+"""Results in Redis, and how far each partition's results are delivered."""
+
+from collections.abc import Sequence
+
+from bettong.edges.redis_store.connection import RedisStore
+
+# KEYS: results, positions. ARGV: partition, position, results_max, message...
+# A script runs alone, as a transaction does, and can look first: the same delivery a second time (its answer
+# was lost) changes nothing. The position is written last, so that a command which fails leaves no trace.
+# Lua's stack takes about 8000 values at once, so messages are pushed in portions.
+_DELIVER = """
+if redis.call('HGET', KEYS[2], ARGV[1]) == ARGV[2] then return 0 end
+for first = 4, #ARGV, 1000 do
+  redis.call('RPUSH', KEYS[1], unpack(ARGV, first, math.min(first + 999, #ARGV)))
+end
+redis.call('LTRIM', KEYS[1], -tonumber(ARGV[3]), -1)
+redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+return 1
+"""
+
+
+class RedisSink:
+    """Receiver positions, and the newest results of each sink. Raises StoreError."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+
+    def deliver(
+        self, sink: str, partition: int, *, messages: Sequence[bytes], position: bytes, results_max: int
+    ) -> None:
+        """Appends `messages` to the sink's results, keeps the newest `results_max`, stores the position.
+
+        All of it or nothing. Does nothing when the stored position is `position` already, so that a delivery may be
+        tried again after a StoreError. `results_max` counts the whole sink, all partitions; with 0 nothing
+        but the position is touched.
+        """
+        positions, results = self._keys(sink)
+        if results_max == 0:
+            self._store.ask(
+                f"storing the position of {sink}/{partition}",
+                lambda client: client.hset(positions, str(partition), position),
+            )
+            return
+        arguments = (str(partition), position, str(results_max), *messages[-results_max:])
+        self._store.ask(
+            f"delivering {len(messages)} result(s) of {sink}/{partition}",
+            lambda client: client.eval(_DELIVER, 2, results, positions, *arguments),
+        )
+
+    def position(self, sink: str, partition: int) -> bytes | None:
+        """The position stored last; None when nothing was delivered yet."""
+        positions, _ = self._keys(sink)
+        position: bytes | None = self._store.ask(
+            f"reading the position of {sink}/{partition}",
+            lambda client: client.hget(positions, str(partition)),
+        )
+        return position
+
+    def results(self, sink: str, *, newest: int) -> list[bytes]:
+        """At most `newest` (1 or more) of the results kept, oldest first."""
+        _, results = self._keys(sink)
+        return self._store.ask(
+            f"reading results of {sink}", lambda client: client.lrange(results, -newest, -1)
+        )
+
+    def _keys(self, sink: str) -> tuple[str, str]:
+        return self._store.key("positions", sink), self._store.key("results", sink)

@@ -1,0 +1,100 @@
+"""A suite without a terminal: started by one command, ended by another.
+
+`python -m bettong.local.background OPTIONS` is the process in between; what it says goes to `logs/suite.log`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bettong.errors import BettongError, LocalError
+from bettong.local.interrupts import Terminated, terminable
+from bettong.local.options import SuiteOptions
+from bettong.local.record import SuiteRecord, find
+from bettong.local.suite import Suite
+
+_START_S_MAX = 180.0  # a suite gives up its own start before that, and says why
+_STOP_S_MAX = 120.0  # likewise
+_LOOK_S = 0.1
+_WAIT_S = 3600.0
+
+
+def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
+    """Starts a suite that outlives this process, with `keep` as its folder; returns when all of it answers.
+
+    Raises LocalError when one runs there already, or with the last line of the suite when it cannot start; an
+    interrupt meanwhile stops it again.
+    """
+    running = find(directory)
+    if running is not None:
+        raise LocalError(f"{running.name} runs in {directory} already: end it with `bettong down`")
+    log = directory / "logs" / "suite.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bettong.local.background", options.model_dump_json()],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        return _ready(process, directory, log)
+    except BaseException:
+        process.terminate()
+        process.wait(_STOP_S_MAX)
+        raise
+
+
+def down(record: SuiteRecord) -> None:
+    """Ends a suite and all its processes; returns when it is gone. Raises LocalError when it will not go."""
+    for number, wait_s in ((signal.SIGTERM, _STOP_S_MAX), (signal.SIGKILL, 10.0)):
+        if record.owner.runs():
+            os.kill(record.owner.pid, number)
+        deadline = time.monotonic() + wait_s
+        while record.owner.runs() and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+    if record.owner.runs():
+        raise LocalError(f"process {record.owner.pid} of {record.name} survived SIGKILL: end it by hand")
+
+
+def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> SuiteRecord:
+    deadline = time.monotonic() + _START_S_MAX
+    while time.monotonic() < deadline:
+        record = find(directory)
+        if record is not None and record.ready:
+            return record
+        if process.poll() is not None:
+            lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+            raise LocalError(f"{lines[-1]} (the suite's log: {log})")
+        time.sleep(_LOOK_S)
+    raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")
+
+
+def _say(line: str) -> None:
+    print(datetime.now(UTC).isoformat(timespec="seconds"), line, flush=True)  # noqa: T201
+
+
+def main(arguments: list[str]) -> int:
+    """Runs a suite until SIGTERM, or until it fails."""
+    try:
+        with terminable(), Suite(SuiteOptions.model_validate_json(arguments[0]), say=_say) as suite:
+            _say(f"{suite.record.name} runs")
+            while True:
+                suite.wait(_WAIT_S)
+    except Terminated:
+        _say("stopped")
+        return 0
+    except BettongError as error:
+        print(error, flush=True)  # noqa: T201 - the last line: `up` repeats it
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,164 @@
+"""A real Kafka broker for one machine: one node that is broker and controller (KRaft)."""
+
+import base64
+import shutil
+import sys
+import uuid
+from pathlib import Path
+
+from bettong.errors import LocalError
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.probes import kafka_answers
+from bettong.local.processes import Command, Process
+from bettong.local.server import Server
+
+_START_S_MAX = 60.0  # about 4 s alone; a busy machine, or a log to recover after a crash, takes longer
+_FORMAT_S_MAX = 30.0
+_MEBIBYTE = 1024 * 1024
+
+# Least memory and quickest start: the tool runs for a second.
+_TOOL_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx96m")
+_BROKER_OPTIONS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", "-Djava.awt.headless=true")
+_NO_TRACES = "-XX:-UsePerfData"  # else a killed JVM leaves a file in the machine's temporary folder
+
+_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "CLIENTS",
+    "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    # Topics set limits of their own; this one is the largest that the settings of Bettong allow, and some.
+    "message.max.bytes": str(300 * _MEBIBYTE),
+    "socket.request.max.bytes": str(320 * _MEBIBYTE),
+    # One node, so one copy; one partition, so that the first group or transaction does not wait for fifty.
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    # State is a fold of the log: a local suite throws none of it away.
+    "log.retention.ms": "-1",
+    "log.retention.bytes": "-1",
+    # The cleaner's table is 128 MiB by default, half of our heap.
+    "log.cleaner.dedupe.buffer.size": str(4 * _MEBIBYTE),
+    "log.cleaner.threads": "1",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "num.recovery.threads.per.data.dir": "2",
+    # After a crash the controller counts the old broker as alive this long, and the new one waits.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+}
+
+# What the broker says, bounded: at most three files of 20 MB.
+_LOGGING = """\
+status = error
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %m (%c{{1}})%n
+appender.file.policies.type = SizeBasedTriggeringPolicy
+appender.file.policies.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+appender.screen.type = Console
+appender.screen.name = screen
+appender.screen.layout.type = PatternLayout
+appender.screen.layout.pattern = %p %m%n%throwable{{short.message}}%n
+appender.screen.filter.threshold.type = ThresholdFilter
+appender.screen.filter.threshold.level = error
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+rootLogger.appenderRef.screen.ref = screen
+"""
+
+
+class KafkaBroker(Server):
+    """A broker with its data in `directory`, listening on the loopback interface only.
+
+    The ports stay over a stop and a start; a broker made anew over the same directory has other ports and the same
+    data. `jars` is the folder of Kafka's jars, by default the one that `make setup` fills. The log of the broker is
+    `directory/broker.log`; what it says to its terminal, errors among it, `directory/terminal.log`.
+    """
+
+    def __init__(self, directory: Path, *, heap_mb: int = 512, jars: Path | None = None) -> None:
+        self.directory = directory
+        self.port, self._controller_port = free_ports(2)
+        self._jars = jars if jars is not None else Path(sys.prefix) / "share" / "bettong" / "jars" / "broker"
+        self._java = shutil.which("java") or "java"
+        places = (
+            f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
+            f"-Djava.io.tmpdir={directory}",  # its native libraries, which a killed JVM leaves behind
+        )
+        options = (*_BROKER_OPTIONS, *places, f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
+        super().__init__(
+            Command("kafka", self._call(*options, main="kafka.Kafka"), directory / "terminal.log"),
+            answers=lambda: kafka_answers(self.port),
+            start_s_max=_START_S_MAX,
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients connect."""
+        return f"{LOOPBACK}:{self.port}"
+
+    def prepare(self) -> None:
+        """Writes the settings, and formats the storage the first time (about a second of Java)."""
+        if not any(self._jars.glob("kafka-server-*.jar")):
+            raise LocalError(f"Kafka's jars are not in {self._jars}: run `make setup`")
+        self.directory.mkdir(parents=True, exist_ok=True)
+        settings = {**_SETTINGS, **self._addresses(), "log.dirs": str(self._data)}
+        lines = (f"{name}={value}\n" for name, value in settings.items())
+        self._settings_file.write_text("".join(lines))
+        (self.directory / "log4j2.properties").write_text(
+            _LOGGING.format(log=self.directory / "broker.log"),
+        )
+        if not (self._data / "meta.properties").exists():
+            self._format()
+
+    def _format(self) -> None:
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        tool = self._call(
+            *_TOOL_OPTIONS, main="kafka.tools.StorageTool", arguments=("format", "-t", cluster, "-c")
+        )
+        formatting = Process(
+            Command("kafka's storage tool", tool, self.command.log, stop_s_max=_FORMAT_S_MAX)
+        )
+        ending = formatting.wait(_FORMAT_S_MAX)
+        if ending is None or ending.status != 0:
+            raise LocalError(f"kafka's storage cannot be formatted: {formatting.obituary()}")
+
+    def _call(self, *options: str, main: str, arguments: tuple[str, ...] = ()) -> tuple[str, ...]:
+        return (
+            self._java,
+            _NO_TRACES,
+            *options,
+            "-cp",
+            f"{self._jars}/*",
+            main,
+            *arguments,
+            str(self._settings_file),
+        )
+
+    def _addresses(self) -> dict[str, str]:
+        clients = f"CLIENTS://{self.bootstrap}"
+        return {
+            "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{self._controller_port}",
+            "advertised.listeners": clients,
+            "controller.quorum.voters": f"1@{LOOPBACK}:{self._controller_port}",
+        }
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.directory / "server.properties"
+
+    @property
+    def _data(self) -> Path:
+        return self.directory / "data"

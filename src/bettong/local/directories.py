@@ -1,0 +1,103 @@
+"""The folders of one run: its data, and its part of shared memory. Owned by one process at a time.
+
+An owner holds a lock on a file in each; the kernel lets go of it when the owner ends, however it ends. So a folder
+of ours that can be locked belongs to nobody, and the next run removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import IO
+
+from bettong.errors import LocalError
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - shared memory is the point
+_PREFIX = "bettong-run-"
+_UNLOCKED = "bettong-new-"
+_LOCK = "lock"
+
+
+class Directories:
+    """Makes the folders and locks them. `root` is `keep`, or a temporary folder; `state` is in shared memory, if any.
+
+    Raises LocalError when another run owns `keep`.
+    """
+
+    def __init__(self, keep: Path | None = None) -> None:
+        self.kept = keep is not None
+        self._locks: list[IO[str]] = []
+        self._temporary: list[Path] = []
+        sweep()
+        try:
+            self.root = self._made(keep) if keep is not None else self._new(Path(tempfile.gettempdir()))
+            self.state = (self._new(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else self.root) / "state"
+        except BaseException:
+            self.remove()
+            raise
+
+    @property
+    def logs(self) -> Path:
+        """Where the processes write what they say."""
+        return self.root / "logs"
+
+    def remove(self) -> None:
+        """Removes what is temporary and gives up the rest. Does nothing the second time."""
+        for directory in self._temporary:
+            shutil.rmtree(directory, ignore_errors=True)
+        for lock in self._locks:
+            lock.close()
+        self._temporary, self._locks = [], []
+
+    def _made(self, directory: Path) -> Path:
+        directory = directory.resolve()
+        directory.mkdir(parents=True, exist_ok=True)
+        self._lock(directory)
+        return directory
+
+    def _new(self, parent: Path) -> Path:
+        unlocked = Path(tempfile.mkdtemp(prefix=_UNLOCKED, dir=parent))
+        self._lock(unlocked)
+        # Locked before it has a name that others sweep.
+        directory = unlocked.rename(parent / unlocked.name.replace(_UNLOCKED, _PREFIX, 1))
+        self._temporary.append(directory)
+        return directory
+
+    def _lock(self, directory: Path) -> None:
+        lock = _locked(directory)
+        if lock is None:
+            raise LocalError(
+                f"another Bettong runs in {directory}: end it with `bettong down`, or use another folder"
+            )
+        self._locks.append(lock)
+
+
+def sweep() -> None:
+    """Removes the temporary folders of runs that were killed before they could do it themselves."""
+    for parent in (Path(tempfile.gettempdir()), SHARED_MEMORY):
+        for directory in parent.glob(f"{_PREFIX}*"):
+            with contextlib.suppress(OSError):  # of another user, or just being removed by its owner
+                lock = _locked(directory) if directory.stat().st_uid == os.getuid() else None
+                if lock is not None:
+                    shutil.rmtree(directory, ignore_errors=True)
+                    lock.close()
+
+
+def belongs_to_a_suite(directory: Path) -> bool:
+    """Whether a folder was made for a suite, so that removing it removes nothing else."""
+    return (directory / _LOCK).is_file()
+
+
+def _locked(directory: Path) -> IO[str] | None:
+    """The lock of a folder, now ours; None when somebody else holds it."""
+    lock = (directory / _LOCK).open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock

@@ -1,0 +1,142 @@
+"""Child processes that never outlive us, with their output in a log file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from bettong.errors import LocalError
+from bettong.local import tether
+
+TAIL_LINES = 5
+_TAIL_BYTES_MAX = 64 * 1024  # enough for the last lines of a log with long stack traces
+_LOOK_S = 0.02  # between two looks at a process that is asked to end
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run. `name` stands in messages; `environment` comes on top of ours."""
+
+    name: str
+    arguments: tuple[str, ...]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: Path | None = None
+    stop_s_max: float = 10.0  # from SIGTERM to SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process ended: its exit code, or minus the number of the signal that killed it."""
+
+    status: int
+
+    def __str__(self) -> str:
+        if self.status >= 0:
+            return f"exit code {self.status}"
+        with contextlib.suppress(ValueError):
+            return f"signal {signal.Signals(-self.status).name}"
+        return f"signal {-self.status}"
+
+
+class Process:
+    """A running child in a session of its own, so that a Ctrl-C in the terminal reaches only us.
+
+    Start it from a thread that lives as long as it should: on Linux the kernel kills the child when that thread
+    ends, however it ends. Elsewhere only `stop` and `kill` end it. Not to be shared between threads.
+    """
+
+    def __init__(self, command: Command) -> None:
+        """Starts the command. Raises LocalError when there is no such program."""
+        self.command = command
+        command.log.parent.mkdir(parents=True, exist_ok=True)
+        self._log_start = command.log.stat().st_size if command.log.exists() else 0
+        self._ending: Ending | None = None
+        with command.log.open("ab") as log:
+            try:
+                self._popen = subprocess.Popen(
+                    [*_tethered(), *command.arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env={**os.environ, **command.environment},
+                    cwd=command.directory,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise LocalError(f"{command.name} cannot be started: {error}") from error
+        self.pid = self._popen.pid
+        try:
+            self.started_s = psutil.Process(self.pid).create_time()
+        except psutil.NoSuchProcess:
+            self.started_s = time.time()
+
+    @property
+    def ending(self) -> Ending | None:
+        """How it ended; None while it runs. What is left of its session is killed when the end is noticed."""
+        if self._ending is None:
+            # Noticed but not yet waited for: its number cannot be another's while we kill its group.
+            died = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if died is not None:
+                self._signal_group(signal.SIGKILL)
+                self._ending = Ending(self._popen.wait())
+        return self._ending
+
+    def wait(self, seconds_max: float) -> Ending | None:
+        """Blocks until it ends by itself; None when it has not after `seconds_max`."""
+        deadline = time.monotonic() + seconds_max
+        while (ending := self.ending) is None and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        return ending
+
+    def terminate(self) -> None:
+        """Asks it to end (SIGTERM) and returns at once."""
+        if self.ending is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def stop(self) -> Ending:
+        """SIGTERM, then SIGKILL to the whole session after `command.stop_s_max`. Blocks at most that long."""
+        self.terminate()
+        return self.wait(self.command.stop_s_max) or self.kill()
+
+    def kill(self) -> Ending:
+        """SIGKILL to the whole session; returns when it is gone."""
+        if self.ending is None:
+            self._signal_group(signal.SIGKILL)
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        ending = self.ending
+        if ending is None:
+            raise LocalError(f"{self.command.name} (process {self.pid}) survived SIGKILL: end it by hand")
+        return ending
+
+    def tail(self, lines: int = TAIL_LINES) -> list[str]:
+        """The last lines that it wrote since it was started."""
+        with self.command.log.open("rb") as log:
+            end = log.seek(0, os.SEEK_END)
+            log.seek(max(self._log_start, end - _TAIL_BYTES_MAX))
+            text = log.read().decode(errors="replace")
+        return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+    def obituary(self) -> str:
+        """One line about its end: how, the last it wrote, and where its log is."""
+        last = " | ".join(self.tail()) or "nothing"
+        return f"{self.ending or 'still running'}; its last lines: {last}; its log: {self.command.log}"
+
+    def _signal_group(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
+            os.killpg(self.pid, number)
+
+
+def _tethered() -> list[str]:
+    if not sys.platform.startswith("linux"):
+        return []
+    return [sys.executable, "-I", "-S", tether.__file__, str(os.getpid())]

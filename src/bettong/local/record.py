@@ -1,0 +1,105 @@
+"""What a suite tells about itself in `suite.json`, so that other commands find it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bettong.errors import LocalError
+
+FILE = "suite.json"
+_START_S_SAME = 1.0  # two readings of one process's start differ by less
+
+
+class ProcessRecord(BaseModel):
+    """A process: its number may be another's later, so its start belongs to it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    started_s: float = Field(description="Unix seconds.")
+
+    def runs(self) -> bool:
+        """Whether this very process is alive."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started_s) < _START_S_SAME
+            return same and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+    @classmethod
+    def own(cls) -> ProcessRecord:
+        """This process."""
+        return cls(pid=os.getpid(), started_s=psutil.Process().create_time())
+
+
+class ServiceRecord(ProcessRecord):
+    """One of the suite's processes."""
+
+    log: Path
+    restarts: int = 0
+
+
+class SuiteRecord(BaseModel):
+    """A suite: addresses, folders and processes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    application: str
+    name: str = Field(description="The application's own name.")
+    schedule: str
+    partitions: int
+    compiled: bool
+    directory: Path
+    results: Path | None
+    kafka: str
+    redis: str
+    sender: str
+    receiver: str
+    ready: bool
+    owner: ProcessRecord
+    services: dict[str, ServiceRecord]
+
+    def write(self, directory: Path) -> None:
+        """Replaces the file in a folder, in one step: a reader sees the old one or the new one."""
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / FILE
+        unfinished = path.with_suffix(".new")
+        unfinished.write_text(self.model_dump_json(indent=2) + "\n")
+        unfinished.replace(path)
+
+
+def find(directory: Path) -> SuiteRecord | None:
+    """The suite that runs in a folder; None when none does. Raises LocalError for a record that nobody can read."""
+    path = directory / FILE
+    try:
+        record = SuiteRecord.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        raise LocalError(f"{path} is damaged ({error.error_count()} faults): remove it") from None
+    return record if record.owner.runs() else None
+
+
+def address_of(service: Literal["sender", "receiver"], directory: Path) -> str:
+    """Where a service of the suite in a folder listens. Raises LocalError when none runs there."""
+    record = find(directory)
+    if record is None:
+        raise LocalError(
+            f"nothing runs in {directory}: start it with `bettong up APP.py`,"
+            f" or give the address of a {service} elsewhere"
+        )
+    return record.sender if service == "sender" else record.receiver
+
+
+def forget(directory: Path) -> None:
+    """Removes the record, and the folder when nothing else is in it; does nothing when there is none."""
+    with contextlib.suppress(OSError):
+        (directory / FILE).unlink()
+        directory.rmdir()

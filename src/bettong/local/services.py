@@ -1,0 +1,81 @@
+"""The services of one application as processes, each configured by its environment as in a container."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import StoreError
+from bettong.local.probes import grpc_serves
+from bettong.local.processes import Command
+from bettong.local.server import Server
+from bettong.metrics import SINCE, STATE
+from bettong.settings import PREFIX
+
+# Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
+_START_S_MAX = 120.0
+_STOP_S_MAX = 30.0  # the batch at work may end first
+
+
+class Service(Server):
+    """`python -m bettong <name>`. `settings` are its settings, by their names in bettong.settings."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        settings: Mapping[str, str],
+        log: Path,
+        answers: Callable[[], bool],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        variables = {PREFIX + key.upper(): value for key, value in {**settings, "instance": name}.items()}
+        command = Command(
+            name,
+            (sys.executable, "-m", "bettong", name),
+            log,
+            environment={**(environment or {}), **variables},
+            stop_s_max=_STOP_S_MAX,
+        )
+        super().__init__(command, answers=answers, start_s_max=_START_S_MAX)
+
+
+def sender(settings: Mapping[str, str], logs: Path) -> Service:
+    """Ready when its gRPC server says so."""
+    address = settings["sender_listen"]
+    return Service("sender", settings=settings, log=logs / "sender.log", answers=lambda: grpc_serves(address))
+
+
+def receiver(settings: Mapping[str, str], logs: Path) -> Service:
+    """Ready when its gRPC server says so."""
+    address = settings["receiver_listen"]
+    return Service(
+        "receiver", settings=settings, log=logs / "receiver.log", answers=lambda: grpc_serves(address)
+    )
+
+
+def processor(settings: Mapping[str, str], logs: Path, *, application: str, scratch: Path) -> Service:
+    """Ready when its live record in Redis says that its query runs. Spark's own files go to `scratch`."""
+    launched_s = time.time()
+
+    def answers() -> bool:
+        with RedisStore(settings["redis"], application) as store:
+            try:
+                figures = LiveFigures(store).live().get("processor", {})
+            except StoreError:
+                return False
+        # A record of an earlier run may still be there.
+        return figures.get(STATE.name) == "running" and float(figures.get(SINCE.name, 0)) >= launched_s
+
+    environment = {
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "TMPDIR": str(scratch),
+        # Java's own: -Djava.io.tmpdir, and no file for performance tools.
+        "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
+    }
+    return Service(
+        "processor", settings=settings, log=logs / "processor.log", answers=answers, environment=environment
+    )

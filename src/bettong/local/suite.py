@@ -1,0 +1,278 @@
+"""Everything of one application on this machine: Kafka, Redis, sender, processor and receiver, started and kept up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.errors import BettongError, LocalError
+from bettong.local import services
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.broker import KafkaBroker
+from bettong.local.directories import Directories
+from bettong.local.options import SuiteOptions
+from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, find, forget
+from bettong.local.redis_server import RedisServer
+from bettong.local.server import Server
+from bettong.local.supervision import GiveUp, decide
+
+_LOOK_S = 0.1  # between two looks at the processes
+_END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
+
+# What the death of each means to who uses the suite.
+_MEANING = {
+    "kafka": "what is in the log is safe, the others wait for it",
+    "redis": "state is folded again from the log where a snapshot is gone",
+    "sender": "clients connect again and resend, nothing is lost",
+    "processor": "it goes on from its snapshots, no result is lost or repeated",
+    "receiver": "it goes on from its positions, no result is lost or repeated",
+}
+
+
+class Suite:
+    """A context manager: entering starts everything and waits until all answer, leaving stops everything.
+
+    A process that dies is started again; `say` is told, in one line, from a thread of the suite. When it dies too
+    often everything is stopped and `check` raises. All processes die with this one, however it ends.
+    """
+
+    def __init__(self, options: SuiteOptions, *, say: Callable[[str], None] = lambda _: None) -> None:
+        self._options = options
+        self._say = say
+        self._stopping = threading.Event()
+        self._hurry = threading.Event()
+        self._started = threading.Event()
+        self._failure: BettongError | None = None
+        self._record: SuiteRecord | None = None
+        self._servers: dict[str, Server] = {}
+        self._deaths_s: dict[str, list[float]] = {}
+        self._due_s: dict[str, float] = {}
+        # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
+        self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
+
+    @property
+    def record(self) -> SuiteRecord:
+        """Addresses, folders and processes, as they are now. Raises LocalError before the start."""
+        if self._record is None:
+            raise LocalError("the suite is not started")
+        return self._record
+
+    def start(self) -> None:
+        """Starts everything and blocks until all answer. After an error nothing runs and nothing is left."""
+        try:
+            self._keeper.start()
+            self._started.wait()
+            self.check()
+        except BaseException:
+            self.stop()
+            raise
+
+    def check(self) -> None:
+        """Raises what ended the suite, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def wait(self, seconds: float) -> None:
+        """Blocks for `seconds`, less when the suite fails: then it raises what `check` does."""
+        self._keeper.join(seconds)
+        self.check()
+
+    def stop(self) -> None:
+        """Stops everything: at most about a minute, at once from the second Ctrl-C on. Never raises."""
+        self._stopping.set()
+        while self._keeper.is_alive():
+            try:
+                self._keeper.join()
+            except KeyboardInterrupt:
+                self._hurry.set()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # From here on: the keeper's thread.
+
+    def _keep(self) -> None:
+        try:
+            self._run()
+        except BettongError as error:
+            self._failure = error
+        except BaseException as error:
+            self._failure = LocalError(f"the suite failed: {type(error).__name__}: {error}")
+            raise
+        finally:
+            self._started.set()
+
+    def _run(self) -> None:
+        application = plan(load(self._options.application)).application
+        _check(self._options)
+        directories = Directories(self._options.keep)
+        try:
+            self._make(application, directories)
+            self._launch()
+            self._started.set()
+            while not self._stopping.wait(_LOOK_S):
+                self._look()
+        finally:
+            self._end(kept=directories.kept)
+            if self._record is not None:
+                for place in self._places(self._record):
+                    forget(place)
+            directories.remove()
+
+    def _make(self, application: str, directories: Directories) -> None:
+        root, logs = directories.root, directories.logs
+        logs.mkdir(exist_ok=True)
+        scratch = root / "scratch"
+        scratch.mkdir(exist_ok=True)
+        kafka = KafkaBroker(root / "kafka")
+        redis = RedisServer(root / "redis", appendonly=directories.kept)
+        settings = self._settings(application, kafka.bootstrap, redis.url, directories)
+        self._servers = {
+            "redis": redis,
+            "processor": services.processor(settings, logs, application=application, scratch=scratch),
+            "sender": services.sender(settings, logs),
+            "receiver": services.receiver(settings, logs),
+            "kafka": kafka,
+        }
+        results = settings.get("receiver_dir")
+        self._record = SuiteRecord(
+            application=settings["application"],
+            name=application,
+            schedule=settings["schedule"],
+            partitions=self._options.partitions,
+            compiled=self._options.compiled,
+            directory=root,
+            results=Path(results) if results is not None else None,
+            kafka=kafka.bootstrap,
+            redis=redis.url,
+            sender=settings["sender_listen"],
+            receiver=settings["receiver_listen"],
+            ready=False,
+            owner=ProcessRecord.own(),
+            services={},
+        )
+
+    def _settings(self, name: str, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
+        options = self._options
+        path, colon, chosen = options.application.partition(":")
+        sender, receiver = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+        results = options.results or (directories.root / "results" if directories.kept else None)
+        settings = {
+            "application": f"{Path(path).resolve()}{colon}{chosen}",
+            "kafka": kafka,
+            "redis": redis,
+            "partitions": str(options.partitions),
+            "schedule": options.schedule.value,
+            "compiled": str(options.compiled).lower(),
+            "sender_listen": sender,
+            "receiver_listen": receiver,
+            "checkpoint": str(directories.root / "checkpoint" / name),
+            "state_dir": str(directories.state),
+            **options.settings,
+        }
+        return settings | ({"receiver_dir": str(results.resolve())} if results is not None else {})
+
+    def _launch(self) -> None:
+        """Launches all, the slow ones first, and waits for each: they start side by side."""
+        for name, server in self._servers.items():
+            server.launch()
+            if name == "redis":
+                server.wait()
+        self._note(ready=False)
+        waiting = dict(self._servers)
+        deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
+        while waiting and not self._stopping.wait(_LOOK_S):
+            for name, server in list(waiting.items()):
+                server.check()
+                if server.answers():
+                    del waiting[name]
+                elif time.monotonic() > deadlines[name]:
+                    raise server.mute()
+        self._note(ready=not waiting)
+
+    def _look(self) -> None:
+        """Notices deaths and starts again what is due."""
+        now = time.monotonic()
+        for name, server in self._servers.items():
+            if name in self._due_s:
+                if now >= self._due_s[name]:
+                    del self._due_s[name]
+                    server.launch()
+                    self._note(ready=True)
+            elif server.process is not None and server.process.ending is not None:
+                deaths = self._deaths_s.setdefault(name, [])
+                deaths.append(now)
+                decision = decide(deaths)
+                if isinstance(decision, GiveUp):
+                    raise LocalError(
+                        f"{name} died {decision.deaths} times in a minute, everything is stopped: {server.obituary()}"
+                    )
+                self._due_s[name] = now + decision.wait_s
+                self._say(
+                    f"{name} died ({server.process.ending}) and is started again in {decision.wait_s:g} s:"
+                    f" {_MEANING[name]}; its log: {server.command.log}"
+                )
+
+    def _note(self, *, ready: bool) -> None:
+        self._record = self.record.model_copy(
+            update={
+                "ready": ready,
+                "services": {
+                    name: ServiceRecord(
+                        pid=server.process.pid,
+                        started_s=server.process.started_s,
+                        log=server.command.log,
+                        restarts=len(self._deaths_s.get(name, [])),
+                    )
+                    for name, server in self._servers.items()
+                    if server.process is not None
+                },
+            }
+        )
+        for place in self._places(self._record):
+            self._record.write(place)
+
+    def _places(self, record: SuiteRecord) -> list[Path]:
+        """Where the record is written."""
+        announce = self._options.announce
+        return [record.directory, *([announce] if announce is not None else [])]
+
+    def _end(self, *, kept: bool) -> None:
+        """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first."""
+        order = [["sender", "processor", "receiver"], ["kafka", "redis"]]
+        for names in order:
+            servers = [self._servers[name] for name in names if name in self._servers]
+            gently = not self._hurry.is_set() and (kept or names is order[0])
+            for server in servers:
+                server.terminate() if gently else server.kill()
+            deadline = time.monotonic() + _END_S_MAX / len(order)
+            while any(server.runs() for server in servers) and time.monotonic() < deadline:
+                if self._hurry.wait(_LOOK_S / 5):
+                    break
+            for server in servers:
+                server.kill()
+
+
+def _check(options: SuiteOptions) -> None:
+    """Raises LocalError where this suite would get in the way of another, or mix its results with another's."""
+    results, announce = options.results, options.announce
+    if options.keep is None and results is not None and results.is_dir() and any(results.iterdir()):
+        raise LocalError(f"{results} holds files already: remove them, or keep the data too with --keep DIR")
+    other = find(announce) if announce is not None else None
+    if other is not None:
+        raise LocalError(
+            f"{other.name} runs here already (process {other.owner.pid}): end it with `bettong down` or Ctrl-C,"
+            " or give this one a folder of its own with --keep DIR"
+        )

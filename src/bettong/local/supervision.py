@@ -1,0 +1,31 @@
+"""Whether a process that died is started again: pure, from the times of its deaths."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DEATHS_MAX = 5  # more within the window means that starting again does not help
+WINDOW_S = 60.0
+_FIRST_WAIT_S = 0.2  # doubled with each death in the window
+_WAIT_S_MAX = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class StartAgain:
+    """Start it again after so many seconds."""
+
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """It died too often; stop everything."""
+
+    deaths: int
+
+
+def decide(deaths_s: Sequence[float]) -> StartAgain | GiveUp:
+    """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one)."""
+    recent = [death for death in deaths_s if deaths_s[-1] - death <= WINDOW_S]
+    if len(recent) > DEATHS_MAX:
+        return GiveUp(len(recent))
+    return StartAgain(min(_WAIT_S_MAX, _FIRST_WAIT_S * 2.0 ** (len(recent) - 1)))

@@ -1,0 +1,83 @@
+"""Keeps compiled kernels between runs: compiling takes seconds, loading milliseconds.
+
+Numba caches functions that come from files. So a kernel's source is written to a file named by everything that
+its machine code depends on: source, layouts, the bytecode and constants of the user's functions, and versions. An
+edited function gives another name; an old file is never wrong, only unused.
+"""
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+
+_CONSTANTS = (int, float, complex, bool, str, bytes, tuple, type(None))
+
+
+def fingerprint(function: Callable[..., Any], *parts: str) -> str:
+    """Names the machine code of a user's function and of all that it calls, under these further parts."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (*parts, *_facts(function, set()), numba.__version__, np.__version__, sys.version):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:
+    """The function `kernel` of a source that lies in a file of the folder, with `names` as its globals.
+
+    None when the folder cannot be written: then the kernel is compiled without a cache.
+    """
+    path = folder / f"kernel_{name}.py"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            draft = path.with_suffix(f".{id(names)}.draft")
+            draft.write_text(source)
+            draft.replace(path)
+    except OSError:
+        return None
+    specification = importlib.util.spec_from_file_location(path.stem, path)
+    if specification is None or specification.loader is None:
+        return None
+    module = importlib.util.module_from_spec(specification)
+    # Numba finds the globals of what it loads by the module's name.
+    sys.modules[path.stem] = module
+    vars(module).update(names)
+    specification.loader.exec_module(module)
+    kernel: Callable[..., Any] = module.kernel
+    return kernel
+
+
+def _facts(function: Callable[..., Any], seen: set[object]) -> Iterator[str]:
+    """What decides a function's machine code: its code, and the constants and functions it names."""
+    seen.add(function)
+    if not isinstance(function, FunctionType):
+        yield repr(function)
+        return
+    yield from _code(function.__code__)
+    yield repr(function.__defaults__)
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType) and value not in seen:
+            yield from _facts(value, seen)
+        elif isinstance(value, type):
+            yield f"{name}={getattr(value, '__annotations__', {})}"
+        elif isinstance(value, _CONSTANTS):
+            yield f"{name}={value!r}"
+        else:
+            yield name
+
+
+def _code(code: CodeType) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield repr(code.co_varnames + code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _code(constant)
+        else:
+            yield repr(constant)

@@ -1,0 +1,35 @@
+"""What tests of all folders share: a real broker and a real Redis, one of each a session, and names nobody else has."""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A running broker (`.bootstrap`), shared by all tests: use topics of your own application name."""
+    with KafkaBroker(tmp_path_factory.mktemp("kafka"), heap_mb=256) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A running Redis (`.url`), shared by all tests: use keys of your own application name."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def unique_name() -> Callable[..., str]:
+    """Makes names for applications (`unique_name()`, `unique_name("orders")`) that no other test has."""
+    numbers = itertools.count(1)
+
+    def make(what: str = "app") -> str:
+        return f"{what}-{os.getpid()}-{next(numbers)}"
+
+    return make

@@ -1,0 +1,81 @@
+"""Whole suites for the end-to-end tests: every service a process, Kafka, Redis and Spark real."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bettong import metrics
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from tests.waiting import eventually
+
+ROOT = Path(__file__).parents[2]
+PARTITIONS = 4
+RESULTS_S_MAX = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSuite:
+    """A suite, the folder of its results, and what its services say of themselves."""
+
+    suite: Suite
+    results: Path
+    figures: LiveFigures
+
+    @property
+    def sender(self) -> str:
+        """The sender's address."""
+        return self.suite.record.sender
+
+    def folded(self) -> int:
+        """Messages that the processor has folded, over all stages."""
+        return self.sum(metrics.MESSAGES)
+
+    def sum(self, figure: metrics.Figure) -> int:
+        """A figure over all partitions of all stages."""
+        return sum(int(record.get(figure.name, 0)) for record in self.figures.partitions().values())
+
+    def bytes_of(self, sink: str) -> dict[str, bytes]:
+        """The files of a sink, by name."""
+        return {
+            path.name: path.read_bytes()
+            for path in (self.results / sink).glob("*")
+            if path.suffix in (".bin", ".jsonl")
+        }
+
+    def all_bytes_of(self, sink: str) -> bytes:
+        """The files of a sink, one after the other."""
+        return b"".join(content for _, content in sorted(self.bytes_of(sink).items()))
+
+    def await_bytes(self, sink: str, size: int) -> bytes:
+        """Waits until a sink's files have `size` bytes, and returns what they have then."""
+        eventually(lambda: len(self.all_bytes_of(sink)) >= size, seconds=RESULTS_S_MAX)
+        return self.all_bytes_of(sink)
+
+
+StartSuite = Callable[..., RunningSuite]
+
+
+@pytest.fixture(scope="module")
+def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite]:
+    """Starts suites: `start_suite("examples/word_count.py", compiled=False)`. All are stopped at the end."""
+    with ExitStack() as stack:
+
+        def start(application: str, *, compiled: bool = True) -> RunningSuite:
+            results = tmp_path_factory.mktemp("results") / "files"
+            options = SuiteOptions(
+                application=str(ROOT / application),
+                partitions=PARTITIONS,
+                compiled=compiled,
+                results=results,
+                settings={"snapshot_interval_ms": "200"},
+            )
+            suite = stack.enter_context(Suite(options))
+            store = stack.enter_context(RedisStore(suite.record.redis, suite.record.name))
+            return RunningSuite(suite, results, LiveFigures(store))
+
+        yield start

@@ -1,0 +1,446 @@
+"""The edge to Kafka against a real broker: topics, appending and reading, each also when the broker goes away."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
+from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.local.broker import KafkaBroker
+from tests.waiting import eventually
+
+FRAME_BYTES_MAX = 1024 * 1024
+NOBODY = "127.0.0.1:1"
+
+Name = Callable[..., str]
+Outcome = int | LogError
+
+
+@pytest.fixture
+def admin(kafka: KafkaBroker) -> Iterator[LogAdmin]:
+    with LogAdmin(kafka.bootstrap) as admin:
+        yield admin
+
+
+@pytest.fixture
+def topic(admin: LogAdmin, unique_name: Name) -> str:
+    """A topic of two partitions."""
+    return created(admin, unique_name("log"))
+
+
+@pytest.fixture(scope="module")
+def own_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    with KafkaBroker(tmp_path_factory.mktemp("own-kafka"), heap_mb=256) as broker:
+        yield broker
+
+
+@pytest.fixture
+def own_broker(own_process: KafkaBroker) -> KafkaBroker:
+    """A broker that a test may kill; it runs when the test begins."""
+    own_process.start()
+    return own_process
+
+
+@pytest.fixture
+def own_topic(own_broker: KafkaBroker, unique_name: Name) -> str:
+    """A topic of two partitions on the broker that may be killed."""
+    with LogAdmin(own_broker.bootstrap) as admin:
+        return created(admin, unique_name("log"))
+
+
+def created(admin: LogAdmin, topic: str) -> str:
+    admin.create_topics([topic], partitions=2, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+    return topic
+
+
+def writer(
+    broker: KafkaBroker, *, delivery_timeout_ms: int = 120_000, frame_bytes_max: int = FRAME_BYTES_MAX
+) -> LogWriter:
+    return LogWriter(
+        broker.bootstrap,
+        frame_bytes_max=frame_bytes_max,
+        buffer_bytes_max=64 * FRAME_BYTES_MAX,
+        delivery_timeout_ms=delivery_timeout_ms,
+    )
+
+
+def reader(
+    broker: KafkaBroker,
+    starts: dict[tuple[str, int], int],
+    *,
+    on_wait: Callable[[str], None] | None = None,
+    fetch_bytes_max: int = FRAME_BYTES_MAX,
+) -> LogReader:
+    return LogReader(
+        broker.bootstrap,
+        starts,
+        frame_bytes_max=FRAME_BYTES_MAX,
+        fetch_bytes_max=fetch_bytes_max,
+        on_wait=on_wait,
+    )
+
+
+def append_all(broker: KafkaBroker, topic: str, partition: int, values: list[bytes]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
+    with writer(broker) as log:
+        for value in values:
+            log.append(topic, partition, value, outcomes.append)
+    return outcomes
+
+
+def read_all(log: LogReader, count: int) -> list[Record]:
+    """The next `count` records."""
+    records: list[Record] = []
+
+    def enough() -> bool:
+        records.extend(log.poll(200, count - len(records)))
+        return len(records) >= count
+
+    eventually(enough, seconds=30, what=f"{count} records")
+    return records
+
+
+def delete_below(broker: KafkaBroker, topic: str, partition: int, offset: int) -> None:
+    """As retention would."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    client.delete_records({TopicPartition(topic, partition): offset})
+    client.close()
+
+
+# Waiting, and topics
+
+
+def test_waiting_says_so_and_ends_when_the_broker_answers(tmp_path: Path) -> None:
+    broker = KafkaBroker(tmp_path, heap_mb=256)
+    told: list[str] = []
+    try:
+        broker.launch()
+        with LogAdmin(broker.bootstrap) as admin:
+            admin.wait(60, told.append)
+            assert admin.create_topics(["a"], partitions=1, replication=1, frame_bytes_max=5000) == ("a",)
+    finally:
+        broker.stop()
+    assert told
+    assert all(broker.bootstrap in line for line in told)
+
+
+def test_waiting_for_a_broker_that_never_comes_ends_and_leaves_no_thread() -> None:
+    before = threading.active_count()
+    told: list[str] = []
+    with pytest.raises(LogUnavailableError, match=NOBODY), LogAdmin(NOBODY) as admin:
+        admin.wait(2, told.append)
+    assert told
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("bootstrap", ["", "nonsense", "host:port", "a:1,,b:2"])
+def test_a_bootstrap_that_is_no_address_is_refused_at_once(bootstrap: str) -> None:
+    with pytest.raises(LogError, match="host:port"):
+        LogAdmin(bootstrap).ends(["a"])
+
+
+def test_topics_are_created_once_and_take_the_frames_they_are_for(admin: LogAdmin, unique_name: Name) -> None:
+    names = [unique_name("log"), unique_name("log")]
+    made = [
+        admin.create_topics(names[:count], partitions=3, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+        for count in (1, 2, 2, 0)
+    ]
+    assert made == [(names[0],), (names[1],), (), ()]
+    admin.check_topics(names, partitions=3, frame_bytes_max=FRAME_BYTES_MAX)
+
+
+def test_every_topic_that_does_not_fit_is_named_with_what_was_expected(
+    admin: LogAdmin, topic: str, unique_name: Name
+) -> None:
+    missing = unique_name("log")
+    with pytest.raises(LogError) as raised:
+        admin.check_topics([topic, missing], partitions=5, frame_bytes_max=FRAME_BYTES_MAX)
+    assert f"{topic} has 2 partitions, expected 5" in str(raised.value)
+    assert f"{missing} does not exist" in str(raised.value)
+    with pytest.raises(LogError, match=f"{topic} takes max.message.bytes="):
+        admin.check_topics([topic], partitions=2, frame_bytes_max=FRAME_BYTES_MAX + 1)
+
+
+def test_a_topic_that_the_broker_refuses_is_named(admin: LogAdmin, unique_name: Name) -> None:
+    name = unique_name("log")
+    with pytest.raises(LogError, match=f"{name}.*replica"):
+        admin.create_topics([name], partitions=1, replication=3, frame_bytes_max=FRAME_BYTES_MAX)
+
+
+def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin, topic: str) -> None:
+    append_all(kafka, topic, 1, [b"a", b"b", b"c"])
+    delete_below(kafka, topic, 1, 2)
+    assert admin.ends([topic]) == {(topic, 0): 0, (topic, 1): 3}
+    assert admin.beginnings([topic]) == {(topic, 0): 0, (topic, 1): 2}
+    with pytest.raises(LogError, match="does not exist"):
+        admin.ends([topic, "no-such-topic"])
+
+
+# Appending
+
+
+def test_values_are_answered_with_their_offsets_and_read_back_as_they_were(
+    kafka: KafkaBroker, topic: str
+) -> None:
+    values = [bytes([number]) * number for number in range(200)]  # the first is empty; none is a frame
+    assert append_all(kafka, topic, 0, values) == list(range(200))
+    with reader(kafka, {(topic, 0): 0}) as log:
+        assert read_all(log, 200) == [Record(topic, 0, at, value) for at, value in enumerate(values)]
+
+
+def test_the_largest_value_passes_and_one_byte_more_is_refused_at_once(
+    kafka: KafkaBroker, topic: str
+) -> None:
+    largest = FRAME_BYTES_MAX + 1024  # and the envelope
+    outcomes: list[Outcome] = []
+    with writer(kafka) as log:
+        with pytest.raises(LogError, match=f"{topic}/0.*{largest + 1} bytes.*at most {largest}"):
+            log.append(topic, 0, bytes(largest + 1), outcomes.append)
+        log.append(topic, 0, bytes(largest), outcomes.append)
+    assert outcomes == [0]
+    with reader(kafka, {(topic, 0): 0}, fetch_bytes_max=64 * 1024) as records:
+        assert read_all(records, 1) == [Record(topic, 0, 0, bytes(largest))]
+
+
+def test_a_topic_or_partition_that_does_not_exist_is_refused_and_the_writer_goes_on(
+    kafka: KafkaBroker, topic: str, unique_name: Name
+) -> None:
+    missing = unique_name("log")
+    outcomes: list[Outcome] = []
+    with writer(kafka) as log:
+        with pytest.raises(LogError, match=f"{topic}/2.*no such partition"):
+            log.append(topic, 2, b"", outcomes.append)
+        with pytest.raises(LogError, match=f"{missing}/0.*no such topic"):
+            log.append(missing, 0, b"", outcomes.append)
+        log.append(topic, 0, b"", outcomes.append)
+    assert outcomes == [0]
+
+
+def test_threads_that_append_at_a_time_each_keep_their_order(kafka: KafkaBroker, topic: str) -> None:
+    outcomes: list[Outcome] = []
+    with writer(kafka) as log:
+
+        def append(thread: int) -> None:
+            for number in range(200):
+                log.append(topic, 0, b"%d/%03d" % (thread, number), outcomes.append)
+
+        threads = [threading.Thread(target=append, args=(name,)) for name in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(offset for offset in outcomes if isinstance(offset, int)) == list(range(800))
+    with reader(kafka, {(topic, 0): 0}) as records:
+        values = [record.value for record in read_all(records, 800)]
+    for name in range(4):
+        own = [value for value in values if value.startswith(b"%d/" % name)]
+        assert own == [b"%d/%03d" % (name, number) for number in range(200)]
+
+
+def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_the_order(
+    own_broker: KafkaBroker, own_topic: str
+) -> None:
+    topic = own_topic
+    outcomes: list[Outcome] = []
+    stop = threading.Event()
+    appended = 0
+    told: list[str] = []
+
+    with (
+        writer(own_broker) as log,
+        reader(own_broker, {(topic, 0): 0, (topic, 1): 0}, on_wait=told.append) as records,
+    ):
+
+        def append() -> None:
+            nonlocal appended
+            while not stop.is_set() and appended < 200_000:
+                log.append(topic, appended % 2, b"%08d" % appended * 100, outcomes.append)
+                appended += 1
+
+        thread = threading.Thread(target=append)
+        thread.start()
+        seen = read_all(records, 500)
+        for _ in range(2):
+            own_broker.kill()
+            eventually(lambda: records.poll(50, 1) or told)
+            own_broker.start()
+            wanted = len(outcomes) + 500
+            eventually(lambda wanted=wanted: len(outcomes) > wanted, seconds=60)  # type: ignore[misc]
+            told.clear()
+        stop.set()
+        thread.join()
+        log.flush(60)
+        assert len(outcomes) == appended
+        assert not [outcome for outcome in outcomes if isinstance(outcome, LogError)]
+        positions = records.positions()
+        for partition in range(2):
+            records.seek(topic, partition, 0)
+        seen = read_all(records, appended)
+        assert records.poll(1000, 1) == []
+        assert all(positions[place] <= offset for place, offset in records.positions().items())
+    for partition in range(2):
+        numbers = [int(record.value[:8]) for record in seen if record.partition == partition]
+        assert numbers == list(range(partition, appended, 2))
+
+
+def test_a_broker_that_stays_away_fails_the_writer_in_time_and_a_new_one_goes_on(
+    own_broker: KafkaBroker, own_topic: str
+) -> None:
+    topic = own_topic
+    outcomes: list[Outcome] = []
+    with writer(own_broker, delivery_timeout_ms=3000) as log:
+        log.append(topic, 0, b"before", outcomes.append)
+        log.flush(10)
+        own_broker.kill()
+        for number in range(50):
+            log.append(topic, number % 2, b"lost", outcomes.append)
+        with pytest.raises(LogUnavailableError, match="flushing"):
+            log.flush(0.1)
+        eventually(lambda: len(outcomes) == 51, seconds=10)
+        assert outcomes[0] == 0
+        assert all(isinstance(outcome, LogError) for outcome in outcomes[1:])
+        assert isinstance(log.failure, LogUnavailableError)
+        with pytest.raises(LogError, match="of no more use"):
+            log.append(topic, 0, b"late", outcomes.append)
+    own_broker.start()
+    assert append_all(own_broker, topic, 0, [b"after"]) == [1]
+    assert len(outcomes) == 51
+
+
+def test_a_full_buffer_blocks_and_gives_up_in_time(own_broker: KafkaBroker, own_topic: str) -> None:
+    topic = own_topic
+    outcomes: list[Outcome] = []
+    with LogWriter(
+        own_broker.bootstrap, frame_bytes_max=1000, buffer_bytes_max=2500, delivery_timeout_ms=3000
+    ) as log:
+        for _ in range(20):  # more than the buffer holds: it frees itself
+            log.append(topic, 0, bytes(1000), outcomes.append)
+        log.flush(10)
+        own_broker.kill()
+        log.append(topic, 0, bytes(1000), outcomes.append)
+        log.append(topic, 0, bytes(1000), outcomes.append)
+        with pytest.raises(LogError, match=r"stayed full|of no more use"):  # whichever comes first
+            log.append(topic, 0, bytes(1000), outcomes.append)
+    assert outcomes[:20] == list(range(20))
+    assert [type(outcome) for outcome in outcomes[20:]] == [LogUnavailableError, LogUnavailableError]
+
+
+def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
+    kafka: KafkaBroker, topic: str, admin: LogAdmin
+) -> None:
+    outcomes: list[Outcome] = []
+    with writer(kafka, frame_bytes_max=4 * FRAME_BYTES_MAX) as log:
+        log.append(topic, 0, b"first", outcomes.append)
+        log.append(topic, 0, bytes(2 * FRAME_BYTES_MAX), outcomes.append)
+        log.append(topic, 0, b"third", outcomes.append)
+        eventually(lambda: len(outcomes) == 3)
+        assert "max.message.bytes" in str(log.failure)
+    assert outcomes[0] == 0
+    assert [type(outcome) for outcome in outcomes[1:]] == [LogError, LogError]
+    assert admin.ends([topic])[topic, 0] == 1
+
+
+def test_a_sequence_that_the_broker_does_not_expect_fails_the_writer(
+    kafka: KafkaBroker, topic: str, admin: LogAdmin
+) -> None:
+    outcomes: list[Outcome] = []
+    with writer(kafka) as log:
+        log.append(topic, 0, b"first", outcomes.append)
+        log.flush(10)
+        manager = log._producer._transaction_manager
+        manager.set_sequence_number(TopicPartition(topic, 0), 99)
+        log.append(topic, 0, b"second", outcomes.append)
+        log.append(topic, 1, b"other", outcomes.append)
+        eventually(lambda: log.failure)
+        assert "OutOfOrderSequence" in str(log.failure)
+    assert len(outcomes) == 3
+    assert isinstance(outcomes[1], LogError)
+    assert admin.ends([topic])[topic, 0] == 1
+
+
+def test_closing_answers_everything_and_a_closed_writer_refuses(kafka: KafkaBroker, topic: str) -> None:
+    outcomes: list[Outcome] = []
+    log = writer(kafka)
+    for _ in range(1000):
+        log.append(topic, 0, bytes(1000), outcomes.append)
+    log.close(0)
+    log.close()
+    assert len(outcomes) == 1000
+    offsets = [outcome for outcome in outcomes if isinstance(outcome, int)]
+    assert offsets == list(range(len(offsets)))
+    with pytest.raises(LogError, match="closed"):
+        log.append(topic, 0, b"", outcomes.append)
+
+
+def test_a_writer_without_a_broker_is_an_error_in_time_and_leaves_no_thread() -> None:
+    before = threading.active_count()
+    with pytest.raises(LogUnavailableError, match=NOBODY):
+        LogWriter(NOBODY, frame_bytes_max=1000, buffer_bytes_max=1000)
+    assert threading.active_count() == before
+
+
+# Reading
+
+
+def test_reading_starts_anywhere_goes_back_and_knows_where_it_stands(kafka: KafkaBroker, topic: str) -> None:
+    for partition in range(2):
+        append_all(kafka, topic, partition, [b"%d" % number for number in range(10)])
+    with reader(kafka, {(topic, 0): 7, (topic, 1): 10}) as log:
+        assert log.positions() == {(topic, 0): 7, (topic, 1): 10}
+        assert [record.offset for record in read_all(log, 2)] == [7, 8]
+        assert log.positions() == {(topic, 0): 9, (topic, 1): 10}
+        log.seek(topic, 1, 9)
+        assert {(record.partition, record.offset) for record in read_all(log, 2)} == {(0, 9), (1, 9)}
+        assert log.poll(100, 10) == []
+        with pytest.raises(LogError, match=topic):
+            log.seek(topic, 2, 0)
+
+
+@pytest.mark.parametrize("start", [1, 4])
+def test_an_offset_outside_the_log_is_a_hole(kafka: KafkaBroker, topic: str, start: int) -> None:
+    append_all(kafka, topic, 0, [b"a", b"b", b"c"])
+    delete_below(kafka, topic, 0, 2)
+    with reader(kafka, {(topic, 0): start, (topic, 1): 0}) as log:
+        for _ in range(2):  # it does not pass by being asked again
+            with pytest.raises(
+                LogHoleError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
+            ):
+                read_all(log, 1)
+
+
+def test_records_that_vanish_under_a_reader_are_a_hole(kafka: KafkaBroker, topic: str) -> None:
+    append_all(kafka, topic, 0, [bytes(200_000)] * 30)
+    with reader(kafka, {(topic, 0): 0}) as log:
+        read_all(log, 1)
+        delete_below(kafka, topic, 0, 29)
+        with pytest.raises(LogHoleError, match="the log holds 29 up to 30"):
+            read_all(log, 29)
+        assert log.positions()[topic, 0] < 29
+
+
+def test_a_reader_of_what_does_not_exist_is_refused(kafka: KafkaBroker, topic: str) -> None:
+    with pytest.raises(LogError, match=f"{topic}.*2 partitions, expected 2, 3 too"):
+        reader(kafka, {(topic, partition): 0 for partition in range(4)})
+    with pytest.raises(LogError, match="no-such-topic"):
+        reader(kafka, {("no-such-topic", 0): 0})
+
+
+def test_a_reader_says_that_the_broker_is_away_and_goes_on_when_it_is_back(
+    own_broker: KafkaBroker, own_topic: str
+) -> None:
+    topic = own_topic
+    append_all(own_broker, topic, 0, [b"a"])
+    told: list[str] = []
+    with reader(own_broker, {(topic, 0): 0}, on_wait=told.append) as log:
+        assert [record.value for record in read_all(log, 1)] == [b"a"]
+        assert log.poll(100, 1) == []
+        assert told == []
+        own_broker.kill()
+        eventually(lambda: log.poll(100, 1) or told, seconds=20)
+        assert own_broker.bootstrap in told[0]
+        own_broker.start()
+        append_all(own_broker, topic, 0, [b"b"])
+        assert [record.value for record in read_all(log, 1)] == [b"b"]

@@ -1,0 +1,149 @@
+"""What `bettong status` and `bettong run` make of live figures."""
+
+import io
+
+from rich.console import Console
+
+from bettong.cli.exit_codes import MEANINGS
+from bettong.cli.overview import StageSummary, line, overview, service_of, stages
+from bettong.cli.service_rows import ProcessFacts, local_rows, remote_rows
+from bettong.cli.status import duration, services_table, stages_table, summary
+from bettong.errors import BettongError
+
+LIVE = {
+    "sender": {"state": "running", "since": "100", "messages": "1500", "buffered": "0", "dead_letters": "1"},
+    "processor": {
+        "state": "waiting",
+        "since": "150",
+        "detail": "waiting for Kafka [/at 127.0.0.1:9092]",
+        "lag": "3",
+    },
+    "receiver": {
+        "state": "running",
+        "since": "100",
+        "messages": "40",
+        "gaps": "0",
+        "lag": "2",
+        "latency_p50_ms": "12.5",
+        "latency_p99_ms": "250.0",
+        "dead_letter_last": "check: ValueError: no price (orders/feed, frame 7, message 3)",
+    },
+}
+PARTITIONS = {
+    ("nbbo", 0): {
+        "offset": "10",
+        "snapshot_offset": "8",
+        "messages": "900",
+        "results": "25",
+        "duplicates": "2",
+    },
+    ("nbbo", 1): {"offset": "9", "messages": "600", "results": "15", "dead_letters": "4", "gaps": "1"},
+}
+
+
+def facts(*, runs: bool = True, restarts: int = 0, started_s: float = 90.0) -> ProcessFacts:
+    return ProcessFacts(pid=42, started_s=started_s, restarts=restarts, runs=runs, log="logs/x.log")
+
+
+def printed(table: object) -> str:
+    text = io.StringIO()
+    Console(width=200, file=text).print(table)
+    return text.getvalue()
+
+
+def test_the_overview_adds_up_instances_and_partitions() -> None:
+    found = overview(LIVE, PARTITIONS)
+    assert (found.messages, found.results, found.dead_letters, found.lag) == (1500, 40, 5, 5)
+    assert (found.p50_ms, found.p99_ms) == (12.5, 250.0)
+    assert "no price" in found.dead_letter_last
+
+
+def test_an_empty_deployment_has_an_overview_too() -> None:
+    found = overview({}, {})
+    assert (found.messages, found.lag, found.p50_ms) == (0, 0, None)
+
+
+def test_a_line_of_counts_has_the_rate_since_the_line_before() -> None:
+    before, now = overview({}, {}), overview(LIVE, PARTITIONS)
+    assert line(now, before, 0.5) == (
+        "1,500 messages  3,000/s  40 results  5 dead letters  lag 5  latency p50 12 ms, p99 250 ms"
+    )
+    assert "  0/s  " in line(before, now, 1.0), "a sender that starts again counts from 0"
+
+
+def test_stages_are_summed_over_their_partitions() -> None:
+    expected = StageSummary(
+        stage="nbbo",
+        partitions=2,
+        offset=19,
+        snapshot_offset=8,
+        messages=1500,
+        results=40,
+        dead_letters=4,
+        skipped=3,
+    )
+    assert stages(PARTITIONS) == [expected]
+    assert "1,500" in printed(stages_table([expected]))
+
+
+def test_an_instance_is_told_by_its_name_or_its_figures() -> None:
+    assert service_of("receiver-0", {}) == "receiver"
+    assert service_of("pod-a", {"buffered": "0"}) == "sender"
+    assert service_of("pod-b", {"gaps": "0"}) == "receiver"
+    assert service_of("pod-c", {"state": "waiting"}) == "processor"
+
+
+def test_what_a_process_says_counts_only_while_it_runs() -> None:
+    rows = local_rows(
+        LIVE,
+        {
+            "kafka": facts(),
+            "sender": facts(runs=False),
+            "processor": facts(restarts=2),
+            "receiver": facts(started_s=120.0),  # its figures are of the process before
+        },
+    )
+    assert [(row.name, row.state, row.detail) for row in rows] == [
+        ("kafka", "running", ""),
+        ("processor", "waiting", "waiting for Kafka [/at 127.0.0.1:9092]"),
+        ("receiver", "starting", ""),
+        ("sender", "down", "see logs/x.log"),
+    ]
+    text = printed(services_table(rows, now_s=300.0))
+    assert "2 min" in text
+    assert "[/at 127.0.0.1:9092]" in text
+    assert "42" in text
+
+
+def test_elsewhere_each_service_is_expected_at_least_once() -> None:
+    rows = remote_rows({"sender-1": LIVE["sender"], "sender-2": LIVE["sender"]})
+    assert [(row.name, row.state) for row in rows] == [
+        ("sender-1", "running"),
+        ("sender-2", "running"),
+        ("processor", "down"),
+        ("receiver", "down"),
+    ]
+
+
+def test_the_summary_says_how_many_dead_letters_and_why() -> None:
+    assert summary(overview(LIVE, PARTITIONS))[-1] == (
+        "[red]5 dead letters[/red], the last: check: ValueError: no price (orders/feed, frame 7, message 3)"
+    )
+    assert summary(overview({}, {}))[-1] == "no dead letters"
+
+
+def test_durations_take_the_largest_unit() -> None:
+    assert [duration(seconds) for seconds in (-1, 5, 90, 7200, 200_000)] == [
+        "0 s",
+        "5 s",
+        "2 min",
+        "2 h",
+        "2 d",
+    ]
+
+
+def test_every_exit_code_of_an_error_has_a_meaning() -> None:
+    kinds = [BettongError]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    assert {kind.exit_code for kind in kinds} <= set(MEANINGS)

@@ -1,0 +1,164 @@
+"""Files of messages become frames: the same messages, in order, in frames of a bounded size."""
+
+import json
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from bettong.cli.message_files import Format, Portion, Wanted, format_of, portions
+from bettong.errors import BettongError, SchemaError
+
+SCHEMA = pa.schema(
+    [
+        pa.field("symbol", pa.binary(4), nullable=False),
+        pa.field("price", pa.float64(), nullable=False),
+        pa.field("count", pa.uint32(), nullable=False),
+        pa.field("open", pa.uint8(), nullable=False),
+        pa.field("note", pa.string(), nullable=False),
+    ]
+)
+RECORDS = [
+    {"symbol": f"S{number}", "price": number / 4, "count": number, "open": number % 2, "note": f"n°{number}"}
+    for number in range(10)
+]
+
+
+def wanted(
+    schema: pa.Schema = SCHEMA, *, takes_rows: bool = True, messages_max: int = 4, bytes_max: int = 100_000
+) -> Wanted:
+    return Wanted(schema, takes_rows=takes_rows, messages_max=messages_max, bytes_max=bytes_max)
+
+
+def framed(messages: list[bytes]) -> bytes:
+    return b"".join(struct.pack(">I", len(message)) + message for message in messages)
+
+
+def records_of(found: list[Portion]) -> list[dict[str, object]]:
+    rows = [row for portion in found for row in portion.body.to_pylist()]  # type: ignore[union-attr]
+    return [{**row, "symbol": row["symbol"].rstrip(b"\0").decode()} for row in rows]
+
+
+def write(path: Path, kind: Format) -> None:
+    table = pa.Table.from_pylist(RECORDS)
+    if kind is Format.JSON:
+        path.write_text("".join(json.dumps(record) + "\n\n" for record in RECORDS))
+    elif kind is Format.CSV:
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)
+
+
+@pytest.mark.parametrize("kind", [Format.JSON, Format.CSV, Format.PARQUET])
+def test_columns_of_every_format_are_the_records(kind: Format, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, kind)
+    found = list(portions(path, kind, wanted()))
+    assert records_of(found) == RECORDS
+    assert [portion.last for portion in found] == [4, 8, 10]
+    assert all(portion.body.schema.equals(SCHEMA) for portion in found)  # type: ignore[union-attr]
+    assert found[-1].done == pytest.approx(1.0)
+
+
+def test_framed_messages_are_cut_out_across_blocks(tmp_path: Path) -> None:
+    messages = [bytes([number % 256]) * (number * 1000) for number in range(80)]  # 3 MB: several blocks
+    path = tmp_path / "file.bin"
+    path.write_bytes(framed(messages))
+    found = list(portions(path, Format.BINARY, wanted(bytes_max=1_000_000)))
+    assert [message for portion in found for message in portion.body] == messages
+    assert [portion.last for portion in found] == list(range(4, 84, 4))
+
+
+def test_lines_are_messages_without_their_ends(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"one\r\n\ntwo\nthree")
+    (portion,) = portions(path, Format.LINES, wanted())
+    assert portion.body == [b"one", b"two", b"three"]
+
+
+def test_lines_fill_the_one_text_field_of_a_source_without_decoder(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("één\ntwo\n")
+    schema = pa.schema([pa.field("text", pa.string(), nullable=False)])
+    (portion,) = portions(path, Format.LINES, wanted(schema, takes_rows=False))
+    assert portion.body.to_pydict() == {"text": ["één", "two"]}  # type: ignore[union-attr]
+
+
+def test_what_is_too_large_for_a_frame_is_halved(tmp_path: Path) -> None:
+    path = tmp_path / "file.bin"
+    path.write_bytes(framed([b"x" * 100] * 8))
+    found = list(portions(path, Format.BINARY, wanted(messages_max=8, bytes_max=250)))
+    assert [len(portion.body) for portion in found] == [2, 2, 2, 2]
+    assert [portion.last for portion in found] == [2, 4, 6, 8]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "text"),
+    [
+        (Format.BINARY, framed([b"one"]) + b"\0\0\0\5tw", "ends inside message 2"),
+        (Format.BINARY, b"\xff\xff\xff\xffxxxx", "message 1: its length says 4294967295 bytes"),
+        (Format.JSON, b'{"symbol": "A"}\n', "line 1: no field 'price'; it has symbol"),
+        (Format.JSON, b"\n[1]\n", "line 2: list, expected an object"),
+        (Format.JSON, b"\n\n{oops\n", "line 3: Expecting property name"),
+        (Format.CSV, b"symbol,price,count,open\nA,1,2,1\n", "note"),
+        (Format.CSV, b"symbol,price,count,open,note\nA,dear,2,1,n\n", "invalid value 'dear'"),
+        (
+            Format.CSV,
+            b"symbol,price,count,open,note\nTOOLONG,1,2,1,n\n",
+            "rows 1 to 1: column 'symbol' has a value of 7 bytes, at most 4 fit",
+        ),
+        (Format.PARQUET, b"no parquet", "[Pp]arquet"),
+    ],
+)
+def test_content_that_does_not_fit_is_told_with_its_place(
+    kind: Format, content: bytes, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(SchemaError, match=text):
+        list(portions(path, kind, wanted()))
+
+
+@pytest.mark.parametrize("value", [None, "many", -1, 2**40, 1.5])
+def test_a_value_that_is_no_number_of_its_type_is_refused(value: object, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps({**RECORDS[0], "count": value}))
+    with pytest.raises(SchemaError, match="lines 1 to 1: column 'count'"):
+        list(portions(path, Format.JSON, wanted()))
+
+
+def test_true_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps({**RECORDS[0], "open": True}))
+    (portion,) = portions(path, Format.JSON, wanted())
+    assert records_of([portion])[0]["open"] == 1
+
+
+def test_bytes_are_refused_for_a_source_without_a_decoder(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(framed([b"one"]))
+    for kind in (Format.BINARY, Format.LINES):
+        with pytest.raises(BettongError, match="send JSON lines, CSV or Parquet"):
+            list(portions(path, kind, wanted(takes_rows=False)))
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BettongError, match="cannot be read"):
+        list(portions(tmp_path / "missing", Format.JSON, wanted()))
+
+
+def test_empty_files_have_no_frames(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"")
+    for kind in (Format.BINARY, Format.LINES, Format.JSON):
+        assert not list(portions(path, kind, wanted()))
+
+
+def test_endings_tell_the_format() -> None:
+    names = {"a.msg": Format.BINARY, "a.TXT": Format.LINES, "a.ndjson": Format.JSON, "a.csv": Format.CSV}
+    assert {name: format_of(Path(name)) for name in names} == names
+    with pytest.raises(BettongError, match="give --format"):
+        format_of(Path("a.xyz"))

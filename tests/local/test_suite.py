@@ -1,0 +1,192 @@
+"""A whole suite through its command: it comes up, is kept up, and leaves nothing behind, whatever ends it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bettong.local.record import SuiteRecord, find
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
+START_S = 150.0
+STOP_S = 60.0
+
+
+@dataclass
+class Running:
+    """`bettong run` in a folder of its own, with a temporary folder of its own."""
+
+    process: subprocess.Popen[str]
+    folder: Path
+
+    @property
+    def record(self) -> SuiteRecord | None:
+        return find(self.folder / ".bettong")
+
+    def launched(self) -> SuiteRecord:
+        """The record, as soon as all processes are started; most do not answer yet."""
+
+        def look() -> SuiteRecord | None:
+            assert self.process.poll() is None, self.output()
+            record = self.record
+            return record if record is not None and len(record.services) == 5 else None
+
+        return eventually(look, seconds=START_S, what="all processes started")
+
+    def ready(self) -> SuiteRecord:
+        def look() -> SuiteRecord | None:
+            assert self.process.poll() is None, self.output()
+            record = self.record
+            return record if record is not None and record.ready else None
+
+        return eventually(look, seconds=START_S, what="everything answers")
+
+    def family(self) -> list[psutil.Process]:
+        """All processes below the command; each is told from a later one with the same number."""
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def places(self) -> list[Path]:
+        """Folders that must be gone at the end: the run's own, and its part of shared memory."""
+        record = self.record
+        assert record is not None
+        state = psutil.Process(record.services["processor"].pid).environ()["BETTONG_STATE_DIR"]
+        return [record.directory, Path(state).parent]
+
+    def output(self) -> str:
+        return (self.folder / "output").read_text()
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(STOP_S)
+
+
+def start(folder: Path, *arguments: str) -> Running:
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bettong", "run", str(APPLICATION), "--partitions", "2", *arguments],
+            cwd=folder,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "TMPDIR": str(temporary), "COLUMNS": "500"},
+        )
+    return Running(process, folder)
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    suite = start(tmp_path)
+    yield suite
+    suite.process.kill()
+    suite.process.wait()
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in ("output", "tmp")]
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
+)
+def test_nothing_is_left_when_it_is_ended_while_it_starts(
+    number: signal.Signals, status: int, running: Running
+) -> None:
+    running.launched()
+    family, places = running.family(), running.places()
+    assert len(family) >= 5
+    assert running.end(number) == status
+    assert gone(family)
+    assert not [place for place in places if place.exists()]
+    assert not leftovers(running.folder)
+    assert "Traceback" not in running.output()
+
+
+def test_nothing_is_left_when_a_service_cannot_start(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        running = start(tmp_path, "--sender", f"127.0.0.1:{taken.getsockname()[1]}")
+        assert running.process.wait(START_S) == 6
+    (error,) = [line for line in running.output().splitlines() if line.startswith("bettong: error: ")]
+    assert "sender died: exit code" in error
+    assert not leftovers(tmp_path)
+
+
+def test_nothing_is_started_for_an_application_with_a_mistake(tmp_path: Path) -> None:
+    bad = tmp_path / "app.py"
+    bad.write_text("import bettong\napp = bettong.Application('empty')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "bettong", "run", str(bad)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert done.stderr == "bettong: error: application 'empty' has no source: add one with .source(...)\n"
+
+
+def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: Running) -> None:
+    record = running.ready()
+    assert record.name == "word-count"
+
+    def status() -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "bettong", "status"],
+            cwd=running.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    assert status()[0] == 0, status()
+
+    os.kill(record.services["receiver"].pid, signal.SIGKILL)
+    eventually(lambda: "receiver died (signal SIGKILL) and is started again" in running.output())
+    assert status()[0] == 7
+    eventually(lambda: status()[0] == 0, seconds=START_S)
+    again = running.ready().services["receiver"]
+    assert again.restarts == 1
+    assert again.pid != record.services["receiver"].pid
+
+    def kill_the_sender() -> bool:
+        now = running.record
+        if now is not None and now.services["sender"].runs():
+            os.kill(now.services["sender"].pid, signal.SIGKILL)
+        return running.process.poll() is not None
+
+    eventually(kill_the_sender, seconds=STOP_S)
+    assert running.process.returncode == 6
+    assert "sender died 6 times in a minute, everything is stopped" in running.output()
+    assert not leftovers(running.folder)
+
+
+def test_all_processes_die_with_an_owner_that_is_killed_and_the_next_run_clears_up(running: Running) -> None:
+    processor = psutil.Process(running.launched().services["processor"].pid)
+    eventually(
+        lambda: "java" in [each.name() for each in processor.children()], seconds=START_S, what="Spark's Java"
+    )
+    family, places = running.family(), running.places()
+    running.end(signal.SIGKILL)
+    eventually(lambda: gone(family), seconds=20, what="all processes gone with their owner")
+    assert running.record is None
+    other = start(running.folder)
+    eventually(lambda: not [place for place in places if place.exists()], seconds=START_S)
+    assert other.end(signal.SIGINT) == 130

@@ -1,0 +1,117 @@
+"""How far a target is: a fold of the log that can be saved and resumed anywhere."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong.frames.frame import decode
+from bettong_receiver.errors import PositionError
+from bettong_receiver.positions import Place, encode
+from bettong_receiver.positions import decode as decode_position
+from bettong_receiver.progress import Counts, Progress
+from tests.result_frames import opening, rows, tick
+
+PLACE = Place("app", "raw", 3)
+
+
+def value(sequence: int, previous: int, origin: str = "raw/again/3") -> bytes:
+    return rows([b"x"] * 2, origin=origin, sequence=sequence, previous=previous)
+
+
+def fold(progress: Progress, values: list[bytes | None], start: int = 0) -> list[int]:
+    """The offsets of the frames that were taken."""
+    taken = []
+    for offset, each in enumerate(values, start):
+        if progress.takes(offset, None if each is None else decode(each)):
+            progress.delivered(2)
+            taken.append(offset)
+    return taken
+
+
+def test_duplicates_and_gaps_are_skipped_and_counted() -> None:
+    progress = Progress()
+    values = [value(5, 0), value(5, 0), value(9, 7), value(7, 5), value(9, 7), value(5, 0)]
+    assert fold(progress, list(values)) == [0, 3, 4]
+    assert progress.counts == Counts(frames=3, messages=6, duplicates=2, gaps=1)
+    assert progress.offset == 6
+
+
+def test_records_that_are_no_frames_are_counted_and_passed() -> None:
+    progress = Progress()
+    assert fold(progress, [None, value(1, 0), None]) == [1]
+    assert progress.counts.unreadable == 2
+    assert progress.offset == 3
+
+
+def test_openings_move_the_table_and_ticks_move_nothing_but_the_offset() -> None:
+    progress = Progress()
+    origin = "orders/feed"
+    values = [opening(origin=origin, acknowledged=4), tick(origin=origin), value(5, 4, origin)]
+    assert fold(progress, list(values)) == [2]
+    assert progress.counts == Counts(frames=1, messages=2)
+
+
+def test_what_lies_below_a_progress_does_not_touch_it() -> None:
+    progress = Progress(offset=10)
+    before = copy.deepcopy(progress)
+    assert fold(progress, [value(1, 0), None]) == []
+    assert progress == before
+
+
+def test_where_the_log_was_cut_the_first_frame_of_an_origin_is_taken_as_it_comes() -> None:
+    progress = Progress.fresh(100)
+    values = [value(50, 49), value(50, 49), value(52, 50), value(60, 55)]
+    assert fold(progress, list(values), start=100) == [100, 102]
+    assert progress.counts == Counts(frames=2, messages=4, duplicates=1, gaps=1)
+
+
+def test_at_the_beginning_of_a_log_the_first_frame_of_an_origin_may_be_a_gap() -> None:
+    assert fold(Progress.fresh(0), [value(50, 49)]) == []
+
+
+steps = st.tuples(
+    st.sampled_from(["data", "open", "tick", "garbage"]), st.integers(1, 12), st.integers(0, 12)
+)
+
+
+@given(st.lists(steps, max_size=60), st.data())
+def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
+    kinds: list[tuple[str, int, int]], data: st.DataObject
+) -> None:
+    makers: dict[str, Callable[[int, int], bytes | None]] = {
+        "data": lambda sequence, previous: value(sequence, min(previous, sequence - 1)),
+        "open": lambda _, previous: opening(origin="raw/again/3", acknowledged=previous),
+        "tick": lambda *_: tick(origin="raw/again/3"),
+        "garbage": lambda *_: None,
+    }
+    values = [makers[kind](sequence, previous) for kind, sequence, previous in kinds]
+    straight = Progress()
+    taken = fold(straight, values)
+    cut = data.draw(st.integers(0, len(values)))
+    first = Progress()
+    before = fold(first, values[:cut])
+    resumed, length_bytes = decode_position(PLACE, encode(PLACE, first, length_bytes=77))
+    assert before + fold(resumed, values[cut:], start=cut) == taken
+    assert resumed == straight
+    assert length_bytes == 77
+
+
+def test_a_position_with_any_byte_changed_is_refused() -> None:
+    progress = Progress()
+    fold(progress, [value(5, 0)])
+    data = encode(PLACE, progress)
+    for place in range(len(data)):
+        damaged = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+        with pytest.raises(PositionError):
+            decode_position(PLACE, damaged)
+    with pytest.raises(PositionError, match="checksum"):
+        decode_position(PLACE, data[: len(data) // 2])
+
+
+def test_a_position_of_something_else_is_refused_by_name() -> None:
+    data = encode(Place("app", "raw", 4), Progress())
+    with pytest.raises(PositionError, match="partition 4 of app/raw"):
+        decode_position(PLACE, data)

@@ -1,0 +1,81 @@
+"""What the receiver says of itself."""
+
+import structlog
+from structlog.testing import capture_logs
+
+from bettong import metrics
+from bettong.topics import DEAD_LETTERS
+from bettong_receiver.latency import Latency
+from bettong_receiver.status import RUNNING, Status
+
+MS = 1_000_000
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
+    clock = Clock()
+    status = Status(clock, structlog.get_logger())
+    status.enter(RUNNING)
+    clock.now_s = 107.0
+    status.waits_for("Kafka", "no broker answers")
+    status.waits_for("Redis", "it is away")
+    assert status.figures() == {
+        metrics.STATE.name: "waiting",
+        metrics.SINCE.name: 107.0,
+        metrics.DETAIL.name: "no broker answers; it is away",
+    }
+    clock.now_s = 109.0
+    status.has("Kafka")
+    assert status.figures()[metrics.DETAIL.name] == "it is away"
+    status.has("Redis")
+    assert status.figures() == {
+        metrics.STATE.name: RUNNING,
+        metrics.SINCE.name: 109.0,
+        metrics.DETAIL.name: "",
+    }
+
+
+def test_a_wait_is_said_at_once_and_then_from_time_to_time() -> None:
+    clock = Clock()
+    status = Status(clock, structlog.get_logger())
+    with capture_logs() as lines:
+        for _ in range(100):
+            status.waits_for("Kafka", "no broker answers")
+            clock.now_s += 0.25
+        status.has("Kafka")
+        status.has("Kafka")
+    assert [line["event"] for line in lines] == ["waiting", "waiting", "waiting", "answers again"]
+
+
+def test_latency_is_weighted_by_messages() -> None:
+    latency = Latency(["raw"])
+    latency.record("raw", sent_ns=1, delivered_ns=1 + 2 * MS, messages=99)
+    latency.record("raw", sent_ns=1, delivered_ns=1 + 900 * MS, messages=1)
+    figures = latency.figures()
+    assert round(figures["latency_p50_ms"], 1) == 2.0
+    assert round(figures["latency_p99_ms"], 1) == 2.0
+    assert round(figures["latency_max_ms"]) == 900
+
+
+def test_latency_leaves_out_what_has_no_time_and_dead_letters_from_the_total() -> None:
+    latency = Latency(["raw", DEAD_LETTERS])
+    latency.record("raw", sent_ns=0, delivered_ns=5 * MS, messages=1)
+    assert latency.figures() == {}
+    latency.record(DEAD_LETTERS, sent_ns=1, delivered_ns=5 * MS, messages=1)
+    assert set(latency.figures()) == {f"latency_{each}_ms/dead-letters" for each in ("p50", "p99", "max")}
+
+
+def test_latency_is_bounded_below_and_above() -> None:
+    latency = Latency(["raw"])
+    latency.record("raw", sent_ns=10 * MS, delivered_ns=1, messages=1)
+    assert latency.figures()["latency_max_ms"] == 0.001
+    latency.record("raw", sent_ns=1, delivered_ns=10**18, messages=1)
+    assert round(latency.figures()["latency_max_ms"] / 3_600_000, 2) == 1.0

@@ -1,0 +1,121 @@
+"""Where a subscriber starts, and what it is sent."""
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from bettong.edges.kafka_log import LogReader, Record
+from bettong.topics import DEAD_LETTERS
+from bettong.v1 import subscribe_pb2 as pb
+from bettong_receiver.formats import formats
+from bettong_receiver.progress import Progress
+from bettong_receiver.subscriptions import LogFacts, Refusal, Refused, Subscription, starts
+from tests.result_frames import planned, rows, tick
+
+FORMATS = formats(planned())
+FACTS = LogFacts(beginnings={0: 10, 1: 0}, ends={0: 50, 1: 0})
+NEWEST = {0: Progress(offset=48), 1: Progress(offset=0)}
+
+
+def ask(
+    *positions: pb.Position, sink: str = "raw", start: pb.Start.ValueType = pb.START_UNSPECIFIED
+) -> dict[int, Progress]:
+    request = pb.SubscribeRequest(sink=sink, positions=positions, start=start)
+    return starts(request, sinks=FORMATS, facts=FACTS, newest=NEWEST)
+
+
+def test_without_positions_it_starts_with_the_oldest_result() -> None:
+    found = ask()
+    assert {partition: each.offset for partition, each in found.items()} == {0: 10, 1: 0}
+    assert (found[0].adopts, found[1].adopts) == (True, False)
+
+
+def test_latest_starts_where_the_receiver_itself_is() -> None:
+    assert ask(start=pb.START_LATEST) == NEWEST
+
+
+def test_a_position_resumes_with_all_that_was_seen() -> None:
+    found = ask(pb.Position(partition=0, offset=20, highest={"raw/again/0": 7}), start=pb.START_LATEST)
+    assert found[0].offset == 20
+    assert found[0].table.highest == {"raw/again/0": 7}
+    assert found[1] == NEWEST[1]
+
+
+@pytest.mark.parametrize(
+    ("positions", "sink", "fault"),
+    [
+        ([pb.Position(partition=0, offset=20)] * 2, "raw", "two positions for partition 0"),
+        ([pb.Position(partition=2, offset=20)], "raw", "has partitions 0 to 1"),
+        ([pb.Position(partition=0, offset=20, highest={"notes/same/0": 1})], "raw", "not one of sink 'raw'"),
+        ([pb.Position(partition=0, offset=20, highest={"raw/again/0": 1})], DEAD_LETTERS, "not one of sink"),
+        ([pb.Position(partition=0, offset=20, highest={"nonsense": 1})], "raw", "no origin, <stream>/<who>"),
+    ],
+)
+def test_positions_that_are_malformed_or_of_another_sink_are_refused(
+    positions: list[pb.Position], sink: str, fault: str
+) -> None:
+    with pytest.raises(Refused, match=fault) as caught:
+        ask(*positions, sink=sink)
+    assert caught.value.refusal is Refusal.INVALID
+
+
+def test_an_unknown_start_is_refused() -> None:
+    with pytest.raises(Refused, match="start 9 is unknown"):
+        ask(start=cast("pb.Start.ValueType", 9))
+
+
+def test_a_position_of_the_dead_letters_may_name_sources_and_stages() -> None:
+    highest = {"dead-letters/check/0": 3, "orders/feed": 0}
+    assert ask(pb.Position(partition=0, offset=20, highest=highest), sink=DEAD_LETTERS)[0].offset == 20
+
+
+@pytest.mark.parametrize("offset", [0, 9, 51, 2**63])
+def test_a_position_outside_the_log_is_out_of_range(offset: int) -> None:
+    with pytest.raises(Refused, match=rf"offset {offset} .* which has 10 to 50; subscribe without") as caught:
+        ask(pb.Position(partition=0, offset=offset))
+    assert caught.value.refusal is Refusal.OUT_OF_RANGE
+
+
+@pytest.fixture
+def subscription() -> Subscription:
+    reader = cast("Callable[..., LogReader]", lambda _starts: None)
+    return Subscription(FORMATS["raw"], {0: Progress(), 1: Progress()}, reader)
+
+
+def record(offset: int, sequence: int, previous: int, partition: int = 0) -> Record:
+    value = rows(
+        [b"a", b"b"], origin=f"raw/again/{partition}", sequence=sequence, previous=previous, sent_ns=5
+    )
+    return Record("app.sink.raw", partition, offset, value)
+
+
+def test_it_opens_with_the_position_of_every_partition(subscription: Subscription) -> None:
+    opening = subscription.opening()
+    assert [each.position.partition for each in opening] == [0, 1]
+    assert not any(each.messages for each in opening)
+
+
+def test_a_frame_comes_with_the_position_behind_it(subscription: Subscription) -> None:
+    (response,) = subscription.responses([record(0, 4, 0)])
+    assert response == pb.SubscribeResponse(
+        messages=[b"a", b"b"],
+        position=pb.Position(partition=0, offset=1, highest={"raw/again/0": 4}),
+        sent_ns=5,
+    )
+
+
+def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) -> None:
+    records = [
+        record(0, 4, 0),
+        record(1, 4, 0),
+        Record("app.sink.raw", 0, 2, b"garbage"),
+        Record("app.sink.raw", 1, 0, tick(origin="raw/again/1")),
+        record(1, 4, 0, partition=1),
+    ]
+    responses = list(subscription.responses(records))
+    assert [(len(each.messages), each.position.partition, each.position.offset) for each in responses] == [
+        (2, 0, 1),
+        (2, 1, 2),
+        (0, 0, 3),
+    ]

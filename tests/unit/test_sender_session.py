@@ -1,0 +1,294 @@
+"""What a client's frames become in the log."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bettong import Application, each
+from bettong.delivery import ORIGIN_TTL_NS
+from bettong.frames.frame import Frame, Kind
+from bettong.routing import partition_of
+from bettong.v1.frame_pb2 import DeadLetter, Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.numbering import SILENT_NS_MAX
+from bettong_sender.refusal import Code, Refusal
+from bettong_sender.session import Route, Session
+from tests.sender_samples import (
+    FRAME_BYTES_MAX,
+    PARTITIONS,
+    MemoryLog,
+    Order,
+    as_row,
+    columns_frame,
+    numbers_in,
+    orders,
+    route,
+    rows_frame,
+    source,
+)
+
+STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
+
+
+def session(of: Route | None = None, *, acknowledged: int = 0, stream: str = "feed-1") -> Session:
+    return Session(of or route(), Hello(source="orders", stream=stream, acknowledged=acknowledged), now_ns=1)
+
+
+def letters_in(frame: Frame) -> list[DeadLetter]:
+    return [DeadLetter.FromString(row) for row in frame.rows or ()]
+
+
+def refusal_of(call: Callable[[], object]) -> Refusal:
+    with pytest.raises(Refusal) as caught:
+        call()
+    return caught.value
+
+
+def test_hello_opens_every_partition_with_what_is_acknowledged() -> None:
+    appends = session(acknowledged=41).open(9).appends
+    log = MemoryLog()
+    log.extend(appends)
+    assert set(log.frames) == {*((STAGE, partition) for partition in range(PARTITIONS)), (LETTERS, 0)}
+    for frames in log.frames.values():
+        assert frames == [
+            Frame(origin="orders/feed-1", sequence=41, previous=41, kind=Kind.OPEN, ingest_ns=9)
+        ]
+
+
+@settings(deadline=None)  # the first example compiles
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=40), st.sampled_from(["columns", "rows"]))
+def test_each_message_goes_to_the_partition_of_its_key_once_and_in_order(
+    numbers: list[int], form: str
+) -> None:
+    here, messages, log = route(), orders(numbers), MemoryLog()
+    frame = columns_frame(here.source, 3, messages) if form == "columns" else rows_frame(3, messages)
+    log.extend(session(here).take(frame, 0, 9).appends)
+    for partition in range(PARTITIONS):
+        expected = [each.number for each in messages if partition_of(each.symbol, PARTITIONS) == partition]
+        frames = log.frames[STAGE, partition]
+        assert [number for each in frames for number in numbers_in(here.source, each)] == expected
+        assert len(frames) == (1 if expected else 0)
+        assert [each.count for each in frames] == ([len(expected)] if expected else [])
+
+
+def test_a_frame_carries_its_clients_number_and_what_was_sent_to_the_partition_before() -> None:
+    here, log = route(), MemoryLog()
+    ours = session(here, acknowledged=4)
+    schema = here.source.schema
+    assert schema is not None
+    for sequence, symbol in ((5, "AAAA"), (7, "BBBB"), (9, "AAAA")):
+        log.extend(ours.take(rows_frame(sequence, orders([sequence], symbol)), 4, 100 + sequence).appends)
+    first, second = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    assert (first.origin, first.sequence, first.previous) == ("orders/feed-1", 5, 4)
+    assert (second.sequence, second.previous) == (9, 5)
+    assert (second.kind, second.schema, second.count) == (Kind.DATA, schema.fingerprint, 1)
+    assert (second.ingest_ns, second.sent_ns) == (109, 7)
+
+
+def test_without_a_clock_of_the_client_the_senders_counts() -> None:
+    frame = rows_frame(1, orders([1]))
+    frame.sent_ns = 0
+    log = MemoryLog()
+    log.extend(session().take(frame, 0, 123).appends)
+    assert [each.sent_ns for frames in log.frames.values() for each in frames] == [123]
+
+
+def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_same() -> None:
+    here = route(source(None))
+    places = {}
+    for sequence in range(1, 9):
+        frame = rows_frame(sequence, orders(range(20)))
+        (append,) = session(here).take(frame, 0, 9).appends
+        (again,) = session(here, acknowledged=sequence - 1).take(frame, 0, 50).appends
+        assert (append.topic, append.partition) == (again.topic, again.partition)
+        places[sequence] = append.partition
+    assert set(places.values()) == set(range(PARTITIONS))
+
+
+def test_messages_that_the_decoder_refuses_are_dead_letters_and_the_others_go_on() -> None:
+    here, log = route(), MemoryLog()
+    good = orders([1, 2], "AAAA")
+    rows = [b"short", as_row(good[0]), b"\x02" + as_row(good[0])[1:], as_row(good[1])]
+    taken = session(here, acknowledged=1).take(IngestFrame(sequence=2, rows=Rows(messages=rows)), 1, 9)
+    log.extend(taken.appends)
+    (data,) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    assert numbers_in(here.source, data) == [1, 2]
+    (letters,) = log.frames[LETTERS, 0]
+    assert (letters.origin, letters.sequence, letters.previous, letters.count) == ("orders/feed-1", 2, 1, 2)
+    assert letters_in(letters) == [
+        DeadLetter(
+            computation="orders",
+            reason="5 bytes, expected 18",
+            origin="orders/feed-1",
+            sequence=2,
+            index=0,
+            message=rows[0],
+        ),
+        DeadLetter(
+            computation="orders",
+            reason="starts with 02, expected 01",
+            origin="orders/feed-1",
+            sequence=2,
+            index=2,
+            message=rows[2],
+        ),
+    ]
+    assert (taken.messages, len(taken.refused)) == (4, 2)
+
+
+def test_dead_letters_have_a_previous_of_their_own() -> None:
+    ours, log = session(), MemoryLog()
+    for sequence, spoilt in ((1, [b"?"]), (2, []), (3, [b"?"])):
+        log.extend(ours.take(rows_frame(sequence, orders([sequence]), spoilt=spoilt), 0, 9).appends)
+    assert [(each.sequence, each.previous) for each in log.frames[LETTERS, 0]] == [(1, 0), (3, 1)]
+
+
+def test_a_frame_of_unreadable_messages_alone_is_taken() -> None:
+    taken = session().take(rows_frame(1, [], spoilt=[b"?", b"!"]), 0, 9)
+    assert [append.topic for append in taken.appends] == [LETTERS]
+
+
+def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json() -> None:
+    def key(order: Order) -> str:
+        if order.number % 2:
+            raise ValueError(f"no key for {order.number}")
+        return order.symbol
+
+    here, log = route(source(key)), MemoryLog()
+    frame = rows_frame(1, orders([2, 3, 4], "AAAA"), spoilt=[b"?"])
+    taken = session(here).take(frame, 0, 9)
+    log.extend(taken.appends)
+    (data,) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    assert numbers_in(here.source, data) == [2, 4]
+    first, second = letters_in(log.frames[LETTERS, 0][0])
+    assert (first.index, second.index) == (1, 3)
+    assert first.reason == "the key function raised ValueError: no key for 3"
+    assert first.message == b'{"side":1,"number":3,"symbol":"AAAA","price":0.75}'
+
+
+def test_a_key_of_a_wrong_type_is_a_dead_letter() -> None:
+    taken = session(route(source(lambda order: order.price))).take(rows_frame(1, orders([1])), 0, 9)
+    assert [each.reason for each in taken.refused] == [
+        "the key function raised TypeError: a key must be str, int or bytes, not float"
+    ]
+
+
+def test_a_decoder_that_returns_what_does_not_fit_refuses_the_message() -> None:
+    app = Application("shop")
+    orders_ = app.source(
+        "orders",
+        schema=Order,
+        key="symbol",
+        decoder=each(lambda row: Order(1, int(row), "TOOLONG"[: int(row)], 1.0)),
+    )
+    here, log = route(orders_), MemoryLog()
+    taken = session(here).take(IngestFrame(sequence=1, rows=Rows(messages=[b"3", b"x", b"6", b"4"])), 0, 9)
+    log.extend(taken.appends)
+    assert sorted(
+        number
+        for (topic, _), frames in log.frames.items()
+        if topic == STAGE
+        for frame in frames
+        for number in numbers_in(orders_, frame)
+    ) == [3, 4]
+    assert [refused.place for refused in taken.refused] == [1, 2]
+    assert "invalid literal" in taken.refused[0].reason
+    assert "longer than 4 bytes" in taken.refused[1].reason
+
+
+@pytest.mark.parametrize("sequence", [0, 1, 5])
+def test_a_sequence_that_does_not_grow_is_refused(sequence: int) -> None:
+    ours = session(acknowledged=5)
+    refusal = refusal_of(lambda: ours.take(rows_frame(sequence, orders([1])), 5, 9))
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert f"frame {sequence} of 'orders/feed-1': sequences grow, and the last one was 5" in str(refusal)
+
+
+@pytest.mark.parametrize("stream", ["", "a/b", "a b", "ü", "x" * 129, "a\n"])
+def test_a_malformed_stream_name_is_refused(stream: str) -> None:
+    refusal = refusal_of(lambda: session(stream=stream))
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert "expected 1 to 128 letters" in str(refusal)
+
+
+@pytest.mark.parametrize("frame", [IngestFrame(sequence=1), IngestFrame(sequence=1, rows=Rows())])
+def test_an_empty_frame_is_refused(frame: IngestFrame) -> None:
+    refusal = refusal_of(lambda: session().take(frame, 0, 9))
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert "holds no messages; send at least one" in str(refusal)
+
+
+def test_rows_for_a_source_without_a_decoder_are_refused() -> None:
+    here = route(source(decodes=False))
+    refusal = refusal_of(lambda: session(here).take(rows_frame(1, orders([1])), 0, 9))
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert "takes no rows, for it has no decoder; send columns" in str(refusal)
+
+
+def test_a_frame_beyond_the_limit_is_refused_and_one_at_it_is_taken() -> None:
+    few = rows_frame(1, orders(range(100)))
+    size = few.rows.ByteSize()
+    session(route(frame_bytes_max=size)).take(few, 0, 9)
+    refusal = refusal_of(lambda: session(route(frame_bytes_max=size - 1)).take(few, 0, 9))
+    assert refusal.code is Code.RESOURCE_EXHAUSTED
+    assert f"has {size} bytes, at most {size - 1} are taken (BETTONG_FRAME_BYTES_MAX)" in str(refusal)
+
+
+def test_rows_that_outgrow_the_limit_as_columns_are_refused() -> None:
+    app = Application("shop")
+
+    @dataclasses.dataclass
+    class Word:
+        text: str
+
+    words = app.source("words", schema=Word, decoder=each(lambda row: Word(row.decode() * 1000)))
+    here = dataclasses.replace(route(frame_bytes_max=10_000), source=words)
+    frame = IngestFrame(sequence=1, rows=Rows(messages=[b"abcd"] * 5))
+    refusal = refusal_of(lambda: session(here).take(frame, 0, 9))
+    assert refusal.code is Code.RESOURCE_EXHAUSTED
+    assert "as columns, at most 10000 are taken" in str(refusal)
+
+
+def test_dead_letters_that_outgrow_a_frame_are_cut_and_beyond_that_refused() -> None:
+    log = MemoryLog()
+    large = [bytes([65 + number]) * 32_740 for number in range(2)]
+    log.extend(session().take(rows_frame(1, [], spoilt=large), 0, 9).appends)
+    first, second = letters_in(log.frames[LETTERS, 0][0])
+    assert first.message == large[0][: FRAME_BYTES_MAX // 4]
+    assert second.message == large[1][: FRAME_BYTES_MAX // 4]
+    assert first.reason.startswith("32740 bytes")
+    refusal = refusal_of(lambda: session().take(rows_frame(1, [], spoilt=[b"?"] * 3000), 0, 9))
+    assert refusal.code is Code.RESOURCE_EXHAUSTED
+    assert "bytes of dead letters" in str(refusal)
+
+
+def test_one_unreadable_message_as_large_as_a_frame_is_a_dead_letter() -> None:
+    message = b"?" * (FRAME_BYTES_MAX - 100)
+    log = MemoryLog()
+    log.extend(session().take(rows_frame(1, [], spoilt=[message]), 0, 9).appends)
+    (letter,) = letters_in(log.frames[LETTERS, 0][0])
+    assert letter.message == message[: FRAME_BYTES_MAX // 2]
+
+
+def test_a_partition_without_frames_for_half_the_time_to_live_is_opened_again() -> None:
+    ours, log = session(acknowledged=4), MemoryLog()
+    place = (STAGE, partition_of("AAAA", PARTITIONS))
+    log.extend(ours.take(rows_frame(5, orders([1], "AAAA")), 4, 10).appends)
+    log.extend(ours.take(rows_frame(6, orders([2], "AAAA")), 5, 10 + SILENT_NS_MAX - 1).appends)
+    assert [each.kind for each in log.frames[place]] == [Kind.DATA, Kind.DATA]
+    later = 10 + 2 * SILENT_NS_MAX
+    log.extend(ours.take(rows_frame(7, orders([3], "AAAA")), 6, later).appends)
+    opened, data = log.frames[place][2:]
+    assert (opened.kind, opened.previous, opened.ingest_ns) == (Kind.OPEN, 6, later)
+    assert (data.sequence, data.previous) == (7, 6)
+    assert SILENT_NS_MAX <= ORIGIN_TTL_NS // 2
+
+
+def test_a_silent_partition_is_not_opened_over_a_frame_that_is_not_durable() -> None:
+    ours = session()
+    ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10)
+    refusal = refusal_of(lambda: ours.take(rows_frame(2, orders([2], "AAAA")), 0, 10 + SILENT_NS_MAX))
+    assert refusal.code is Code.UNAVAILABLE
