@@ -35,7 +35,8 @@ except BettongError as error:
 class ReceiverProcess(Server):
     """A receiver of `tests.result_frames.application(name)` with its files in `folder / "results"`."""
 
-    def __init__(self, name: str, folder: Path, *, kafka: str, redis: str, **settings: str) -> None:
+    def __init__(self, name: str, folder: Path, *, kafka: str, redis: str, **settings: str | None) -> None:
+        """A setting of None is left out."""
         self.name = name
         self.results = folder / "results"
         self.log = folder / "receiver.log"
@@ -55,7 +56,12 @@ class ReceiverProcess(Server):
             **settings,
         }
         super().__init__(
-            Command("receiver", (sys.executable, "-c", _PROGRAM), self.log, environment),
+            Command(
+                "receiver",
+                (sys.executable, "-c", _PROGRAM),
+                self.log,
+                {key: value for key, value in environment.items() if value is not None},
+            ),
             answers=lambda: grpc_serves(self.address),
             start_s_max=_START_S_MAX,
         )

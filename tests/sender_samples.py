@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from bettong import Application, Width, f64, packed, u8, u32
+from bettong import Application, Width, each, f64, packed, u8, u32
 from bettong.application.streams import Key, Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
@@ -27,6 +27,24 @@ class Order:
     number: u32
     symbol: Annotated[str, Width(4)]
     price: f64
+
+
+@dataclass
+class Line:
+    """A message of one text."""
+
+    text: str
+
+
+def application(name: str) -> Application:
+    """Sources of each kind: `orders` by a key, `lines` without one, `quotes` without a decoder."""
+    app = Application(name)
+    app.source("orders", schema=Order, key="symbol", decoder=packed(LAYOUT, prefix=b"\x01")).sink(
+        "all-orders"
+    )
+    app.source("lines", schema=Line, decoder=each(lambda row: Line(row.decode()))).sink("all-lines")
+    app.source("quotes", schema=Order, key=lambda order: order.number).sink("all-quotes")
+    return app
 
 
 def source(key: Key | None = "symbol", *, decodes: bool = True) -> Source:
@@ -75,12 +93,12 @@ class MemoryLog:
 
     def extend(self, appends: Iterable[Append]) -> None:
         """Appends records in their order."""
-        for each in appends:
-            self.frames[each.topic, each.partition].append(decode(each.value))
+        for append in appends:
+            self.frames[append.topic, append.partition].append(decode(append.value))
 
 
 def numbers_in(of: Source, frame: Frame) -> list[int]:
     """The numbers of the orders in a frame of the stage."""
     assert of.schema is not None
     assert frame.columns is not None
-    return [each.number for each in Columns.of_payload(of.schema, frame.columns).messages()]
+    return [order.number for order in Columns.of_payload(of.schema, frame.columns).messages()]

@@ -66,7 +66,7 @@ class LogHoleError(LogError):
 
 
 class StoreError(BettongError):
-    """Redis cannot be reached or refuses a command."""
+    """The store of snapshots and figures cannot be reached or refuses: Redis, or a directory."""
 
     exit_code = 5
 

@@ -24,10 +24,14 @@ FRAMES = Figure("frames", "frames", "taken in, folded, delivered")
 SESSIONS = Figure("sessions", "sessions", "clients connected to a sender, subscribers of a receiver")
 BUFFERED = Figure("buffered", "bytes", "under way to Kafka in a sender")
 DEAD_LETTERS = Figure("dead_letters", "messages", "that could not be processed")
-DEAD_LETTER_LAST = Figure("dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index")
+DEAD_LETTER_LAST = Figure(
+    "dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index"
+)
 DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
 GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")
-UNREADABLE = Figure("unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in")
+UNREADABLE = Figure(
+    "unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in"
+)
 RESULTS = Figure("results", "messages", "put out by a stage's partition")
 OFFSET = Figure("offset", "offset", "the next record that a partition folds")
 KEYS = Figure("keys", "keys", "with a state in a partition")

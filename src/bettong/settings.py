@@ -52,7 +52,7 @@ class ServiceSettings(BaseSettings):
         default_factory=socket.gethostname, description="This process's name in logs and live figures."
     )
     compiled: bool = Field(
-        True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
+        default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
     )
     kernel_cache: Path = Field(
         Path("~/.cache/bettong/kernels"), description="Folder where compiled functions are kept between runs."
@@ -77,7 +77,8 @@ class SenderSettings(ServiceSettings):
         1024, description="Sessions at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
     sender_buffer_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
-        256 * _MEBIBYTE, description="Bytes of all sessions under way to Kafka; beyond it no credits are granted."
+        256 * _MEBIBYTE,
+        description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
     )
 
 
@@ -87,7 +88,8 @@ class ProcessorSettings(ServiceSettings):
     schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
     spark_master: str = Field("local[*]", description="Spark's master URL.")
     checkpoint: str = Field(
-        "checkpoint", description="Where Spark keeps its offset log: a directory or a URL that Spark can write."
+        "checkpoint",
+        description="Where Spark keeps its offset log: a directory or a URL that Spark can write.",
     )
     jars: Path | None = Field(
         None, description="Folder of the Kafka connector's jars; by default the one of this environment."

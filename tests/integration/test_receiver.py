@@ -219,6 +219,11 @@ def test_a_broker_that_is_away_is_waited_for_at_start_and_in_the_middle(
         )
         assert "Kafka" in store.figures()["detail"]
         assert not receiver.answers()
+        receiver.stop()
+        assert receiver.process is not None
+        assert str(receiver.process.ending) == "exit code 0"
+
+        receiver.launch()
         broker.start()
         receiver.wait()
         feed = Feed(name, broker.bootstrap)

@@ -15,10 +15,10 @@ import pytest
 from bettong.local.record import SuiteRecord, find
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
 
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
-START_S = 150.0
+START_S = 240.0
 STOP_S = 60.0
 
 

@@ -1,12 +1,21 @@
 """Frames of a sink become the messages that it delivers."""
 
 import json
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import bettong
+from bettong.application.schema import schema_of
 from bettong.errors import FrameError
+from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
+from bettong.frames.text import json_line
 from bettong_receiver.formats import SinkFormat, describe_dead_letter, formats
+from bettong_receiver.json_lines import json_lines
 from tests.result_frames import Note, columns, dead_letter, planned, rows
 
 ORIGIN = "notes/same/3"
@@ -85,3 +94,38 @@ def test_a_schema_that_is_not_the_sinks_is_refused_by_its_fingerprint(sinks: dic
     object.__setattr__(frame, "schema", 0xBAD)
     with pytest.raises(FrameError, match="schema 0000000000000bad is not one of the sink's"):
         sinks["notes"].messages(frame)
+
+
+@dataclass(frozen=True)
+class Everything:
+    """A field of each kind."""
+
+    integer: bettong.i64
+    small: bettong.u8
+    real: bettong.f64
+    single: bettong.f32
+    flag: bool
+    text: str
+    short: Annotated[str, bettong.Width(8)]
+    data: bytes
+    fixed: Annotated[bytes, bettong.Width(4)]
+
+
+everything = st.builds(
+    Everything,
+    integer=st.integers(-(2**63), 2**63 - 1),
+    small=st.integers(0, 255),
+    real=st.floats(),
+    single=st.floats(width=32),
+    flag=st.booleans(),
+    text=st.text(st.characters(exclude_categories=["Cs"])),
+    short=st.text(st.characters(max_codepoint=127), max_size=8),
+    data=st.binary(max_size=12),
+    fixed=st.binary(min_size=4, max_size=4),
+)
+
+
+@given(st.lists(everything, max_size=6))
+def test_json_of_columns_is_that_of_each_message(messages: list[Everything]) -> None:
+    columns_ = Columns.of_messages(schema_of(Everything), messages)
+    assert json_lines(columns_) == [json_line(columns_.schema, message) for message in columns_.messages()]

@@ -36,7 +36,7 @@ GOOD = Columns.of_messages(
 
 
 def payload_of(**columns: pa.Array) -> bytes:
-    return pa.RecordBatch.from_pydict(columns).serialize().to_pybytes()
+    return bytes(pa.RecordBatch.from_pydict(columns).serialize().to_pybytes())
 
 
 def columns_of_another_schema() -> dict[str, bytes]:
@@ -75,7 +75,7 @@ def compressed(columns: dict[str, pa.Array]) -> bytes:
         writer.write_batch(batch)
     reader = pa.ipc.MessageReader.open_stream(sink.getvalue())
     reader.read_next_message()
-    return reader.read_next_message().serialize().to_pybytes()
+    return bytes(reader.read_next_message().serialize().to_pybytes())
 
 
 @pytest.mark.parametrize(("name", "payload"), columns_of_another_schema().items())

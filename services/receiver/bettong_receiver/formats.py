@@ -19,9 +19,10 @@ from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
-from bettong.frames.text import json_line, text_of
+from bettong.frames.text import text_of
 from bettong.topics import DEAD_LETTERS, sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong_receiver.json_lines import json_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,7 @@ def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], list[bytes]]:
         if schema is None:
             known = ", ".join(f"{each.name} {key:016x}" for key, each in schemas.items())
             raise FrameError(f"its schema {frame.schema:016x} is not one of the sink's ({known})")
-        columns = Columns.of_foreign_payload(schema, frame.columns)
-        return [json_line(schema, message) for message in columns.messages()]
+        return json_lines(Columns.of_foreign_payload(schema, frame.columns))
 
     return messages
 

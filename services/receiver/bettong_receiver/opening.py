@@ -1,6 +1,7 @@
 """Opens everything that deliveries need, as patiently as it takes: topics, positions, files, readers."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -123,6 +124,7 @@ class Opening:
             self._plan.application,
             beginnings,
             results_max=self._settings.receiver_redis_results_max,
+            monotonic_s=time.monotonic,
             on_wait=on_wait,
         )
 

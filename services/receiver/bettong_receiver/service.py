@@ -173,4 +173,11 @@ class Receiver:
 
     def _also(self, work: Coroutine[object, None, None]) -> None:
         """Runs beside the deliveries until the end."""
-        self._tasks.append(asyncio.create_task(work))
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._notice)
+        self._tasks.append(task)
+
+    def _notice(self, task: "asyncio.Task[None]") -> None:
+        """Figures are not worth a stop, but their end must not go unseen."""
+        if not task.cancelled() and task.exception() is not None:
+            self._log.error("live figures are no longer told", exc_info=task.exception())

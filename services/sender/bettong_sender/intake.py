@@ -219,7 +219,11 @@ class Feed:
             await self._intake.room.wait()
         entry = self._ledger.spend(frame.sequence, frame.ByteSize())
         work = partial(self._session.take, frame, self._ledger.acknowledged)
-        taken = await self._intake.hand_over(self, entry, work)
+        try:
+            taken = await self._intake.hand_over(self, entry, work)
+        except Refusal:
+            self._ledger.drop(entry)
+            raise
         self._intake.status.took(taken, self.origin, frame.sequence)
 
     async def receipt(self) -> Receipt | None:

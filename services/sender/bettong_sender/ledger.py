@@ -83,6 +83,10 @@ class Ledger:
         self._under_way.append(entry)
         return entry
 
+    def drop(self, entry: Entry) -> None:
+        """The frame was refused, and the session with it: no receipt is due for it."""
+        self._under_way.remove(entry)
+
     def receipt(self, *, full: bool) -> Receipt | None:
         """What to tell the client now; None when nothing has changed for it."""
         before = self.acknowledged

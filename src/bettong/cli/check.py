@@ -71,11 +71,9 @@ def _computation(operator: Operator) -> str:
     state = ""
     if isinstance(node, Stateful):
         functions, state = list(node.handlers.values()), f", state {_named(node.state)}"
-    ways = {"compiled" if is_compiled(function) else "Python" for function in functions}
-    return (
-        f"{_KINDS[type(node).__name__]} [yellow]{node.name}[/yellow]: {' + '.join(operator.reads)} -> {node.schema.name}{state}"
-        f"  [dim]{' and '.join(sorted(ways))}[/dim]"
-    )
+    ways = " and ".join(sorted({"compiled" if is_compiled(function) else "Python" for function in functions}))
+    kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
+    return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{ways}[/dim]"
 
 
 def _way_out(planned: Plan, way_out: Exit) -> str:

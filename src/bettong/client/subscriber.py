@@ -64,7 +64,7 @@ class Subscriber:
     make them bytes and back).
 
     Raises RefusedError for a sink or a position that the receiver refuses for good, and ClientError when no
-    receiver served for `patience_s` (too many subscribers counts as such). Use it from one thread; only `close`
+    receiver served for `reconnect_s` (too many subscribers counts as such). Use it from one thread; only `close`
     may be called from another.
     """
 
@@ -75,7 +75,7 @@ class Subscriber:
         positions: Iterable[Position] | None = None,
         start: Literal["earliest", "latest"] = "earliest",
         *,
-        patience_s: float = 60.0,
+        reconnect_s: float = 60.0,
     ) -> None:
         """`target`: host:port of a receiver; it is called by the first result that is asked for.
 
@@ -85,7 +85,7 @@ class Subscriber:
         self._sink = sink
         self._positions = {position.partition: position for position in positions or ()}
         self._start = pb.START_LATEST if start == "latest" else pb.START_EARLIEST
-        self._patience_s = patience_s
+        self._reconnect_s = reconnect_s
         self._closed = threading.Event()
         self._channel = grpc.insecure_channel(target, options=_OPTIONS)
         self._call: grpc.Call | None = None
@@ -141,7 +141,7 @@ class Subscriber:
             failure = self._failure(call)
             now_s = time.monotonic()
             failing_since_s = now_s if failing_since_s is None else failing_since_s
-            if now_s - failing_since_s > self._patience_s:
+            if now_s - failing_since_s > self._reconnect_s:
                 raise failure
             self._closed.wait(backoff_s)
             backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
@@ -152,6 +152,6 @@ class Subscriber:
         if code in _FINAL:
             raise RefusedError(f"receiver {self._target} refuses {self._sink!r}: {details}")
         return ClientError(
-            f"receiver {self._target}: no results of {self._sink!r} for {self._patience_s:.0f} s:"
+            f"receiver {self._target}: no results of {self._sink!r} for {self._reconnect_s:.0f} s:"
             f" {details} ({code.name}); is it running?"
         )

@@ -40,7 +40,9 @@ class Columns:
     schema: Schema
     length: int
     columns: tuple[Column, ...]
-    _values: dict[int, list[Any]] = dataclass_field(default_factory=dict, init=False, repr=False, compare=False)
+    _values: dict[int, list[Any]] = dataclass_field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of_messages(cls, schema: Schema, messages: Sequence[Any]) -> Columns:

@@ -19,7 +19,7 @@ from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
 
-_START_S_MAX = 180.0  # a suite gives up its own start before that, and says why
+_START_S_MAX = 240.0  # a suite gives up its own start before that, and says why
 _STOP_S_MAX = 120.0  # likewise
 _LOOK_S = 0.1
 _WAIT_S = 3600.0

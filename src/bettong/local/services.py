@@ -16,7 +16,7 @@ from bettong.metrics import SINCE, STATE
 from bettong.settings import PREFIX
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
-_START_S_MAX = 120.0
+_START_S_MAX = 180.0
 _STOP_S_MAX = 30.0  # the batch at work may end first
 
 

@@ -48,6 +48,8 @@ class Suite:
         self._stopping = threading.Event()
         self._hurry = threading.Event()
         self._started = threading.Event()
+        # Waited for in place of the thread: Python 3.11 takes a thread for dead when its join is interrupted.
+        self._ended = threading.Event()
         self._failure: BettongError | None = None
         self._record: SuiteRecord | None = None
         self._servers: dict[str, Server] = {}
@@ -80,15 +82,15 @@ class Suite:
 
     def wait(self, seconds: float) -> None:
         """Blocks for `seconds`, less when the suite fails: then it raises what `check` does."""
-        self._keeper.join(seconds)
+        self._ended.wait(seconds)
         self.check()
 
     def stop(self) -> None:
         """Stops everything: at most about a minute, at once from the second Ctrl-C on. Never raises."""
         self._stopping.set()
-        while self._keeper.is_alive():
+        while self._keeper.ident is not None and not self._ended.is_set():
             try:
-                self._keeper.join()
+                self._ended.wait()
             except KeyboardInterrupt:
                 self._hurry.set()
 
@@ -113,6 +115,7 @@ class Suite:
             raise
         finally:
             self._started.set()
+            self._ended.set()
 
     def _run(self) -> None:
         application = plan(load(self._options.application)).application

@@ -1,10 +1,10 @@
 """The bytes of a snapshot.
 
-    0        4          8
-    +--------+----------+-----------------------------------+
-    | "BTG1" | CRC-32C  | protobuf bettong.v1.Snapshot      |
-    +--------+----------+-----------------------------------+
-               (big-endian, over the protobuf bytes)
+0        4          8
++--------+----------+-----------------------------------+
+| "BTG1" | CRC-32C  | protobuf bettong.v1.Snapshot      |
++--------+----------+-----------------------------------+
+           (big-endian, over the protobuf bytes)
 """
 
 import struct

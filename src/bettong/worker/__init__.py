@@ -1,10 +1,10 @@
 """The partition worker: folds the frames of one partition of one stage. Pure but for what the user's code does.
 
-    partition   dedupes, runs the stage's operators, puts out frames, snapshots
-    rows        messages on their way through a stage, as objects or as columns
-    operators   map, filter, flat_map
-    folds       stateful computations: per-key state behind one interface
-    python_fold, compiled_fold, kernel, key_table   the two ways to run them
-    exits       rows become frames with the numbers that make them effectively once
-    letters     messages that could not be processed
+partition   dedupes, runs the stage's operators, puts out frames, snapshots
+rows        messages on their way through a stage, as objects or as columns
+operators   map, filter, flat_map
+folds       stateful computations: per-key state behind one interface
+python_fold, compiled_fold, kernel, key_table   the two ways to run them
+exits       rows become frames with the numbers that make them effectively once
+letters     messages that could not be processed
 """

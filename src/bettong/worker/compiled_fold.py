@@ -9,7 +9,7 @@ import numpy as np
 from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
-from bettong.frames.columns import Columns
+from bettong.frames.columns import Array, Columns
 from bettong.worker.kernel import Kernel, compile_kernel, state_dtype
 from bettong.worker.key_table import KeyTable, words_per_key
 from bettong.worker.letters import Letters
@@ -20,10 +20,8 @@ class CompiledFold:
     """`Stream.stateful` with `@bettong.compiled` functions. Same answers as PythonFold, at machine speed."""
 
     def __init__(self, node: Stateful, key: np.dtype[Any], kernels: dict[Schema, Kernel]) -> None:
-        if node.schema is None:
-            raise ApplicationError(f"{node.name!r} has no schema of its own")
         self.name = node.name
-        self._output: Schema = node.schema
+        self._output = node.schema
         self._kernels = kernels
         self._first = first_state(node)
         self._table = KeyTable(words_per_key(key))
@@ -35,16 +33,18 @@ class CompiledFold:
         slots = self._table.slots(rows.key_column())
         if self._table.count > len(self._states):
             self._states = np.concatenate([self._states, self._fresh(len(self._states))])
-        kernel = self._kernels[columns.schema]
         cursor = np.zeros(2, np.int64)
         sources = np.empty(columns.length, np.int64)
         results = [np.empty(columns.length, field.dtype) for field in self._output.fields]
-        start = 0
+        # The kernel takes addresses: these names keep the arrays alive while it runs.
+        taken = [np.ascontiguousarray(column) for column in columns.columns]
+        addresses = [_address(array) for array in (*taken, slots, self._states, cursor, sources, *results)]
+        kernel, start = self._kernels[columns.schema], 0
         while start < columns.length:
             try:
-                kernel(start, *columns.columns, slots, self._states, cursor, sources, *results)
+                kernel(start, columns.length, self._table.count, *addresses)
             except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
-                letters.add(self.name, error, rows.parent(int(cursor[0])))
+                letters.add(self.name, _with_text(error), rows.parent(int(cursor[0])))
                 start = int(cursor[0]) + 1
             else:
                 break
@@ -65,10 +65,14 @@ class CompiledFold:
         try:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
-        except ValueError as error:
+        except (ValueError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
-        if states.dtype != self._states.dtype or len(keys) != len(states):
-            raise SnapshotError(f"state of {self.name!r}: it has {states.dtype}, expected {self._states.dtype}")
+        shape = (len(states), self._table.words)
+        if states.dtype != self._states.dtype or keys.dtype != np.uint64 or keys.shape != shape:
+            raise SnapshotError(
+                f"state of {self.name!r}: it has keys of {keys.shape[1:]} words and {states.dtype},"
+                f" expected {self._table.words} and {self._states.dtype}"
+            )
         self._table.load(keys)
         self._states = np.concatenate([states, self._fresh(len(states))])
 
@@ -85,9 +89,8 @@ class CompiledFold:
 def first_state(node: Stateful) -> Any:
     """The record that a new key starts with. Raises ApplicationError when the state cannot be one."""
     try:
-        if not isinstance(node.state, type):
-            raise SchemaError(f"{node.state!r} is no dataclass")
         schema = schema_of(node.state)
+        _check_fixed(node, schema)
         values = Columns.of_messages(schema, [node.state()])
         record = np.zeros(1, state_dtype(schema))
     except (SchemaError, TypeError) as error:
@@ -104,17 +107,30 @@ def compile_node(node: Stateful, *, cache: Path | None) -> dict[Schema, Kernel]:
     """
     if node.many:
         raise ApplicationError(f"compiled {node.name!r}: must return one message or None, not an iterable")
-    if node.schema is None:
-        raise ApplicationError(f"{node.name!r} has no schema of its own")
     first_state(node)
+    state = schema_of(node.state)
     for schema in (*node.handlers, node.schema):
-        if not schema.fixed:
-            try:
-                _ = schema.dtype
-            except SchemaError as error:
-                raise ApplicationError(f"compiled {node.name!r}: {error}") from None
-    state = schema_of(node.state)  # type: ignore[arg-type]  # first_state checked that it is a class
+        _check_fixed(node, schema)
     return {
         schema: compile_kernel(function, schema, state, node.schema, cache=cache)
         for schema, function in node.handlers.items()
     }
+
+
+def _check_fixed(node: Stateful, schema: Schema) -> None:
+    if loose := [field.name for field in schema.fields if field.dtype is None]:
+        raise ApplicationError(
+            f"compiled {node.name!r}: {schema.name}: {', '.join(loose)} has no fixed width;"
+            " use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
+        )
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _with_text(error: Exception) -> Exception:
+    """The exception as plain Python would raise it: compiled, text constants are bytes."""
+    error.args = tuple(each.decode() if isinstance(each, bytes) else each for each in error.args)
+    return error

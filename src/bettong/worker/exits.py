@@ -121,7 +121,9 @@ class Sending:
             yield from self._columns(topic, partition, origin, columns.slice(0, middle))
             yield from self._columns(topic, partition, origin, columns.slice(middle, columns.length))
             return
-        yield self._record(topic, partition, origin, columns.length, columns=payload, schema=columns.schema.fingerprint)
+        yield self._record(
+            topic, partition, origin, columns.length, columns=payload, schema=columns.schema.fingerprint
+        )
 
     def _messages(self, topic: str, origin: str, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
         # Each message costs its length and at most 6 bytes of protobuf's tag and length.

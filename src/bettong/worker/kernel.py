@@ -9,18 +9,19 @@ its schema when it is stored.
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 import numba
 import numpy as np
 from numba.core import cgutils
-from numba.core.errors import NumbaError
+from numba.np.numpy_support import carray
 
 from bettong.application.fields import Field, Kind
 from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
 from bettong.worker import kernel_cache
-from bettong.worker.compilable import fit_for_numba, tuple_of
+from bettong.worker.compilable import Copies
+from bettong.worker.compile_errors import explain
 
 Kernel = Callable[..., None]
 
@@ -32,7 +33,7 @@ def state_dtype(schema: Schema) -> np.dtype[Any]:
 
 
 def compile_kernel(
-    function: FunctionType, takes: Schema, state: Schema, gives: Schema, *, cache: Path | None
+    function: Callable[..., Any], takes: Schema, state: Schema, gives: Schema, *, cache: Path | None
 ) -> Kernel:
     """`kernel(start, rows, keys, columns ..., slots, states, cursor, sources, results ...)`, compiled.
 
@@ -44,37 +45,33 @@ def compile_kernel(
     Kept in the folder `cache` between runs. Raises ApplicationError, naming function and line, when it cannot be
     compiled.
     """
-    try:
-        names = _names(function, takes, state, gives)
-    except ValueError as error:
-        raise ApplicationError(f"{function.__name__!r} cannot be compiled: {error}") from None
+    names = _names(function, takes, state, gives)
     source = _source(takes, gives, silent=get_type_hints(function)["return"] is type(None))
     kernel = None
     if cache is not None:
         layouts = [",".join(field.token for field in schema.fields) for schema in (takes, state, gives)]
-        kernel = kernel_cache.load(
-            cache, kernel_cache.fingerprint(function, source, *layouts), source, names
-        )
+        kernel = kernel_cache.load(cache, kernel_cache.fingerprint(function, source, *layouts), source, names)
     address_count = len(takes.fields) + len(gives.fields) + 4
     signature = numba.void(*[numba.int64] * 3, *[numba.uintp] * address_count)
     try:
         if kernel is not None:
-            return numba.njit(signature, nogil=True, cache=True)(kernel)  # type: ignore[no-any-return]
+            return numba.njit(signature, nogil=True, cache=True)(kernel)
         exec(source, names)  # noqa: S102 - made below, from names of fields only
-        return numba.njit(signature, nogil=True)(names["kernel"])  # type: ignore[no-any-return]
-    except NumbaError as error:
-        raise ApplicationError(_explain(function, error)) from None
+        return numba.njit(signature, nogil=True)(names["kernel"])
+    except Exception as error:  # not all that Numba raises for wrong code is a NumbaError
+        raise ApplicationError(explain(function, source, error)) from error
 
 
-def _names(function: FunctionType, takes: Schema, state: Schema, gives: Schema) -> dict[str, Any]:
+def _names(function: Callable[..., Any], takes: Schema, state: Schema, gives: Schema) -> dict[str, Any]:
     """What the source below finds by name."""
     types = {f"C{place}": field.dtype for place, field in enumerate(takes.fields)}
     types |= {f"R{place}": field.dtype for place, field in enumerate(gives.fields)}
+    copies = Copies()
     return {
-        "function": fit_for_numba(function),
-        "Message": tuple_of(takes),
+        "function": copies.of_function(cast("FunctionType", function)),  # no other can carry the mark
+        "Message": copies.of_class(takes),
         "State": state_dtype(state),
-        "carray": numba.carray,
+        "carray": carray,
         "pointer": _pointer,
         "int64": numba.int64,
         "float64": numba.float64,
@@ -157,21 +154,3 @@ def _pointer(_typing_context: Any, _address: Any) -> Any:
         return builder.inttoptr(arguments[0], cgutils.voidptr_t)
 
     return numba.types.voidptr(numba.types.uintp), codegen
-
-
-def _explain(function: Callable[..., Any], error: NumbaError) -> str:
-    code = function.__code__
-    text = str(error)
-    line = next(
-        (
-            part.split(")")[0]
-            for part in text.split(f'File "{code.co_filename}", line ')[1:]
-        ),
-        str(code.co_firstlineno),
-    ).split(":")[0].strip()
-    facts = [each.strip() for each in text.splitlines() if each.strip()]
-    reason = next((each for each in facts if "Error" not in each and "Failed" not in each), facts[0])
-    return (
-        f"{function.__name__!r} ({code.co_filename}:{line}) cannot be compiled: {reason[:300]}"
-        " Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python."
-    )

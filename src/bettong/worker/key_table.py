@@ -12,7 +12,7 @@ import numpy as np
 from bettong.frames.columns import Array
 
 _FIRST_CAPACITY = 1024
-_SHIFT = np.uint64(32)
+_FOLD = np.uint64(32)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth, TAOCP 3, 6.4
 
 
@@ -20,7 +20,7 @@ class KeyTable:
     """Slots of the keys of one partition."""
 
     def __init__(self, words: int) -> None:
-        self._words = words
+        self.words = words
         self._keys = np.zeros((_FIRST_CAPACITY, words), np.uint64)
         self._table = np.full(2 * _FIRST_CAPACITY, -1, np.int32)
         self.count = 0
@@ -46,13 +46,13 @@ class KeyTable:
         capacity = _FIRST_CAPACITY
         while capacity < len(keys):
             capacity *= 2
-        self._keys = np.zeros((capacity, self._words), np.uint64)
+        self._keys = np.zeros((capacity, self.words), np.uint64)
         self._keys[: len(keys)] = keys
         self.count = len(keys)
         self._rebuild()
 
     def _grow(self) -> None:
-        bigger = np.zeros((2 * len(self._keys), self._words), np.uint64)
+        bigger = np.zeros((2 * len(self._keys), self.words), np.uint64)
         bigger[: self.count] = self.keys
         self._keys = bigger
         self._rebuild()
@@ -76,34 +76,42 @@ def words_of(column: Array) -> Array:
     column = np.ascontiguousarray(column)
     if size in (1, 2, 4, 8):
         return column.view(f"<u{size}").astype(np.uint64).reshape(-1, 1)
-    padded = np.zeros((len(column), 8 * words), np.uint8)
-    padded[:, :size] = column.view(np.uint8).reshape(len(column), size)
-    return padded.view(np.uint64)
+    return column.astype(f"S{8 * words}").view("<u8").reshape(-1, words)
 
 
 @numba.njit(cache=True)
-def _home(words: Any, row: Any, mask: Any) -> Any:
+def _home(words: Any, row: Any, shift: Any) -> Any:
+    """Where probing starts: the high bits of a product, which every bit of every word has a part in."""
     state = np.uint64(0)
     for place in range(words.shape[1]):
         state = (state ^ words[row, place]) * _MIX
-        state ^= state >> _SHIFT
-    return np.int64(state & np.uint64(mask))
+        state ^= state >> _FOLD
+    return np.int64((state * _MIX) >> shift)
+
+
+@numba.njit(cache=True)
+def _shift(table: Any) -> Any:
+    """How far a hash is shifted to give a place in a table, whose size is a power of two."""
+    bits = 64
+    while 1 << (64 - bits) < len(table):
+        bits -= 1
+    return np.uint64(bits)
 
 
 @numba.njit(cache=True)
 def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
+    same = True
     for place in range(left.shape[1]):
-        if left[left_row, place] != right[right_row, place]:
-            return False
-    return True
+        same &= left[left_row, place] == right[right_row, place]
+    return same
 
 
 @numba.njit(cache=True)
 def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, row: Any, count: Any) -> Any:
     """Fills `slots` from `row` on; stops before the first row whose new key finds `keys` full."""
-    mask = len(table) - 1
+    mask, shift = len(table) - 1, _shift(table)
     while row < len(words):
-        place = _home(words, row, mask)
+        place = _home(words, row, shift)
         while table[place] >= 0 and not _same(words, row, keys, table[place]):
             place = (place + 1) & mask
         if table[place] < 0:
@@ -119,9 +127,9 @@ def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, row: Any, count:
 
 @numba.njit(cache=True)
 def _insert_all(keys: Any, table: Any, count: Any) -> None:
-    mask = len(table) - 1
+    mask, shift = len(table) - 1, _shift(table)
     for slot in range(count):
-        place = _home(keys, slot, mask)
+        place = _home(keys, slot, shift)
         while table[place] >= 0:
             place = (place + 1) & mask
         table[place] = slot

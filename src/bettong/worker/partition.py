@@ -63,7 +63,9 @@ class PartitionWorker:
         try:
             frame = decode(value)
         except FrameError as error:
-            return self._refuse(offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error))
+            return self._refuse(
+                offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
+            )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=self._now_ns)

@@ -72,7 +72,9 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
             continue
         marks = {is_compiled(function) for function in node.handlers.values()}
         if len(marks) > 1:
-            raise ApplicationError(f"stateful {node.name!r}: mark all of its functions @bettong.compiled, or none")
+            raise ApplicationError(
+                f"stateful {node.name!r}: mark all of its functions @bettong.compiled, or none"
+            )
         if compiled and marks == {True}:
             key_dtype(stage, node)
             kernels[node.name] = compile_node(node, cache=cache)

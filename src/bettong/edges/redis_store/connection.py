@@ -38,9 +38,6 @@ _ANSWER_WAIT_S_MAX = 4.0
 # No attempt is begun after this. The last one may take a connection and an answer longer.
 _ATTEMPTS_S = 6.0
 
-# Each attempt of `wait` is one try, so that people are told at once.
-_ONE_TRY_S = 0.0
-
 # redis-py's own types leave open whether answers are bytes or text; ours are bytes.
 Client = Any
 

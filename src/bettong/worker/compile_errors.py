@@ -1,0 +1,70 @@
+"""What Numba says of a function that it cannot compile, in one line: where, and why.
+
+Numba's text is a page of lines; the first that is not about its own passes says what is wrong. Where it is can
+be a line of the user's file, a line of the loop around the function (then a result does not fit), or nothing at
+all (then the name that is not known is looked up in the function).
+"""
+
+import dis
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+_REASON_CHARACTERS_MAX = 300
+_PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
+_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+# The loop around the function, made as it is or from a file of the cache.
+_LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$")
+_RESULT = re.compile(r"result\.(\w+)")
+
+
+def explain(function: Callable[..., Any], source: str, error: Exception) -> str:
+    """The line for people; `source` is the loop around the function."""
+    code = function.__code__
+    reason = _reason(error)
+    # Line 1 is what Numba says when it does not know.
+    places = [(file, int(line)) for file, line in _PLACE.findall(str(error)) if line != "1"]
+    # The first place that is named is the innermost: it may be in a function that this one calls.
+    users = next((place for place in places if not _LOOP.search(place[0])), None)
+    if users is None and places and (field := _field_stored(source, places[0][1])):
+        reason = f"field {field!r} of what it returns: {reason}"
+    file, line = users or (code.co_filename, _line_of_name(code, reason) or code.co_firstlineno)
+    return (
+        f"{function.__name__!r} ({Path(file).resolve()}:{line}) cannot be compiled: {reason}."
+        " Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
+    )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"there is no field {error.args[0]!r}"
+    facts = [line.strip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
+    signature = next((line.removeprefix(">>> ") for line in facts if line.startswith(">>> ")), None)
+    reason = f"Numba has no {signature}" if told[0].startswith("No implementation") and signature else told[0]
+    reason = re.sub(r"\[char x (\d+)\]", r"bytes[\1]", reason)
+    reason = re.sub(r"of type (\w+)\(.*\)$", r"of type \1", reason)
+    return re.split(r": %|\.* Raised from", reason)[0].rstrip(".")[:_REASON_CHARACTERS_MAX]
+
+
+def _field_stored(source: str, line: int) -> str | None:
+    lines = source.splitlines()
+    found = _RESULT.search(lines[line - 1]) if 0 < line <= len(lines) else None
+    return found.group(1) if found else None
+
+
+def _line_of_name(code: CodeType, reason: str) -> int | None:
+    """The line where the function uses a name that the reason quotes."""
+    names = set(re.findall(r"'(\w+)'", reason))
+    for line, name in _names(code):
+        if name in names:
+            return line
+    return None
+
+
+def _names(code: CodeType) -> Iterator[tuple[int | None, object]]:
+    for step in dis.get_instructions(code):
+        if step.positions is not None:
+            yield step.positions.lineno, step.argval

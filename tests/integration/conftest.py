@@ -1,0 +1,43 @@
+"""What tests against a real log share: topics of their own, and a broker that may be killed."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bettong.edges.kafka_log import LogAdmin
+from bettong.local.broker import KafkaBroker
+from tests.integration.log_parts import created
+
+
+@pytest.fixture
+def admin(kafka: KafkaBroker) -> Iterator[LogAdmin]:
+    """Of the shared broker."""
+    with LogAdmin(kafka.bootstrap) as admin:
+        yield admin
+
+
+@pytest.fixture
+def topic(admin: LogAdmin, unique_name: Callable[..., str]) -> str:
+    """A topic of two partitions on the shared broker."""
+    return created(admin, unique_name("log"))
+
+
+@pytest.fixture(scope="session")
+def own_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """See `own_broker`."""
+    with KafkaBroker(tmp_path_factory.mktemp("own-kafka"), heap_mb=256) as broker:
+        yield broker
+
+
+@pytest.fixture
+def own_broker(own_process: KafkaBroker) -> KafkaBroker:
+    """A broker that a test may kill; it runs when the test begins. One for all tests: a start costs seconds."""
+    own_process.start()
+    return own_process
+
+
+@pytest.fixture
+def own_topic(own_broker: KafkaBroker, unique_name: Callable[..., str]) -> str:
+    """A topic of two partitions on the broker that may be killed."""
+    with LogAdmin(own_broker.bootstrap) as admin:
+        return created(admin, unique_name("log"))

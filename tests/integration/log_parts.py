@@ -1,0 +1,96 @@
+"""Writers and readers as the tests of the log use them, and what they do with them again and again."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kafka import KafkaAdminClient, TopicPartition
+
+from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
+from bettong.errors import LogError
+from bettong.local.broker import KafkaBroker
+from tests.waiting import eventually
+
+FRAME_BYTES_MAX = 1024 * 1024
+NOBODY = "127.0.0.1:1"
+
+Outcome = int | LogError
+
+
+def created(admin: LogAdmin, topic: str) -> str:
+    """A new topic of two partitions."""
+    admin.create_topics([topic], partitions=2, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+    return topic
+
+
+def writer(
+    broker: KafkaBroker,
+    *,
+    delivery_timeout_ms: int = 120_000,
+    frame_bytes_max: int = FRAME_BYTES_MAX,
+    buffer_bytes_max: int = 64 * FRAME_BYTES_MAX,
+) -> LogWriter:
+    """With room for 64 frames."""
+    return LogWriter(
+        broker.bootstrap,
+        frame_bytes_max=frame_bytes_max,
+        buffer_bytes_max=buffer_bytes_max,
+        delivery_timeout_ms=delivery_timeout_ms,
+    )
+
+
+def reader(
+    broker: KafkaBroker,
+    starts: dict[tuple[str, int], int],
+    *,
+    on_wait: Callable[[str], None] | None = None,
+    fetch_bytes_max: int = FRAME_BYTES_MAX,
+) -> LogReader:
+    """With fetches so small that there are several."""
+    return LogReader(
+        broker.bootstrap,
+        starts,
+        frame_bytes_max=FRAME_BYTES_MAX,
+        fetch_bytes_max=fetch_bytes_max,
+        on_wait=on_wait,
+    )
+
+
+def append_all(broker: KafkaBroker, topic: str, partition: int, values: list[bytes]) -> list[Outcome]:
+    """With a writer of its own; what it was answered."""
+    outcomes: list[Outcome] = []
+    with writer(broker) as log:
+        for value in values:
+            log.append(topic, partition, value, outcomes.append)
+    return outcomes
+
+
+def read_all(log: LogReader, count: int) -> list[Record]:
+    """The next `count` records."""
+    records: list[Record] = []
+
+    def enough() -> bool:
+        records.extend(log.poll(200, count - len(records)))
+        return len(records) >= count
+
+    eventually(enough, seconds=30, what=f"{count} records")
+    return records
+
+
+@contextmanager
+def frozen(broker: KafkaBroker) -> Iterator[None]:
+    """A broker that accepts connections and answers nothing."""
+    assert broker.process is not None
+    os.killpg(broker.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.killpg(broker.process.pid, signal.SIGCONT)
+
+
+def delete_below(broker: KafkaBroker, topic: str, partition: int, offset: int) -> None:
+    """As retention would."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    client.delete_records({TopicPartition(topic, partition): offset})
+    client.close()

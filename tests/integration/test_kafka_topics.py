@@ -1,0 +1,82 @@
+"""Waiting for a real broker, and its topics."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from bettong.edges.kafka_log import LogAdmin
+from bettong.errors import LogError, LogUnavailableError
+from bettong.local.broker import KafkaBroker
+from tests.integration.log_parts import (
+    FRAME_BYTES_MAX,
+    NOBODY,
+    append_all,
+    delete_below,
+)
+
+Name = Callable[..., str]
+
+
+def test_waiting_says_so_and_ends_when_the_broker_answers(own_broker: KafkaBroker, unique_name: Name) -> None:
+    told: list[str] = []
+    own_broker.kill()
+    own_broker.launch()
+    topic = unique_name("log")
+    with LogAdmin(own_broker.bootstrap) as admin:
+        admin.wait(120, told.append)
+        assert admin.create_topics([topic], partitions=1, replication=1, frame_bytes_max=5000) == (topic,)
+    assert told
+    assert all(own_broker.bootstrap in line for line in told)
+
+
+def test_waiting_for_a_broker_that_never_comes_ends_and_leaves_no_thread() -> None:
+    before = threading.active_count()
+    told: list[str] = []
+    with pytest.raises(LogUnavailableError, match=NOBODY), LogAdmin(NOBODY) as admin:
+        admin.wait(2, told.append)
+    assert told
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("bootstrap", ["", "nonsense", "host:port", "a:1,,b:2"])
+def test_a_bootstrap_that_is_no_address_is_refused_at_once(bootstrap: str) -> None:
+    with pytest.raises(LogError, match="host:port"):
+        LogAdmin(bootstrap).ends(["a"])
+
+
+def test_topics_are_created_once_and_take_the_frames_they_are_for(admin: LogAdmin, unique_name: Name) -> None:
+    names = [unique_name("log"), unique_name("log")]
+    made = [
+        admin.create_topics(names[:count], partitions=3, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+        for count in (1, 2, 2, 0)
+    ]
+    assert made == [(names[0],), (names[1],), (), ()]
+    admin.check_topics(names, partitions=3, frame_bytes_max=FRAME_BYTES_MAX)
+
+
+def test_every_topic_that_does_not_fit_is_named_with_what_was_expected(
+    admin: LogAdmin, topic: str, unique_name: Name
+) -> None:
+    missing = unique_name("log")
+    with pytest.raises(LogError) as raised:
+        admin.check_topics([topic, missing], partitions=5, frame_bytes_max=FRAME_BYTES_MAX)
+    assert f"{topic} has 2 partitions, expected 5" in str(raised.value)
+    assert f"{missing} does not exist" in str(raised.value)
+    with pytest.raises(LogError, match=f"{topic} takes max.message.bytes="):
+        admin.check_topics([topic], partitions=2, frame_bytes_max=FRAME_BYTES_MAX + 1)
+
+
+def test_a_topic_that_the_broker_refuses_is_named(admin: LogAdmin, unique_name: Name) -> None:
+    name = unique_name("log")
+    with pytest.raises(LogError, match=f"{name}.*replica"):
+        admin.create_topics([name], partitions=1, replication=3, frame_bytes_max=FRAME_BYTES_MAX)
+
+
+def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin, topic: str) -> None:
+    append_all(kafka, topic, 1, [b"a", b"b", b"c"])
+    delete_below(kafka, topic, 1, 2)
+    assert admin.ends([topic]) == {(topic, 0): 0, (topic, 1): 3}
+    assert admin.beginnings([topic]) == {(topic, 0): 0, (topic, 1): 2}
+    with pytest.raises(LogError, match="does not exist"):
+        admin.ends([topic, "no-such-topic"])

@@ -1,0 +1,129 @@
+"""`bettong up`, `send`, `tail`, `status` and `down`, as a user types them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bettong.local.background import down
+from bettong.local.record import find
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
+
+APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
+RESULTS_S = 60.0
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs commands in a folder."""
+
+    folder: Path
+
+    def __call__(self, *arguments: object, seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "bettong", *map(str, arguments)],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            env={**os.environ, "TMPDIR": str(self.folder), "COLUMNS": "300"},
+        )
+
+    def right(self, *arguments: object) -> str:
+        done = self(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    yield Shell(tmp_path)
+    record = find(tmp_path / ".bettong")
+    if record is not None:
+        down(record)
+
+
+def test_a_suite_in_the_background_is_fed_read_stopped_and_goes_on(shell: Shell) -> None:
+    shell.right("up", APPLICATION, "--partitions", "2")
+    record = find(shell.folder / ".bettong")
+    assert record is not None
+    assert record.services.keys() == {"kafka", "redis", "sender", "processor", "receiver"}
+    family = psutil.Process(record.owner.pid).children(recursive=True)
+
+    again = shell("up", APPLICATION)
+    assert again.returncode == 6
+    assert "word-count runs in .bettong already" in again.stderr
+
+    words = shell.folder / "words.txt"
+    words.write_text("to be or not\nto be\n")
+    assert "2 messages to lines" in shell.right("send", "lines", words, "--stream", "hamlet")
+    counts = [json.loads(text) for text in shell.right("tail", "counts", "--count", "6").splitlines()]
+    assert {(each["word"], each["total"]) for each in counts} == {
+        ("to", 1),
+        ("to", 2),
+        ("be", 1),
+        ("be", 2),
+        ("or", 1),
+        ("not", 1),
+    }
+
+    (shell.folder / "bad.bin").write_bytes(b"\0\0\0\2\xff\xfe")
+    assert "1 of them could not be decoded" in shell.right("send", "lines", "bad.bin")
+    assert "UnicodeDecodeError" in shell.right("tail", "dead-letters", "--count", "1")
+    eventually(
+        lambda: "1 dead letters, the last: lines: UnicodeDecodeError" in shell.right("status"), seconds=30
+    )
+
+    unknown = shell("send", "nothing", words)
+    assert unknown.returncode == 1
+    assert unknown.stderr.startswith("bettong: error: sender ")
+    assert unknown.stderr.count("\n") == 1
+
+    assert "word-count stopped" in shell.right("down")
+    assert not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    assert not (shell.folder / ".bettong" / "suite.json").exists()
+    assert shell("status").returncode == 7
+
+    shell.right("up", APPLICATION, "--partitions", "2")
+    shell.right("send", "lines", words, "--stream", "hamlet")  # already in the log: counts nothing
+    (shell.folder / "more.json").write_text('{"text": "to sleep"}\n')
+    shell.right("send", "lines", "more.json")
+    later = shell.right("tail", "counts", "--count", "8").splitlines()
+    assert {(each["word"], each["total"]) for each in map(json.loads, later[6:])} == {("to", 3), ("sleep", 1)}
+
+    shell.right("down", "--remove")
+    assert not (shell.folder / ".bettong").exists()
+
+
+def test_an_application_with_a_mistake_is_refused_at_once(shell: Shell) -> None:
+    (shell.folder / "app.py").write_text("import bettong\napp = bettong.Application('a b')\n")
+    done = shell("up", "app.py")
+    assert done.returncode == 3
+    assert "bettong: error: app.py: application name 'a b'" in done.stderr
+    assert not (shell.folder / ".bettong").exists()
+
+
+def test_commands_that_need_a_suite_say_how_to_start_one(shell: Shell) -> None:
+    (shell.folder / "a.txt").write_text("a\n")
+    for arguments in (("send", "lines", "a.txt"), ("tail", "counts")):
+        done = shell(*arguments)
+        assert done.returncode == 6
+        assert "nothing runs in .bettong: start it with `bettong up APP.py`" in done.stderr
+    assert shell("status").returncode == 7
+    assert shell("down").stdout == "nothing runs in .bettong\n"
+
+
+def test_down_removes_only_folders_of_a_suite(shell: Shell) -> None:
+    (shell.folder / "precious").mkdir()
+    done = shell("down", "--dir", "precious", "--remove")
+    assert done.returncode == 6
+    assert (shell.folder / "precious").is_dir()
