@@ -95,7 +95,9 @@ class Setup:
         self.run("installer", [str(home / "bin" / "python"), "-m", "pip", "install", *wish])
 
     def _make_packages(self) -> None:
-        self._uv("packages", "sync", "--require-hashes", "requirements.lock")
+        # Byte code too: where Python may not write it (PYTHONDONTWRITEBYTECODE, a read-only tree), each of our
+        # processes would compile thousands of files anew at every start.
+        self._uv("packages", "sync", "--require-hashes", "--compile-bytecode", "requirements.lock")
         # The sync has removed the editable installs; they come back even when their inputs did not change.
         (self.tree.share / "stamps" / "projects").unlink(missing_ok=True)
 

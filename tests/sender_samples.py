@@ -79,7 +79,6 @@ def rows_frame(sequence: int, messages: Iterable[Order], *, spoilt: Iterable[byt
 
 def columns_frame(of: Source, sequence: int, messages: Iterable[Order]) -> IngestFrame:
     """A frame of columns."""
-    assert of.schema is not None
     return IngestFrame(
         sequence=sequence, sent_ns=7, columns=Columns.of_messages(of.schema, list(messages)).payload()
     )
@@ -99,6 +98,5 @@ class MemoryLog:
 
 def numbers_in(of: Source, frame: Frame) -> list[int]:
     """The numbers of the orders in a frame of the stage."""
-    assert of.schema is not None
     assert frame.columns is not None
     return [order.number for order in Columns.of_payload(of.schema, frame.columns).messages()]

@@ -18,7 +18,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-# An origin silent for this long is forgotten, so that the table stays bounded by the clients of a day.
+# A client silent for this long is forgotten, so that the table stays bounded by the clients of a day. Origins of
+# stages are never forgotten: they are as few as the application has partitions, they cannot open again, and a
+# stage may well have nothing to say to one partition for days.
 ORIGIN_TTL_NS = 24 * 3600 * 1_000_000_000
 
 # Sweeping costs a pass over the table: once every 1/16 of the time to live keeps it below 1 pass in 90 min.
@@ -78,8 +80,15 @@ class DeliveryTable:
             self._sweep(now_ns)
 
     def _sweep(self, now_ns: int) -> None:
-        """Forgets silent origins. Runs at moments that the log alone decides, so a replay forgets alike."""
-        silent = [name for name, heard in self.heard_ns.items() if heard + self.ttl_ns < now_ns]
+        """Forgets silent clients. Runs at moments that the log alone decides, so a replay forgets alike."""
+        silent = [
+            name for name, heard in self.heard_ns.items() if heard + self.ttl_ns < now_ns and _is_client(name)
+        ]
         for name in silent:
             del self.highest[name], self.heard_ns[name]
         self.next_sweep_ns = now_ns + self.ttl_ns // _SWEEPS_PER_TTL
+
+
+def _is_client(origin: str) -> bool:
+    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stream>/<partition>`."""
+    return origin.count("/") == 1

@@ -45,7 +45,8 @@ class ServiceSettings(BaseSettings):
         16, description="Partitions of every topic; fixed for the life of an application."
     )
     replication: Annotated[int, Ge(1), Le(9)] = Field(1, description="Copies Kafka keeps of each partition.")
-    frame_bytes_max: Annotated[int, Ge(4096), Le(256 * _MEBIBYTE)] = Field(
+    # Below 16 KiB a dead letter with the longest reason would not fit.
+    frame_bytes_max: Annotated[int, Ge(16_384), Le(256 * _MEBIBYTE)] = Field(
         4 * _MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
     )
     instance: str = Field(

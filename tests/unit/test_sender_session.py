@@ -78,7 +78,6 @@ def test_a_frame_carries_its_clients_number_and_what_was_sent_to_the_partition_b
     here, log = route(), MemoryLog()
     ours = session(here, acknowledged=4)
     schema = here.source.schema
-    assert schema is not None
     for sequence, symbol in ((5, "AAAA"), (7, "BBBB"), (9, "AAAA")):
         log.extend(ours.take(rows_frame(sequence, orders([sequence], symbol)), 4, 100 + sequence).appends)
     first, second = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]

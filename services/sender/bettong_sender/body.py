@@ -40,7 +40,7 @@ def read_body(source: Source, frame: IngestFrame) -> Body:
 
     Rows that the decoder cannot read are refused one by one, not with their frame.
     """
-    schema = _schema(source)
+    schema = source.schema
     if frame.WhichOneof("body") == "columns":
         try:
             columns = Columns.of_foreign_payload(schema, frame.columns)
@@ -85,18 +85,12 @@ def warm(source: Source, partitions: int) -> None:
     """Compiles what splitting frames of the source needs, so that the first client does not wait for it."""
     if not isinstance(source.key, str):
         return
-    schema = _schema(source)
+    schema = source.schema
     columns = tuple(
         pa.array([""], field.arrow) if field.dtype is None else np.zeros(1, field.dtype)
         for field in schema.fields
     )
     split(partitions_of(Columns(schema, 1, columns), source.key, partitions), partitions)
-
-
-def _schema(source: Source) -> Schema:
-    if source.schema is None:
-        raise AssertionError("a source has one schema")
-    return source.schema
 
 
 def _decoded(schema: Schema, decoder: Decoder, rows: Sequence[bytes]) -> Body:

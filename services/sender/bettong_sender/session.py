@@ -70,7 +70,7 @@ class Session:
             )
         self.origin = f"{route.source.name}/{hello.stream}"
         self._route = route
-        self._schema = route.source.schema.fingerprint if route.source.schema is not None else 0
+        self._schema = route.source.schema.fingerprint
         self._sequence = hello.acknowledged
         # The partitions of the stage, and after them that of dead letters.
         self._letter_place = route.partitions

@@ -29,8 +29,10 @@ def load(reference: str) -> Application:
     try:
         specification.loader.exec_module(module)
     except ApplicationError as error:
-        raise ApplicationError(f"{path_text}: {error}") from error
+        del sys.modules[module_name]
+        raise ApplicationError(f"{path_text}{_line(error, path)}: {error}") from error
     except Exception as error:
+        del sys.modules[module_name]
         raise ApplicationError(f"{path_text}{_line(error, path)}: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(path.parent))

@@ -15,8 +15,10 @@ def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
     try:
         status = app(arguments, prog_name=name, standalone_mode=False)
     except typer.TyperException as error:
-        context = getattr(error, "ctx", None)  # the command at which it went wrong, when that is known
-        complain(f"{error} (see `{context.command_path if context is not None else name} --help`)")
+        # Mistakes on the command line know the command, and say more than their text; others do not.
+        text = getattr(error, "format_message", error.__str__)()
+        context = getattr(error, "ctx", None)
+        complain(f"{text} (see `{context.command_path if context is not None else name} --help`)")
         return USAGE
     except BettongError as error:
         complain(str(error))

@@ -33,7 +33,7 @@ class CompiledFold:
         slots = self._table.slots(rows.key_column())
         if self._table.count > len(self._states):
             self._states = np.concatenate([self._states, self._fresh(len(self._states))])
-        cursor = np.zeros(2, np.int64)
+        cursor = np.array([-1, 0])
         sources = np.empty(columns.length, np.int64)
         results = [np.empty(columns.length, field.dtype) for field in self._output.fields]
         # The kernel takes addresses: these names keep the arrays alive while it runs.
@@ -44,8 +44,9 @@ class CompiledFold:
             try:
                 kernel(start, columns.length, self._table.count, *addresses)
             except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
-                letters.add(self.name, _with_text(error), rows.parent(int(cursor[0])))
-                start = int(cursor[0]) + 1
+                failed = _row_at_work(cursor, start, error)
+                letters.add(self.name, _with_text(error), rows.parent(failed))
+                start = failed + 1
             else:
                 break
         count = int(cursor[1])
@@ -123,6 +124,14 @@ def _check_fixed(node: Stateful, schema: Schema) -> None:
             f"compiled {node.name!r}: {schema.name}: {', '.join(loose)} has no fixed width;"
             " use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
         )
+
+
+def _row_at_work(cursor: Array, start: int, error: Exception) -> int:
+    """The row that raised. Raises when no row did, for then going on would never end."""
+    row = int(cursor[0])
+    if row < start:
+        raise AssertionError("the kernel did not start") from error
+    return row
 
 
 def _address(array: Array) -> int:

@@ -7,15 +7,18 @@ results that outgrow the frame limit are spread over several.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bettong.application.plan import Exit
 from bettong.application.streams import Keyed
-from bettong.errors import SchemaError
-from bettong.frames.columns import Columns
+from bettong.errors import FrameError, SchemaError
+from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
 from bettong.frames.text import json_line
-from bettong.routing import partitions_of, split
+from bettong.routing import partition_of, partitions_of, split
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.letters import Letters
@@ -24,15 +27,26 @@ from bettong.worker.rows import Rows
 # Frames that one input frame may lead to at one destination. 2**20 leaves 2**44 offsets before a sequence
 # outgrows 64 bits: at 10,000 frames a second in one partition, 55 years.
 PARTS_MAX = 2**20
+# What protobuf adds to a message among `Rows`: a tag, and a length of at most 5 bytes.
+_ROW_BYTES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class OutputRecord:
-    """A frame to be appended: `value` to `partition` of `topic`."""
+    """A frame to be appended: `value`, which holds `count` messages, to `partition` of `topic`."""
 
     topic: str
     partition: int
     value: bytes
+    count: int
+
+
+class Piece(NamedTuple):
+    """The rows from `start` up to but not including `stop`, as the body of a frame."""
+
+    start: int
+    stop: int
+    payload: bytes
 
 
 @dataclass(slots=True)
@@ -70,12 +84,13 @@ class Sending:
         if isinstance(exit_.target, Keyed):
             yield from self._rekeyed(exit_, exit_.target, columns, rows, letters)
             return
-        origin, topic = exit_.origin(self.partition), sink_topic(self.application, exit_.target.name)
         if exit_.target.encoder is None:
-            yield from self._columns(topic, self.partition, origin, columns)
+            pieces = self._pieces(columns, 0, columns.length, columns.payload())
+            yield from self._columns(exit_, self.partition, pieces, rows.parent, letters)
         else:
-            encoded = _encoded(exit_.target.name, exit_.target.encoder, columns, rows, letters)
-            yield from self._messages(topic, origin, encoded)
+            encoded = self._encoded(exit_.target.name, exit_.target.encoder, rows, letters)
+            topic = sink_topic(self.application, exit_.target.name)
+            yield from self._messages(topic, exit_.origin(self.partition), encoded)
 
     def dead_letters(self, letters: Letters, messages: Callable[[int], bytes]) -> Iterator[OutputRecord]:
         """The records of dead letters; `messages(place)` gives the message at a place of the frame."""
@@ -100,37 +115,82 @@ class Sending:
     def _rekeyed(
         self, exit_: Exit, target: Keyed, columns: Columns, rows: Rows, letters: Letters
     ) -> Iterator[OutputRecord]:
-        topic = stage_topic(self.application, exit_.stage or "")
-        origin = exit_.origin(self.partition)
         try:
-            assignment = partitions_of(columns, target.key, self.partitions)
+            division = split(partitions_of(columns, target.key, self.partitions), self.partitions)
+            order = division.order
         except Exception:  # noqa: BLE001 - the user's key function: find the messages that it cannot take
-            columns = _keyable(target, columns, rows, letters)
-            assignment = partitions_of(columns, target.key, self.partitions)
-        division = split(assignment, self.partitions)
-        ordered = columns.take(division.order)
-        for partition in range(self.partitions):
-            start, stop = division.bounds[partition], division.bounds[partition + 1]
-            if start < stop:
-                yield from self._columns(topic, partition, origin, ordered.slice(start, stop))
+            kept, assignment = _keyable(target, rows, letters, self.partitions)
+            division = split(assignment, self.partitions)
+            order = kept.take(division.order)
+        ordered = columns.take(order)
+        stops = [stop for start, stop in pairwise(division.bounds) if start < stop]
+        touched = [place for place, (start, stop) in enumerate(pairwise(division.bounds)) if start < stop]
+        for partition, (start, stop), payload in zip(
+            touched, pairwise([0, *stops]), ordered.payloads([0, *stops]), strict=True
+        ):
+            pieces = self._pieces(ordered, start, stop, payload)
+            yield from self._columns(
+                exit_, partition, pieces, lambda row: rows.parent(int(order[row])), letters
+            )
 
-    def _columns(self, topic: str, partition: int, origin: str, columns: Columns) -> Iterator[OutputRecord]:
-        payload = columns.payload()
-        if len(payload) > self._body_bytes_max and columns.length > 1:
-            middle = columns.length // 2
-            yield from self._columns(topic, partition, origin, columns.slice(0, middle))
-            yield from self._columns(topic, partition, origin, columns.slice(middle, columns.length))
+    def _encoded(
+        self, sink: str, encoder: Callable[[Any], bytes], rows: Rows, letters: Letters
+    ) -> list[bytes]:
+        encoded: list[bytes] = []
+        size_max = self._body_bytes_max - _ROW_BYTES
+        for row, message in enumerate(rows.messages()):
+            try:
+                data = encoder(message)
+                if not isinstance(data, bytes):
+                    raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
+                if len(data) > size_max:
+                    raise self._too_large(len(data))
+            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+                letters.add(sink, error, rows.parent(row))
+            else:
+                encoded.append(data)
+        return encoded
+
+    def _pieces(self, columns: Columns, start: int, stop: int, payload: bytes) -> Iterator[Piece]:
+        """The rows as payloads, halved until each fits a frame or is a single row."""
+        if len(payload) <= self._body_bytes_max or stop - start == 1:
+            yield Piece(start, stop, payload)
             return
-        yield self._record(
-            topic, partition, origin, columns.length, columns=payload, schema=columns.schema.fingerprint
+        middle = (start + stop) // 2
+        yield from self._pieces(columns, start, middle, columns.slice(start, middle).payload())
+        yield from self._pieces(columns, middle, stop, columns.slice(middle, stop).payload())
+
+    def _too_large(self, size: int) -> FrameError:
+        return FrameError(
+            f"a result of {size} bytes; a frame holds at most {self._body_bytes_max} (BETTONG_FRAME_BYTES_MAX)"
         )
 
+    def _columns(
+        self,
+        exit_: Exit,
+        partition: int,
+        pieces: Iterator[Piece],
+        parent: Callable[[int], int],
+        letters: Letters,
+    ) -> Iterator[OutputRecord]:
+        """A record for each piece. A row that no frame can hold becomes a dead letter."""
+        if exit_.stage is not None:
+            topic = stage_topic(self.application, exit_.stage)
+        else:
+            topic = sink_topic(self.application, exit_.target.name)
+        for start, stop, payload in pieces:
+            if len(payload) > self._body_bytes_max:
+                letters.add(exit_.target.name, self._too_large(len(payload)), parent(start))
+                continue
+            origin, schema = exit_.origin(self.partition), exit_.schema.fingerprint
+            yield self._record(topic, partition, origin, stop - start, columns=payload, schema=schema)
+
     def _messages(self, topic: str, origin: str, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
-        # Each message costs its length and at most 6 bytes of protobuf's tag and length.
+        body_bytes_max = self._body_bytes_max
         start, size = 0, 0
         for place, message in enumerate(messages):
-            cost = len(message) + 6
-            if size + cost > self._body_bytes_max and place > start:
+            cost = len(message) + _ROW_BYTES
+            if size + cost > body_bytes_max and place > start:
                 yield self._record(topic, self.partition, origin, place - start, rows=messages[start:place])
                 start, size = place, 0
             size += cost
@@ -162,7 +222,7 @@ class Sending:
             rows=rows,
             columns=columns,
         )
-        return OutputRecord(topic, partition, encode(frame))
+        return OutputRecord(topic, partition, encode(frame), count)
 
 
 def message_text(columns: Columns) -> Callable[[int], bytes]:
@@ -174,30 +234,16 @@ def message_text(columns: Columns) -> Callable[[int], bytes]:
     return text
 
 
-def _encoded(
-    name: str, encoder: Callable[[Any], bytes], columns: Columns, rows: Rows, letters: Letters
-) -> list[bytes]:
-    encoded: list[bytes] = []
-    for row, message in enumerate(columns):
+def _keyable(target: Keyed, rows: Rows, letters: Letters, partitions: int) -> tuple[Array, Array]:
+    """The rows whose key can be told, and their partitions; the others become dead letters."""
+    kept: list[int] = []
+    found: list[int] = []
+    for row, message in enumerate(rows.messages()):
         try:
-            data = encoder(message)
-            if not isinstance(data, bytes):
-                raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")  # noqa: TRY301 - one way out
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
-            letters.add(name, error, rows.parent(row))
-        else:
-            encoded.append(data)
-    return encoded
-
-
-def _keyable(target: Keyed, columns: Columns, rows: Rows, letters: Letters) -> Columns:
-    """The rows whose key can be told; the others become dead letters."""
-    kept: list[Any] = []
-    for row, message in enumerate(columns):
-        try:
-            partitions_of(Columns.of_messages(columns.schema, [message]), target.key, 1)
+            key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
+            found.append(partition_of(key, partitions))
         except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
             letters.add(target.name, error, rows.parent(row))
         else:
-            kept.append(message)
-    return Columns.of_messages(columns.schema, kept)
+            kept.append(row)
+    return np.array(kept, np.int64), np.array(found, np.uint16)

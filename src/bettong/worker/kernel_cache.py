@@ -8,15 +8,17 @@ edited function gives another name; an old file is never wrong, only unused.
 import hashlib
 import importlib.util
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
 import numpy as np
 
-_CONSTANTS = (int, float, complex, bool, str, bytes, tuple, type(None))
+_CONSTANTS = (int, float, complex, bool, str, bytes, tuple, np.generic)
 
 
 def fingerprint(function: Callable[..., Any], *parts: str) -> str:
@@ -36,9 +38,9 @@ def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Call
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            draft = path.with_suffix(f".{id(names)}.draft")
-            draft.write_text(source)
-            draft.replace(path)
+            with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".draft", delete=False) as draft:
+                draft.write(source)
+            Path(draft.name).replace(path)
     except OSError:
         return None
     specification = importlib.util.spec_from_file_location(path.stem, path)
@@ -59,18 +61,35 @@ def _facts(function: Callable[..., Any], seen: set[object]) -> Iterator[str]:
     if not isinstance(function, FunctionType):
         yield repr(function)
         return
-    yield from _code(function.__code__)
-    yield repr(function.__defaults__)
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if isinstance(value, FunctionType) and value not in seen:
-            yield from _facts(value, seen)
-        elif isinstance(value, type):
-            yield f"{name}={getattr(value, '__annotations__', {})}"
-        elif isinstance(value, _CONSTANTS):
-            yield f"{name}={value!r}"
+    code = function.__code__
+    yield from _code(code)
+    yield repr((function.__defaults__, function.__kwdefaults__))
+    named = {name: function.__globals__.get(name) for name in code.co_names}
+    named |= {
+        name: cell.cell_contents
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
+    }
+    for name, value in named.items():
+        yield name
+        if isinstance(value, ModuleType):
+            for attribute in code.co_names:
+                yield from _value(getattr(value, attribute, None), seen)
         else:
-            yield name
+            yield from _value(value, seen)
+
+
+def _value(value: Any, seen: set[object]) -> Iterator[str]:
+    """What Numba takes for a constant when it compiles: changed, it changes the machine code."""
+    value = getattr(value, "py_func", value)  # of a function that the user compiled
+    if isinstance(value, FunctionType) and not value.__module__.startswith("numpy"):
+        if value not in seen:
+            yield from _facts(value, seen)
+    elif isinstance(value, type) and is_dataclass(value):
+        yield repr([(field.name, field.type, field.default) for field in fields(value)])
+    elif isinstance(value, np.ndarray):
+        yield f"{value.dtype.descr}{value.shape}{value.tobytes().hex()}"
+    elif isinstance(value, _CONSTANTS):
+        yield repr(value)
 
 
 def _code(code: CodeType) -> Iterator[str]:

@@ -6,7 +6,7 @@ The state after offset o is a fold of the log's first o records and of nothing e
 from dataclasses import dataclass
 
 from bettong.delivery import DeliveryTable, Verdict
-from bettong.errors import FrameError, LogHoleError
+from bettong.errors import FrameError, LogHoleError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.snapshots import snapshot as codec
@@ -104,9 +104,13 @@ class PartitionWorker:
             stage=self.program.stage.name,
             partition=self.assignment.partition,
         )
+        if missing := [name for name in self._folds if name not in stored.states]:
+            raise SnapshotError(
+                f"snapshot of {stored.application}/{stored.stage}/{stored.partition}: it has no state of"
+                f" {', '.join(missing)}: it was saved by another version of the application"
+            )
         for name, fold in self._folds.items():
-            if name in stored.states:
-                fold.load(stored.states[name])
+            fold.load(stored.states[name])
         self.next_offset = stored.offset
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
@@ -148,7 +152,7 @@ class PartitionWorker:
         for exit_ in self.program.stage.exits:
             for rows in flows.get(exit_.stream, ()):
                 records.extend(sending.rows(exit_, rows, letters))
-                self.counters.results += rows.length
+        self.counters.results += sum(record.count for record in records)
         if letters.found:
             self.counters.dead_letters += len(letters.found)
             records.extend(sending.dead_letters(letters, message_text(columns)))

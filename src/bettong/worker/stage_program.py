@@ -7,8 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from bettong.application.compiled import is_compiled
+from bettong.application.fields import Kind
+from bettong.application.plan import Entrance, Stage
 from bettong.application.plan import Operator as PlannedOperator
-from bettong.application.plan import Stage
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
 from bettong.errors import ApplicationError
@@ -16,7 +17,7 @@ from bettong.worker.compiled_fold import CompiledFold, compile_node
 from bettong.worker.kernel import Kernel
 from bettong.worker.letters import Letters
 from bettong.worker.operators import FilterOperator, FlatMapOperator, MapOperator, Operator
-from bettong.worker.python_fold import PythonFold
+from bettong.worker.python_fold import PythonFold, check_state
 from bettong.worker.rows import Rows
 
 
@@ -63,7 +64,7 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
     """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless the
     folder `cache` keeps kernels of an earlier run.
 
-    Raises ApplicationError when a marked computation cannot be compiled.
+    Raises ApplicationError when a marked computation cannot be compiled, or a state not be kept in a snapshot.
     """
     kernels: dict[str, dict[Schema, Kernel]] = {}
     for operator in stage.operators:
@@ -78,6 +79,8 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
         if compiled and marks == {True}:
             key_dtype(stage, node)
             kernels[node.name] = compile_node(node, cache=cache)
+        else:
+            check_state(node)
     return StageProgram(stage, kernels)
 
 
@@ -86,23 +89,25 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
 
     Raises ApplicationError when a key is a function, varies in width, or differs between entrances.
     """
-    found: dict[np.dtype[Any], str] = {}
+    found: dict[tuple[Kind, np.dtype[Any]], str] = {}
     for entrance in _entrances_of(stage, node.name):
         if not isinstance(entrance.key, str):
             raise ApplicationError(
                 f"compiled {node.name!r}: the key of {entrance.stream!r} is a function; key by a field"
             )
-        dtype = entrance.schema.fields[entrance.schema.position(entrance.key)].dtype
-        if dtype is None:
+        field = entrance.schema.fields[entrance.schema.position(entrance.key)]
+        if field.dtype is None:
             raise ApplicationError(
                 f"compiled {node.name!r}: key {entrance.key!r} of {entrance.stream!r} has no fixed width;"
                 " use Annotated[str, Width(n)]"
             )
-        found[dtype if dtype.kind == "S" else np.dtype(np.int64)] = entrance.stream
+        # Integers of all widths are one type, but for the unsigned ones that share their bits with negative ones.
+        signed = field.dtype.kind in "iu" and field.dtype != np.uint64
+        found[field.kind, np.dtype(np.int64) if signed else field.dtype] = entrance.stream
     if len(found) > 1:
-        keys = ", ".join(f"{stream} ({dtype})" for dtype, stream in found.items())
+        keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
         raise ApplicationError(f"compiled {node.name!r}: its streams' keys differ in type: {keys}")
-    return next(iter(found))
+    return next(iter(found))[1]
 
 
 def run(
@@ -128,7 +133,7 @@ def _operator(planned: PlannedOperator, folds: dict[str, Fold]) -> Operator:
     return folds[node.name]
 
 
-def _entrances_of(stage: Stage, computation: str) -> list[Any]:
+def _entrances_of(stage: Stage, computation: str) -> list[Entrance]:
     """The entrances whose frames can reach a computation."""
     reads = {operator.node.name: operator.reads for operator in stage.operators}
     reached, todo = set(), [computation]

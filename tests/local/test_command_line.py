@@ -1,0 +1,200 @@
+"""The command line itself: help, mistakes, exit codes, and flags made from settings."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, version
+from pathlib import Path
+
+import pytest
+
+from bettong.cli import services as services_module
+from bettong.cli.ending import end_well
+from bettong.cli.exit_codes import MEANINGS
+from bettong.cli.main import app
+from bettong.cli.services import SUMMARIES, settings_of
+from bettong.cli.tail import shown
+from bettong.errors import LogUnavailableError
+from bettong.settings import ReceiverSettings, read
+
+COMMANDS = ["run", "up", "down", "status", "send", "tail", "check", *SUMMARIES]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+# What costs time to import, and no command needs before it runs.
+SLOW = {"grpc", "kafka", "numba", "pydantic", "pyspark", "redis"}
+
+Ran = tuple[int, str, str]
+
+
+@pytest.fixture
+def bettong(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    monkeypatch.setenv("COLUMNS", "240")
+
+    def ran(*arguments: object) -> Ran:
+        status = end_well(app, [str(each) for each in arguments], name="bettong")
+        return status, *capsys.readouterr()
+
+    return ran
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, bettong: Callable[..., Ran]) -> None:
+    status, output, _ = bettong(command, "--help")
+    assert status == 0
+    assert f"Usage: bettong {command}" in output
+
+
+def test_the_help_names_every_command_and_every_exit_code(bettong: Callable[..., Ran]) -> None:
+    status, output, _ = bettong("--help")
+    assert status == 0
+    assert all(f" {command} " in output for command in COMMANDS)
+    assert all(f"{code}  {meaning}" in output for code, meaning in MEANINGS.items())
+    assert bettong() == (0, output, "")
+
+
+def test_the_version_is_that_of_the_package(bettong: Callable[..., Ran]) -> None:
+    assert bettong("--version") == (0, f"bettong {version('bettong')}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (("chekc",), "No such command 'chekc'. Did you mean 'check'? (see `bettong --help`)"),
+        (("check",), "Missing argument 'APP.py'. (see `bettong check --help`)"),
+        (
+            ("tail", "sink", "--count", "0"),
+            "Invalid value for '--count': Input should be greater than or equal to 1 (see `bettong tail",
+        ),
+        (("sender", "--nope"), "No such option: --nope"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(
+    arguments: tuple[str, ...], error: str, bettong: Callable[..., Ran]
+) -> None:
+    status, output, complaint = bettong(*arguments)
+    assert (status, output) == (2, "")
+    assert complaint.startswith(f"bettong: error: {error}")
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("example", "shown_parts"),
+    [
+        (
+            "market_spread.py",
+            [
+                "stage nbbo",
+                "source orders: Order, key symbol",
+                "nbbo + orders -> Rejected",
+                "compiled",
+                "sink rejected",
+            ],
+        ),
+        (
+            "word_count.py",
+            ["flat_map words: lines -> Word", "to stage words-by-word: words, by key word", "Python"],
+        ),
+    ],
+)
+def test_check_prints_the_graph(example: str, shown_parts: list[str], bettong: Callable[..., Ran]) -> None:
+    status, output, _ = bettong("check", EXAMPLES / example)
+    assert status == 0
+    assert not [part for part in shown_parts if part not in output]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        (
+            "import bettong\nbettong.Application('a').source('s', schema=int)",
+            "app.py: source 's': <class 'int'> is no schema",
+        ),
+        ("x = 1 +\n", "app.py:1: SyntaxError"),
+        ("raise ValueError('two\\nlines')", "app.py:1: ValueError: two lines"),
+        ("x = 1", "expected one Application in the file, found none"),
+    ],
+)
+def test_check_tells_a_mistake_in_one_line(
+    code: str, error: str, bettong: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("app.py").write_text(code)
+    status, _, complaint = bettong("check", "app.py")
+    assert status == 3
+    assert error in complaint
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("service", list(SUMMARIES))
+def test_every_setting_of_a_service_is_a_flag_with_its_variable(
+    service: str, bettong: Callable[..., Ran]
+) -> None:
+    _, output, _ = bettong(service, "--help")
+    for key in settings_of(service).model_fields:
+        assert f"--{key.replace('_', '-')}" in output
+        assert f"BETTONG_{key.upper()}" in output
+
+
+def test_flags_reach_the_service_as_overrides_and_only_those_given(
+    bettong: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[Mapping[str, object]] = []
+    monkeypatch.setattr(sys.modules[__name__], "receiver_main", taken.append)
+    entry = EntryPoint("receiver", f"{__name__}:receiver_main", services_module.GROUP)
+    monkeypatch.setattr(services_module, "found", lambda _name: entry)
+    assert bettong("receiver", "--application", "app.py", "--no-compiled", "--partitions", "4")[0] == 0
+    assert taken == [{"application": "app.py", "compiled": False, "partitions": "4"}]
+    assert read(ReceiverSettings, taken[0]).partitions == 4
+
+
+def receiver_main(_overrides: Mapping[str, object]) -> None:
+    raise LogUnavailableError("no broker\nanswers")
+
+
+def test_an_error_of_a_service_is_one_line_and_its_exit_code(
+    bettong: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = EntryPoint("receiver", f"{__name__}:receiver_main", services_module.GROUP)
+    monkeypatch.setattr(services_module, "found", lambda _name: entry)
+    assert bettong("receiver", "--application", "app.py") == (5, "", "bettong: error: no broker answers\n")
+
+
+def test_settings_that_are_missing_or_wrong_are_told_all_at_once(
+    bettong: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("BETTONG_APPLICATION", raising=False)
+    status, _, complaint = bettong("sender", "--partitions", "0")
+    assert status == 4
+    assert "BETTONG_APPLICATION" in complaint
+    assert "BETTONG_PARTITIONS" in complaint
+
+
+def test_a_schedule_that_there_is_not_is_refused(bettong: Callable[..., Ran]) -> None:
+    status, _, complaint = bettong("run", EXAMPLES / "word_count.py", "--schedule", "hourly")
+    assert status == 4
+    assert complaint == "bettong: error: --schedule hourly: there is no such schedule, expected micro-batch\n"
+
+
+def test_results_are_never_mixed_with_those_of_another_log(
+    bettong: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "old").touch()
+    status, _, complaint = bettong("run", EXAMPLES / "word_count.py", "--results", tmp_path)
+    assert status == 6
+    assert "holds files already" in complaint
+
+
+def test_remote_status_needs_both_redis_and_application(bettong: Callable[..., Ran]) -> None:
+    assert bettong("status", "--redis", "redis://127.0.0.1:1/0")[0] == 4
+
+
+def test_nothing_slow_is_imported_before_a_command_runs() -> None:
+    code = "import sys, bettong.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not SLOW & set(done.stdout.split())
+
+
+def test_messages_are_shown_as_text_or_in_hexadecimal() -> None:
+    assert shown('{"word":"né"}'.encode()) == '{"word":"né"}'
+    assert shown(b"\x00\x01") == "0001"
+    assert shown(b"\xff") == "ff"
+    assert shown(b"two\nlines") == "74776f0a6c696e6573"
