@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 
 from benchmarks.workload import APPLICATION, Workload
+from bettong import metrics
+from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient
@@ -16,7 +18,7 @@ _LOOK_S = 0.02
 
 
 def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
-    """Messages a second from the first one handed over until the last result lies in its file.
+    """Messages a second from the first one after the initial quotes until the last result lies in its file.
 
     One run on a suite of its own; the result files are checked.
     """
@@ -25,15 +27,27 @@ def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
         options = SuiteOptions(
             application=str(APPLICATION), partitions=partitions, compiled=compiled, results=results
         )
-        with Suite(options) as suite:
+        with (
+            Suite(options) as suite,
+            RedisStore(suite.record.redis, suite.record.name) as store,
+            MarketSpreadClient(suite.record.sender) as client,
+        ):
+            initial = client.initial_quotes(INITIAL_QUOTES)
+            _await_folded(LiveFigures(store), initial)
             begun = time.perf_counter()
-            with MarketSpreadClient(suite.record.sender) as client:
-                client.initial_quotes(INITIAL_QUOTES)
-                client.rounds(load.rounds)
+            client.rounds(load.rounds)
             content = _await(results / "rejected", load.result_bytes)
             seconds = time.perf_counter() - begun
     assert by_symbol(content) == load.rejected, "the result files are wrong"
     return load.messages / seconds
+
+
+def _await_folded(figures: LiveFigures, messages: int) -> None:
+    """Waits until the initial quotes are folded: by then every partition has its connection and its state."""
+    deadline = time.monotonic() + _S_MAX
+    while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:
+        assert time.monotonic() < deadline, f"the initial quotes are not folded after {_S_MAX} s"
+        time.sleep(_LOOK_S)
 
 
 def _await(folder: Path, size: int) -> bytes:

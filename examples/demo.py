@@ -112,17 +112,17 @@ def run(
                 f"{execution}: Kafka, Redis, sender, processor and receiver are up after {ready_s:.1f} s"
             )
             watch = Watch(LiveFigures(store))
-            with progress(console) as bars:
+            with progress(console) as bars, MarketSpreadClient(suite.record.sender) as client:
                 sending = bars.add_task("sent", total=messages, detail="")
                 folding = bars.add_task("processed", total=messages, detail="")
+                initial = client.initial_quotes(INITIAL_QUOTES)
+                while watch.folded() < initial:
+                    suite.wait(_LOOK_S)
                 begun = time.monotonic()
-                with MarketSpreadClient(suite.record.sender) as client:
-                    client.initial_quotes(INITIAL_QUOTES)
-                    initial = sum(1 for _ in range(INITIAL_QUOTES.stat().st_size // 46))
-                    for each in load:
-                        client.rounds([each])
-                        bars.update(sending, advance=each.messages)
-                        bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
+                for each in load:
+                    client.rounds([each])
+                    bars.update(sending, advance=each.messages)
+                    bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 while not watch.complete(messages + initial):
                     if time.monotonic() - begun > _RESULTS_S_MAX:
                         raise BettongError(f"not all results came within {_RESULTS_S_MAX:.0f} s: {watch.line()}")
@@ -136,7 +136,7 @@ def run(
     return Outcome(
         execution,
         ready_s,
-        messages + initial,
+        messages,
         seconds,
         sum(map(len, found.values())),
         found == expected,

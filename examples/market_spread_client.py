@@ -1,7 +1,7 @@
 """A client of Market Spread: feeds quotes and orders through the public gRPC API, two streams side by side."""
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -13,12 +13,11 @@ _ROUND_S_MAX = 120.0
 
 
 class MarketSpreadClient:
-    """Two sessions, one a source. `told` is called with the number of messages each time some were handed over."""
+    """Two sessions, one a source."""
 
-    def __init__(self, target: str, *, told: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, target: str) -> None:
         self._quotes = Sender(target, "nbbo")
         self._orders = Sender(target, "orders")
-        self._told = told
 
     def __enter__(self) -> Self:
         return self
@@ -27,8 +26,8 @@ class MarketSpreadClient:
         self._quotes.close()
         self._orders.close()
 
-    def initial_quotes(self, file: Path) -> None:
-        """Feeds a framed file of quotes, as the bytes that they are, and waits until they are durable."""
+    def initial_quotes(self, file: Path) -> int:
+        """Feeds a framed file of quotes, as the bytes that they are, and waits until they are durable. Returns how many."""
         data, place, rows = file.read_bytes(), 0, []
         while place < len(data):
             (size,) = struct.unpack_from(">I", data, place)
@@ -36,7 +35,7 @@ class MarketSpreadClient:
             place += 4 + size
         self._quotes.send_rows(rows)
         self._quotes.flush(_ROUND_S_MAX)
-        self._told(len(rows))
+        return len(rows)
 
     def rounds(self, rounds: Iterable[Round]) -> None:
         """Feeds generated load as columns. Each round is durable before the next begins (see Round)."""
@@ -50,7 +49,5 @@ class MarketSpreadClient:
 
     def _send(self, sender: Sender, columns: Columns, start: int) -> None:
         piece = {name: column[start : start + FRAME_MESSAGES] for name, column in columns.items()}
-        count = len(piece["symbol"])
-        if count:
+        if len(piece["symbol"]):
             sender.send_columns(piece)
-            self._told(count)

@@ -5,9 +5,14 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+
+# No deadlines, for the machine may be busy; a failure prints what reproduces it.
+settings.register_profile("bettong", deadline=None, print_blob=True)
+settings.load_profile("bettong")
 
 
 @pytest.fixture(scope="session")

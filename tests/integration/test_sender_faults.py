@@ -137,7 +137,7 @@ def test_a_broker_killed_in_the_middle_loses_nothing_and_a_session_goes_on(
     assert numbers(own_broker, steady, "goes-on") == list(range(10, 90))
 
 
-def test_a_client_that_gives_up_while_the_broker_is_away_resends_and_each_message_counts_once(
+def test_a_client_that_gives_up_while_the_broker_is_mute_resends_and_each_message_counts_once(
     own_broker: KafkaBroker, steady: SenderProcess
 ) -> None:
     ours = frames(4)
@@ -145,18 +145,18 @@ def test_a_client_that_gives_up_while_the_broker_is_away_resends_and_each_messag
         session.send(ours[0])
         session.acknowledged(1)
         before = int(steady.figures()["frames"])
-        with killed(own_broker):
+        with frozen(own_broker):
             session.send(*ours[1:3])
             eventually(lambda: int(steady.figures()["frames"]) >= before + 2)
             session.close()
-            with BareSession(steady.address, hello(stream="gives-up", acknowledged=1)) as session:
-                session.welcome()
-                session.send(*ours[1:3])
+            with BareSession(steady.address, hello(stream="gives-up", acknowledged=1)) as second:
+                second.welcome()
+                second.send(*ours[1:3])
                 eventually(lambda: int(steady.figures()["frames"]) >= before + 4)
-    with BareSession(steady.address, hello(stream="gives-up", acknowledged=1)) as session:
-        session.welcome()
-        session.send(*ours[1:])
-        session.acknowledged(4)
+    with BareSession(steady.address, hello(stream="gives-up", acknowledged=1)) as third:
+        third.welcome()
+        third.send(*ours[1:])
+        third.acknowledged(4)
     assert numbers(own_broker, steady, "gives-up") == list(range(10, 50))
     found = frames_in(own_broker.bootstrap, stage_topic(steady.name, "orders"))
     written = sum(

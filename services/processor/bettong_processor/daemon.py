@@ -6,6 +6,7 @@ compiled here is shared by all of them, so that a new worker costs milliseconds 
 Spark reads its own protocol from this process's standard output: nothing here may print there.
 """
 
+import importlib
 import sys
 
 from pyspark.daemon import manager
@@ -14,9 +15,14 @@ from bettong.errors import BettongError
 from bettong.settings import ProcessorSettings, read
 from bettong_processor.programs import programs
 
+# What every worker would import by itself.
+_OF_EVERY_TASK = ("pyspark.worker", "bettong_processor.task")
+
 
 def main() -> None:
     """Entry of `spark.python.daemon.module`."""
+    for module in _OF_EVERY_TASK:
+        importlib.import_module(module)
     try:
         settings = read(ProcessorSettings)
         programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)

@@ -2,8 +2,10 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from bettong.errors import SettingsError
@@ -31,13 +33,18 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
 
 
 def warm_up(spark: SparkSession) -> None:
-    """Starts Python on every slot, which loads and compiles the application: the first batch need not wait."""
+    """Starts Python on every slot, which loads and compiles the application: the first batch need not wait.
+
+    By the same way as the query does: Spark keeps other Python daemons for other kinds of tasks.
+    """
     slots = spark.sparkContext.defaultParallelism
-    spark.sparkContext.parallelize(range(slots), slots).foreach(_nothing)
+    numbers = spark.range(slots, numPartitions=slots)
+    numbers.mapInArrow(_same, numbers.schema).write.format("noop").mode("overwrite").save()
 
 
-def _nothing(_: int) -> None:
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The shortest task there is."""
+    yield from batches
 
 
 def options(settings: ProcessorSettings) -> dict[str, str]:

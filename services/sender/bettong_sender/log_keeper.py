@@ -20,7 +20,8 @@ _LOOK_S = 0.1
 # The log answers within milliseconds; a silence this long is worth a line.
 _SILENCE_S_MAX = 3.0
 
-_CLOSE_S_MAX = 10.0
+# Sessions have waited for what is under way by then; what has no receipt is sent again by its client.
+_CLOSE_S_MAX = 2.0
 
 
 class LogKeeper:

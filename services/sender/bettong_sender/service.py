@@ -35,7 +35,7 @@ _KEEPALIVE_ANSWER_MS = 10_000
 _CLIENT_PING_MS_MIN = 5_000
 
 # Sessions end within `servicer._SETTLE_WAIT_S`; what hangs longer is cut off.
-_SESSIONS_STOP_S = 8.0
+_SESSIONS_STOP_S = 5.0
 _SERVER_STOP_S = 1.0
 
 
@@ -75,8 +75,6 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             logger,
         ),
     ):
-        for route in routes.values():
-            await asyncio.to_thread(warm, route.source, settings.partitions)
         await _serve(settings, plan, intake, stopping, logger)
 
 
@@ -93,6 +91,8 @@ async def _serve(
     keeper = LogKeeper(settings, topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     try:
+        for route in intake.routes.values():
+            await asyncio.to_thread(warm, route.source, settings.partitions)
         await keeper.run(stopping)
     finally:
         stopping.set()

@@ -25,7 +25,7 @@ from bettong_sender.session import Route
 _HELLO_WAIT_S = 10.0
 
 # Before a session ends with a status, receipts for what is under way are waited for this long.
-_SETTLE_WAIT_S = 5.0
+_SETTLE_WAIT_S = 4.0
 
 _Requests = AsyncIterator[IngestRequest]
 _Context = grpc.aio.ServicerContext[Any, IngestResponse]

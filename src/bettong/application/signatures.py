@@ -112,7 +112,9 @@ def _accepts(stated: Any, given: Any) -> bool:
     if _is_union(stated):
         return any(_accepts(each, given) for each in get_args(stated))
     stated = get_origin(stated) or stated
-    if not isinstance(stated, type) or stated is inspect.Parameter.empty or not isinstance(given, type):
+    if Any in (stated, given) or stated is inspect.Parameter.empty:
+        return True
+    if not isinstance(stated, type) or not isinstance(given, type):
         return True
     try:
         return issubclass(given, stated)

@@ -34,6 +34,8 @@ _FINAL = {
     grpc.StatusCode.UNAUTHENTICATED,
     grpc.StatusCode.PERMISSION_DENIED,
 }
+# The sender itself failed. Should one frame be the cause, it would fail again and again.
+_BROKEN = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
 _BACKOFF_S = 0.05
 _BACKOFF_S_MAX = 2.0
 _JOIN_S_MAX = 5.0
@@ -162,20 +164,21 @@ class Courier:
         return self._ended.is_set() or (self._finishing and self._outbox.is_empty)
 
     def _converse(self, stub: IngestServiceStub) -> None:
-        """One session; returns when it was opened and has ended. Raises ClientError when it was not opened."""
+        """One session; returns when it was of some use and has ended, else raises ClientError."""
         with self._changed:
             if self._is_over():
                 return
             call = stub.Ingest(self._requests(self._session))
             self._call = call
-        opened = False
+        welcomed = fruitful = False
         try:
             for response in call:
-                opened = True
+                fruitful = welcomed
+                welcomed = True
                 self._take(response)
             self._trouble = "the sender ended the session"
         except grpc.RpcError as error:
-            self._judge(error, opened=opened)
+            self._judge(error, welcomed=welcomed, fruitful=fruitful)
         finally:
             with self._changed:
                 self._outbox.lost()
@@ -191,14 +194,14 @@ class Courier:
                 self._outbox.received(response.receipt)
             self._changed.notify_all()
 
-    def _judge(self, error: grpc.RpcError, *, opened: bool) -> None:
-        """Raises RefusedError for what is final, ClientError when the session did not open; else it is lost."""
+    def _judge(self, error: grpc.RpcError, *, welcomed: bool, fruitful: bool) -> None:
+        """Raises RefusedError for what is final, ClientError for a session that came to nothing; else it is lost."""
         code = error.code()
         self._trouble = f"{code.name}: {error.details()}"
         text = f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
-        if code in _FINAL or (opened and code is grpc.StatusCode.RESOURCE_EXHAUSTED):
+        if code in _FINAL or (welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED):
             raise RefusedError(text) from None
-        if not opened:
+        if not welcomed or (code in _BROKEN and not fruitful):
             raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None
 
     def _requests(self, session: int) -> Iterator[IngestRequest]:

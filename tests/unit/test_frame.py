@@ -1,0 +1,116 @@
+"""The frame: its bytes, and what is refused before anybody believes it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong.errors import FrameError
+from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, Kind, decode, encode
+from bettong.v1 import frame_pb2
+
+U64 = st.integers(0, 2**64 - 1)
+BODY = st.one_of(
+    st.builds(lambda rows: {"rows": rows}, st.lists(st.binary(max_size=20), max_size=5)),
+    st.builds(lambda columns: {"columns": columns}, st.binary(max_size=50)),
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Frame:
+    previous = draw(st.integers(0, 2**64 - 2))
+    return Frame(
+        origin=draw(st.text(max_size=20)) + "/" + draw(st.text(max_size=20)),
+        sequence=draw(st.integers(previous + 1, 2**64 - 1)),
+        previous=previous,
+        count=draw(st.integers(0, 2**32 - 1)),
+        schema=draw(U64),
+        ingest_ns=draw(U64),
+        sent_ns=draw(U64),
+        watermark_ns=draw(U64),
+        **draw(BODY),
+    )
+
+
+def plain(frame: Frame) -> tuple[object, ...]:
+    rows = None if frame.rows is None else list(frame.rows)
+    return (
+        frame.origin, frame.sequence, frame.previous, frame.kind, frame.count, frame.schema,
+        frame.ingest_ns, frame.sent_ns, frame.watermark_ns, rows, frame.columns,
+    )  # fmt: skip
+
+
+@given(frames())
+def test_a_frame_comes_back_as_it_went_in(frame: Frame) -> None:
+    assert plain(decode(encode(frame))) == plain(frame)
+
+
+@pytest.mark.parametrize("kind", [Kind.OPEN, Kind.TICK])
+def test_frames_without_messages_need_no_growing_numbers(kind: Kind) -> None:
+    frame = Frame(origin="a/b", sequence=0, previous=7, kind=kind, ingest_ns=3)
+    assert plain(decode(encode(frame))) == plain(frame)
+
+
+def test_the_stream_is_the_first_part_of_the_origin() -> None:
+    assert Frame(origin="out/check/17", sequence=1, previous=0).stream == "out"
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
+    try:
+        decode(data)
+    except FrameError:
+        pass
+
+
+@given(frames(), st.data())
+def test_a_frame_with_a_flipped_bit_is_a_frame_or_refused(frame: Frame, data: st.DataObject) -> None:
+    encoded = bytearray(encode(frame))
+    place = data.draw(st.integers(0, len(encoded) * 8 - 1))
+    encoded[place // 8] ^= 1 << place % 8
+    try:
+        decode(bytes(encoded))
+    except FrameError:
+        pass
+
+
+def envelope(**fields: object) -> bytes:
+    given = {"origin": "a/b", "sequence": 2, "previous": 1, "kind": frame_pb2.FRAME_KIND_DATA, "columns": b""}
+    return frame_pb2.Frame(**(given | fields)).SerializeToString()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\xff\xff", "2 bytes are no frame"),
+        (b"", "kind 0 is unknown"),
+        (envelope(kind=9), "kind 9 is unknown"),
+        (envelope(kind=0), "kind 0 is unknown"),
+        (envelope(origin="nobody"), "origin 'nobody' is no <stream>/<who>"),
+        (envelope(columns=None), "it has no messages"),
+        (envelope(previous=2), "previous 2 is not lower"),
+        (envelope(previous=3), "previous 3 is not lower"),
+        (envelope(sequence=0, previous=0), "previous 0 is not lower"),
+    ],
+)
+def test_what_breaks_the_contract_is_refused_with_the_reason(data: bytes, text: str) -> None:
+    with pytest.raises(FrameError) as caught:
+        decode(data)
+    assert text in str(caught.value)
+
+
+def test_no_envelope_outgrows_its_limit() -> None:
+    """The longest names: a target and a stream of 100 characters, and a partition."""
+    largest = Frame(
+        origin=f"{'t' * 100}/{'s' * 128}/4095",
+        sequence=2**64 - 1,
+        previous=2**64 - 2,
+        count=2**32 - 1,
+        schema=2**64 - 1,
+        ingest_ns=2**64 - 1,
+        sent_ns=2**64 - 1,
+        watermark_ns=2**64 - 1,
+        columns=b"x" * 2**20,
+    )
+    assert len(encode(largest)) - 2**20 < ENVELOPE_BYTES_MAX

@@ -1,0 +1,82 @@
+"""Messages as JSON text."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from dataclasses import dataclass
+from typing import Annotated
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong import Width
+from bettong.application.schema import schema_of
+from bettong.frames.columns import Columns
+from bettong.frames.text import json_line, text_of
+
+
+@dataclass
+class Reading:
+    name: str
+    code: Annotated[str, Width(4)]
+    count: int
+    value: float
+    good: bool
+    raw: bytes
+
+
+SCHEMA = schema_of(Reading)
+
+
+def turned_back(text: str) -> bytes:
+    return base64.b64decode(text.removeprefix("base64:")) if text.startswith("base64:") else text.encode()
+
+
+@given(st.binary())
+def test_bytes_can_be_turned_back(data: bytes) -> None:
+    assert turned_back(text_of(data)) == data
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_printable_text_stays_as_it_is(text: str) -> None:
+    shown = text_of(text.encode())
+    assert shown == text or not text.isprintable() or text.startswith("base64:")
+    assert turned_back(shown) == text.encode()
+
+
+def test_text_that_looks_like_base64_is_not_mistaken_for_it() -> None:
+    assert text_of(b"base64:AAAA") != "base64:AAAA"
+    assert turned_back(text_of(b"base64:AAAA")) == b"base64:AAAA"
+
+
+@given(
+    st.builds(
+        Reading,
+        name=st.text(st.characters(exclude_categories=["Cs"])),
+        code=st.text("abcä", max_size=2),
+        count=st.integers(-(2**63), 2**63 - 1),
+        value=st.floats(allow_nan=False),
+        good=st.booleans(),
+        raw=st.binary(),
+    )
+)
+def test_a_line_keeps_every_digit_and_reads_back(reading: Reading) -> None:
+    message = Columns.of_messages(SCHEMA, [reading]).messages()[0]
+    line = json_line(SCHEMA, message)
+    assert b"\n" not in line
+    found = json.loads(line)
+    assert list(found) == ["name", "code", "count", "value", "good", "raw"]
+    assert Reading(**(found | {"raw": turned_back(found["raw"])})) == reading
+
+
+def test_numbers_that_json_does_not_know_are_words() -> None:
+    line = json_line(SCHEMA, Reading("a", "b", 1, math.nan, good=True, raw=b""))
+    assert b'"value":NaN' in line
+    line = json_line(SCHEMA, Reading("a", "b", 1, -math.inf, good=True, raw=b""))
+    assert b'"value":-Infinity' in line
+
+
+def test_letters_of_all_languages_stay_readable() -> None:
+    assert '"name":"日本ä"'.encode() in json_line(SCHEMA, Reading("日本ä", "b", 1, 1.0, good=True, raw=b""))
