@@ -3,8 +3,8 @@
 import itertools
 import time
 
-from benchmarks.workload import APPLICATION, Workload, column_frames, log_frame, planned
 from benchmarks.worker_alone import FRAME_BYTES_MAX
+from benchmarks.workload import APPLICATION, Workload, column_frames, log_frame, planned
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions

@@ -1,4 +1,4 @@
-"""The reference: the script that one would write without any framework. One process, one dict, struct, no durability."""
+"""The reference: the script that one would write without any framework. One process, one dict, nothing durable."""
 
 import struct
 import time

@@ -3,11 +3,10 @@
     make bench
     make bench ARGS="--messages 2000000 --runs 5 --only worker"
 
-Every run's results are compared with a plain loop's; the loop is timed in the same process, and each figure is given as a
-multiple of it. Medians of several runs, with their range.
+Every run's results are compared with a plain loop's; the loop is timed in the same process, and each figure is
+given as a multiple of it. Medians of several runs, with their range.
 """
 
-import sys
 from collections.abc import Callable
 from enum import StrEnum
 from statistics import median
@@ -49,7 +48,9 @@ def main(
         console.print(f"{name}: {value}", highlight=False)
     load = workload(messages)
     plain = [plain_loop.messages_per_s(load) for _ in range(runs)]
-    table = Table("", "messages/s, median", "range", "x plain loop", "bar", title=f"{messages:,} messages, {runs} runs")
+    table = Table(
+        "", "messages/s, median", "range", "x plain loop", "bar", title=f"{messages:,} messages, {runs} runs"
+    )
     _row(table, "plain CPython loop", plain, plain)
     for name, figures in _measure(load, only, runs=runs, partitions=partitions, console=console):
         _row(table, name, figures, plain)
@@ -108,4 +109,4 @@ def _row(table: Table, name: str, figures: list[float], plain: list[float]) -> N
 
 
 if __name__ == "__main__":
-    sys.exit(typer.run(main))
+    typer.run(main)

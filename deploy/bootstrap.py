@@ -5,7 +5,8 @@ Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. E
 archives of deploy/jars, editable installs of this tree. A Redis server is installed only when there is none, and
 only as root.
 
-A step leaves a stamp, the digest of its inputs, when it is complete; one whose stamp is current is skipped. An interrupted step has no stamp and is done again. What is to do is decided in deploy/setup_plan.py.
+A step leaves a stamp, the digest of its inputs, when it is complete; one whose stamp is current is skipped. An
+interrupted step has no stamp and is done again. What is to do is decided in deploy/setup_plan.py.
 """
 
 from __future__ import annotations

@@ -38,7 +38,13 @@ def _settings() -> str:
     ]
     for title, kind in GROUPS.items():
         shared = set() if kind is ServiceSettings else set(ServiceSettings.model_fields)
-        lines += ["", f"## {title}", "", "| variable | default | range | what it is |", "| --- | --- | --- | --- |"]
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| variable | default | range | what it is |",
+            "| --- | --- | --- | --- |",
+        ]
         for name, field in kind.model_fields.items():
             if name not in shared:
                 lines.append(

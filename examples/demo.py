@@ -7,7 +7,6 @@ Starts a real Kafka broker, a real Redis, and sender, processor (Spark) and rece
 gRPC; compares every rejected order with the oracle's; stops everything and leaves nothing behind.
 """
 
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -68,12 +67,13 @@ def main(
     console = Console()
     load = list(rounds(messages, seed=seed))
     executions = [only] if only else list(Execution)
-    outcomes = []
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(right_answer, load)
         try:
-            for execution in executions:
-                outcomes.append(run(execution, load, answer, partitions=partitions, console=console))
+            outcomes = [
+                run(execution, load, answer, partitions=partitions, console=console)
+                for execution in executions
+            ]
         except BettongError as error:
             console.print(f"[red]bettong: error:[/red] {error}", highlight=False)
             raise typer.Exit(error.exit_code) from None
@@ -106,7 +106,10 @@ def run(
             results=results,
         )
         started = time.monotonic()
-        with Suite(options, say=console.print) as suite, RedisStore(suite.record.redis, suite.record.name) as store:
+        with (
+            Suite(options, say=console.print) as suite,
+            RedisStore(suite.record.redis, suite.record.name) as store,
+        ):
             ready_s = time.monotonic() - started
             console.print(
                 f"{execution}: Kafka, Redis, sender, processor and receiver are up after {ready_s:.1f} s"
@@ -125,13 +128,17 @@ def run(
                     bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 while not watch.complete(messages + initial):
                     if time.monotonic() - begun > _RESULTS_S_MAX:
-                        raise BettongError(f"not all results came within {_RESULTS_S_MAX:.0f} s: {watch.line()}")
+                        raise BettongError(
+                            f"not all results came within {_RESULTS_S_MAX:.0f} s: {watch.line()}"
+                        )
                     suite.wait(_LOOK_S)
                     bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 seconds = time.monotonic() - begun
             latency_ms = watch.latency_ms()
             dead_letters = watch.dead_letters()
-        found = by_symbol(b"".join(path.read_bytes() for path in sorted((results / "rejected").glob("*.bin"))))
+        found = by_symbol(
+            b"".join(path.read_bytes() for path in sorted((results / "rejected").glob("*.bin")))
+        )
     expected = answer.result().rejected
     return Outcome(
         execution,
@@ -218,4 +225,4 @@ def table(outcomes: list[Outcome], expected: int) -> Table:
 
 
 if __name__ == "__main__":
-    sys.exit(typer.run(main))
+    typer.run(main)

@@ -130,7 +130,9 @@ RESULT = struct.Struct(">IBI6s4sddddQ")
 
 app = bettong.Application("market-spread")
 quotes = app.source("nbbo", schema=Quote, key="symbol", decoder=bettong.packed(">4s21sdd", prefix=b"\x02"))
-orders = app.source("orders", schema=Order, key="symbol", decoder=bettong.packed(">BI6s4sdd21s", prefix=b"\x01"))
+orders = app.source(
+    "orders", schema=Order, key="symbol", decoder=bettong.packed(">BI6s4sdd21s", prefix=b"\x01")
+)
 (
     quotes.merge(orders)
     .stateful({quotes: on_quote, orders: on_order}, state=Market, name="check")

@@ -27,7 +27,7 @@ class MarketSpreadClient:
         self._orders.close()
 
     def initial_quotes(self, file: Path) -> int:
-        """Feeds a framed file of quotes, as the bytes that they are, and waits until they are durable. Returns how many."""
+        """Feeds a framed file of quotes as the bytes that they are; durable when it returns how many."""
         data, place, rows = file.read_bytes(), 0, []
         while place < len(data):
             (size,) = struct.unpack_from(">I", data, place)

@@ -52,7 +52,10 @@ class Instruments:
 
 def instruments(*, rejecting: bool) -> Instruments:
     """The 335 instruments whose spread is fine, and with `rejecting` the 15 others as well."""
-    files = [("nonrejected_instruments.csv", False), *([("rejected_instruments.csv", True)] if rejecting else [])]
+    files = [
+        ("nonrejected_instruments.csv", False),
+        *([("rejected_instruments.csv", True)] if rejecting else []),
+    ]
     symbols, prices, marks = [], [], []
     for name, mark in files:
         with (DATA / name).open() as file:
@@ -127,6 +130,9 @@ def _order_ids(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _times() -> np.ndarray[Any, Any]:
     """A minute of times, one a millisecond."""
     return np.array(
-        [f"20160902-15:48:{number // 1000:02}.{number % 1000:03}".encode() for number in range(_MILLISECONDS)],
+        [
+            f"20160902-15:48:{number // 1000:02}.{number % 1000:03}".encode()
+            for number in range(_MILLISECONDS)
+        ],
         "S21",
     )

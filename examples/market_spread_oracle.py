@@ -24,7 +24,14 @@ class Oracle:
         self.market[symbol] = (bid, offer, reject)
 
     def order(
-        self, side: int, account: int, order_id: bytes, symbol: bytes, quantity: float, price: float, time: bytes
+        self,
+        side: int,
+        account: int,
+        order_id: bytes,
+        symbol: bytes,
+        quantity: float,
+        price: float,
+        time: bytes,
     ) -> None:
         """Takes one order."""
         bid, offer, reject = self.market.get(symbol, (0.0, 0.0, True))

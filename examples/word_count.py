@@ -1,8 +1,8 @@
 """Word count: lines of text in, how often each word has been seen so far out.
 
-    bettong run examples/word_count.py
-    bettong send lines README.jsonl     (one {"text": "..."} a line)
-    bettong tail counts
+bettong run examples/word_count.py
+bettong send lines README.jsonl     (one {"text": "..."} a line)
+bettong tail counts
 """
 
 from collections.abc import Iterator

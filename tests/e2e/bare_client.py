@@ -20,14 +20,14 @@ def feed(target: str, source: str, stream: str, frames: list[list[bytes]]) -> tu
     with grpc.insecure_channel(target) as channel:
         answers = ingest_pb2_grpc.IngestServiceStub(channel).Ingest(outgoing(), timeout=60)
         welcome = next(answers).welcome
-        credits, sent, acknowledged = welcome.credits, 0, 0
+        allowed, sent, acknowledged = welcome.credits, 0, 0
         while acknowledged < len(frames):
-            while credits and sent < len(frames):
+            while allowed and sent < len(frames):
                 frame = ingest_pb2.IngestFrame(sequence=sent + 1)
                 frame.rows.messages.extend(frames[sent])
                 requests.put(ingest_pb2.IngestRequest(frame=frame))
-                credits, sent = credits - 1, sent + 1
+                allowed, sent = allowed - 1, sent + 1
             receipt = next(answers).receipt
-            acknowledged, credits = max(acknowledged, receipt.acknowledged), credits + receipt.credits
+            acknowledged, allowed = max(acknowledged, receipt.acknowledged), allowed + receipt.credits
         requests.put(None)
     return welcome, acknowledged

@@ -28,7 +28,7 @@ def main() -> None:
         programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
     except BettongError as error:
         # A task that needs the application meets the same error again and reports it where it is seen.
-        print(f"daemon: {error}", file=sys.stderr)
+        sys.stderr.write(f"daemon: {error}\n")
     manager()
 
 

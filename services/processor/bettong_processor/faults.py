@@ -31,6 +31,8 @@ def fault_of(text: str) -> Fault:
     if any(words in text for words in _DATA_LOSS):
         first = next(line for line in text.splitlines() if any(words in line for words in _DATA_LOSS))
         return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=True)
-    python = [f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))]
+    python = [
+        f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))
+    ]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=False)

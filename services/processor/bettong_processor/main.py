@@ -72,4 +72,3 @@ def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[
             if kept:
                 offsets[stage_topic(plan.application, stage.name), partition] = max(kept)
     return offsets
-

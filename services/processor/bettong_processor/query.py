@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.settings import ProcessorSettings

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
@@ -64,7 +64,13 @@ class Supervisor:
     """Runs one query until it is asked to stop."""
 
     def __init__(
-        self, *, start: Callable[[], StreamingQuery], admin: LogAdmin, store: RedisStore, live: Live, log: Logger
+        self,
+        *,
+        start: Callable[[], StreamingQuery],
+        admin: LogAdmin,
+        store: RedisStore,
+        live: Live,
+        log: Logger,
     ) -> None:
         self._start = start
         self._admin = admin

@@ -8,6 +8,7 @@ variable-width field   offsets and data, kept as an Arrow array
 
 from __future__ import annotations
 
+from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -57,7 +58,7 @@ class Columns:
         """Reads the columns of a frame that Bettong wrote. Raises FrameError when they are not of `schema`."""
         try:
             batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
         return cls.of_batch(schema, batch)
 
@@ -219,12 +220,15 @@ def _arrow(field: Field, column: Column) -> pa.Array:
 
 def _column_of_values(field: Field, values: list[Any]) -> Column:
     try:
-        if field.dtype is None or field.kind in (Kind.INT, Kind.FLOAT):
+        if field.dtype is None:
             column = pa.array(values, field.arrow)
         elif field.kind is Kind.BOOL:
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
-        else:
+        elif field.kind in (Kind.TEXT, Kind.BYTES):
             return _fixed_text(field, values, field.dtype)
+        else:
+            # Arrow and numpy would cut 1.5 to an integer; an array of Python's refuses it, and is quicker.
+            return np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
     except (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError) as error:
         raise SchemaError(f"field {field.name!r}: {error}") from None
     if column.null_count:

@@ -17,13 +17,15 @@ class SuiteOptions(BaseModel):
     schedule: Schedule = Schedule.MICRO_BATCH
     compiled: bool = True
     keep: Path | None = Field(
-        None, description="Folder for everything, kept at the end; the next start goes on from it."
+        default=None, description="Folder for everything, kept at the end; the next start goes on from it."
     )
     results: Path | None = Field(
-        None, description="Folder of the file sink; by default `results` in `keep`, and no files without it."
+        default=None,
+        description="Folder of the file sink; by default `results` in `keep`, and no files without it.",
     )
     announce: Path | None = Field(
-        None, description="Folder in which `suite.json` is written too, so that other commands find it there."
+        default=None,
+        description="Folder in which `suite.json` is written too, so that other commands find it there.",
     )
     settings: dict[str, str] = Field(
         default_factory=dict,

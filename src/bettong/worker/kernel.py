@@ -132,17 +132,20 @@ def _stored(field: Field, name: str) -> Iterator[str]:
     assert dtype is not None  # noqa: S101 - compiled schemas have fixed widths
     if field.kind is Kind.INT and dtype != np.uint64:
         limits = np.iinfo(dtype)
-        yield f"whole = int64({value})"
+        # Only integers can be or-ed: a float is refused when the function is compiled.
+        yield f"whole = int64({value} | 0)"
         yield f"if whole != {value} or whole < {limits.min} or whole > {limits.max}:"
         yield f"    raise OverflowError({f'field {field.name!r}: not an integer of type {dtype}'!r})"
         yield f"{target} = whole"
+    elif field.kind is Kind.INT:
+        yield f"{target} = {value} | 0"
     elif field.kind is Kind.BOOL:
         yield f"{target} = 1 if {value} else 0"
-    elif field.kind in (Kind.TEXT, Kind.BYTES):
-        yield f"if len({value}) > {dtype.itemsize}:"
-        yield f"    raise ValueError({f'field {field.name!r}: longer than {dtype.itemsize} bytes'!r})"
+    elif field.kind is Kind.FLOAT:
         yield f"{target} = {value}"
     else:
+        yield f"if len({value}) > {dtype.itemsize}:"
+        yield f"    raise ValueError({f'field {field.name!r}: longer than {dtype.itemsize} bytes'!r})"
         yield f"{target} = {value}"
 
 
