@@ -34,6 +34,8 @@ class Alert:
 class Seen:
     """A state; any class serves."""
 
+    anything = True
+
 
 def keep(trade: Trade) -> bool:
     return trade.price > 0
@@ -48,11 +50,11 @@ def alerts(trade: Trade) -> Iterator[Alert]:
 
 
 def on_trade(trade: Trade, seen: Seen) -> Alert | None:
-    return Alert(trade.symbol) if seen else None
+    return Alert(trade.symbol) if seen.anything else None
 
 
 def on_quote(quote: Quote, seen: Seen) -> Alert | None:
-    return Alert(quote.symbol) if seen else None
+    return Alert(quote.symbol) if seen.anything else None
 
 
 @pytest.fixture
@@ -62,7 +64,9 @@ def app() -> Application:
 
 def refused(text: str, *names: str) -> Any:
     """Expects an ApplicationError with this text that names these parts of the application."""
-    return pytest.raises(ApplicationError, match="(?s)" + "".join(f"(?=.*{re.escape(each)})" for each in (text, *names)))
+    return pytest.raises(
+        ApplicationError, match="(?s)" + "".join(f"(?=.*{re.escape(each)})" for each in (text, *names))
+    )
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", ".a", "ä", "a/b", "a+b", "x" * 101])
@@ -281,13 +285,13 @@ def test_a_merge_of_merges_takes_the_handlers_of_its_innermost_streams(app: Appl
 
 def test_a_stateful_computation_is_named_after_its_functions(app: Application) -> None:
     of = Market(app)
-    handlers = {of.trades: on_trade, of.quotes: on_quote}
+    handlers: dict[Any, Any] = {of.trades: on_trade, of.quotes: on_quote}
     assert of.trades.merge(of.quotes).stateful(handlers, state=Seen).name == "on_trade-on_quote"
 
 
 def test_a_lambda_needs_a_name(app: Application) -> None:
     with refused("a lambda has no name: give name=..."):
-        app.source("trades", schema=Trade).filter(lambda trade: True)
+        app.source("trades", schema=Trade).filter(lambda _: True)
 
 
 def test_a_decoder_that_cannot_give_the_schema_is_refused(app: Application) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,9 @@ def wiring(stage: Stage) -> tuple[list[str], dict[str, tuple[str, ...]], list[tu
     )
 
 
-def stages(app: Application) -> dict[str, tuple[list[str], dict[str, tuple[str, ...]], list[tuple[str, str, str | None]]]]:
+def stages(
+    app: Application,
+) -> dict[str, tuple[list[str], dict[str, tuple[str, ...]], list[tuple[str, str, str | None]]]]:
     return {stage.name: wiring(stage) for stage in plan(app).stages}
 
 
@@ -106,9 +109,11 @@ def test_keys_of_entrances_are_those_of_sources_and_of_key_by(app: Application) 
 
 def test_merged_sources_share_a_stage_and_are_read_one_by_one(app: Application) -> None:
     items, notes = app.source("items", schema=Item, key="key"), app.source("notes", schema=Note, key="key")
-    handlers = {items: on_item, notes: on_note}
+    handlers: dict[Any, Any] = {items: on_item, notes: on_note}
     items.merge(notes).stateful(handlers, state=Seen, name="both").sink("out")
-    assert stages(app) == {"items": (["items", "notes"], {"both": ("items", "notes")}, [("both", "out", None)])}
+    assert stages(app) == {
+        "items": (["items", "notes"], {"both": ("items", "notes")}, [("both", "out", None)])
+    }
 
 
 def test_a_merge_across_stages_pulls_the_source_into_the_later_stage(app: Application) -> None:

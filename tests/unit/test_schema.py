@@ -46,7 +46,9 @@ def fingerprint(*fields: tuple[str, str], name: str = "Message") -> int:
         (bytes, Kind.BYTES, None, pa.binary()),
     ],
 )
-def test_an_annotation_gives_a_field(annotation: Any, kind: Kind, dtype: str | None, arrow: pa.DataType) -> None:
+def test_an_annotation_gives_a_field(
+    annotation: Any, kind: Kind, dtype: str | None, arrow: pa.DataType
+) -> None:
     found = field_of("x", annotation)
     assert (found.kind, found.arrow) == (kind, arrow)
     assert found.dtype == (np.dtype(dtype) if dtype else None)
@@ -54,7 +56,7 @@ def test_an_annotation_gives_a_field(annotation: Any, kind: Kind, dtype: str | N
 
 @pytest.mark.parametrize("annotation", [list, list[int], complex, None, Any, int | None, "int", object])
 def test_other_annotations_are_refused_by_the_name_of_the_field(annotation: Any) -> None:
-    with pytest.raises(SchemaError, match="field 'x': .* is no field type; expected int, float"):
+    with pytest.raises(SchemaError, match=r"field 'x': .* is no field type; expected int, float"):
         field_of("x", annotation)
 
 
@@ -82,7 +84,11 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
     """
     runs = [
         subprocess.run(
-            [sys.executable, "-c", program], check=True, capture_output=True, text=True, env={"PYTHONHASHSEED": seed}
+            [sys.executable, "-c", program],
+            check=True,
+            capture_output=True,
+            text=True,
+            env={"PYTHONHASHSEED": seed},
         ).stdout
         for seed in ("1", "2")
     ]
@@ -103,7 +109,13 @@ def test_a_fingerprint_tells_names_types_widths_and_order_apart() -> None:
     assert len({fingerprint(*layout) for layout in layouts}) == len(layouts)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(sorted(TYPES))), min_size=1, unique_by=lambda x: x[0]))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from(sorted(TYPES))),
+        min_size=1,
+        unique_by=lambda x: x[0],
+    )
+)
 def test_a_fingerprint_is_64_bits_and_does_not_depend_on_the_class(fields: list[tuple[str, str]]) -> None:
     assert 0 < fingerprint(*fields) < 2**64
     assert fingerprint(*fields) == fingerprint(*fields, name="Other")

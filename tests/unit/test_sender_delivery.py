@@ -161,7 +161,7 @@ def run(world: World, data: st.DataObject) -> None:
                 world.arrive(running, place, lost=step == "lose")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.booleans(), st.data())
 def test_whatever_is_lost_repeated_or_late_each_message_is_delivered_once_and_in_order(
     keyed: bool,  # noqa: FBT001 - an example's

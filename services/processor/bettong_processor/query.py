@@ -15,6 +15,7 @@ from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.settings import ProcessorSettings
 from bettong_processor.task import Step
 
+_FETCH_WAIT_MS = 20
 _OUTPUT = "topic string, partition int, value binary"
 
 
@@ -34,6 +35,9 @@ def start(
         .option("startingOffsets", starting_offsets(topics, settings.partitions, first_offsets))
         .option("failOnDataLoss", "true")
         .option("maxOffsetsPerTrigger", settings.batch_frames_max)
+        # A consumer that lies in Spark's cache may have a fetch under way from where the last batch ended; the next
+        # batch waits for the answer. Kafka's own half second would be most of a micro-batch.
+        .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
         .option("kafka.max.partition.fetch.bytes", max(8 * 1024 * 1024, record_bytes_max))
         .option("kafka.fetch.max.bytes", max(64 * 1024 * 1024, record_bytes_max))
         .load()

@@ -119,6 +119,7 @@ class Supervisor:
         """Tells live figures until the query ends (False) or a stop is asked for (True)."""
         while not self._stop.is_set():
             self._live.tell("running", figures=figures_of(query.lastProgress))
+            self._log.debug("progress", **durations_of(query.lastProgress))
             if query.awaitTermination(timeout=max(1, round(self._live.interval_s))):
                 return False
         self._live.tell("stopping")
@@ -149,6 +150,12 @@ def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
     if isinstance(sources, list) and sources:
         figures[metrics.LAG.name] = lag_of(sources[0])
     return figures
+
+
+def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
+    """Where the time of the last batch went, in ms, as Spark names it."""
+    durations = progress.get("durationMs") if progress else None
+    return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
 
 
 def lag_of(source: Mapping[str, object]) -> int:

@@ -124,7 +124,9 @@ class packed:  # noqa: N801 - reads as a function in an application
         for each_field, column in zip(schema.fields, columns, strict=True):
             if each_field.kind is Kind.TEXT:
                 for record in not_utf8(column):
-                    wrong.setdefault(record, f"field {each_field.name!r}: {column[record]!r} is no UTF-8")
+                    wrong.setdefault(
+                        record, f"field {each_field.name!r}: {bytes(column[record])!r} is no UTF-8"
+                    )
         if wrong:
             places = [place for place in range(len(rows) + len(refused)) if place not in refused]
             refused |= {places[record]: reason for record, reason in wrong.items()}

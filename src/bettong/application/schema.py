@@ -20,6 +20,10 @@ class Schema:
     message: type[Any]
     fields: tuple[Field, ...]
 
+    def __hash__(self) -> int:
+        """Of the class alone, which decides the fields: schemas are looked up for each frame."""
+        return hash(self.message)
+
     @property
     def name(self) -> str:
         """The name of the message class."""

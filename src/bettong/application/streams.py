@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bettong.application.decoders import Decoder
 
 Key = str | Callable[[Any], str | int | bytes]
+_Stream = TypeVar("_Stream", bound="Stream")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ class Stream:
 
     def stateful(
         self,
-        function: Callable[[Any, Any], Any] | Mapping[Stream, Callable[[Any, Any], Any]],
+        function: Callable[[Any, Any], Any] | Mapping[_Stream, Callable[[Any, Any], Any]],
         *,
         state: Callable[[], Any],
         name: str | None = None,
@@ -91,7 +92,9 @@ class Stream:
         `state()` makes the state of a new key; the function changes it in place. Streams of different schemas
         need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
         """
-        handlers = function if isinstance(function, Mapping) else {self: function}
+        handlers: Mapping[Any, Callable[[Any, Any], Any]] = (
+            function if isinstance(function, Mapping) else {self: function}
+        )
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
         if not self.keyed:
             raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")

@@ -13,7 +13,7 @@ from bettong.local.processes import Command, Process
 from bettong.local.server import Server
 
 _START_S_MAX = 60.0  # about 4 s alone; a busy machine, or a log to recover after a crash, takes longer
-_FORMAT_S_MAX = 30.0
+_FORMAT_S_MAX = 60.0
 _MEBIBYTE = 1024 * 1024
 
 # Least memory and quickest start: the tool runs for a second.
@@ -128,12 +128,12 @@ class KafkaBroker(Server):
         tool = self._call(
             *_TOOL_OPTIONS, main="kafka.tools.StorageTool", arguments=("format", "-t", cluster, "-c")
         )
-        formatting = Process(
-            Command("kafka's storage tool", tool, self.command.log, stop_s_max=_FORMAT_S_MAX)
-        )
+        formatting = Process(Command("kafka's storage tool", tool, self.command.log))
         ending = formatting.wait(_FORMAT_S_MAX)
         if ending is None or ending.status != 0:
-            raise LocalError(f"kafka's storage cannot be formatted: {formatting.obituary()}")
+            obituary = formatting.obituary()
+            formatting.kill()
+            raise LocalError(f"kafka's storage cannot be formatted within {_FORMAT_S_MAX:g} s: {obituary}")
 
     def _call(self, *options: str, main: str, arguments: tuple[str, ...] = ()) -> tuple[str, ...]:
         return (

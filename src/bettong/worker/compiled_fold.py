@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
@@ -135,7 +136,8 @@ def _row_at_work(cursor: Array, start: int, error: Exception) -> int:
 
 
 def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
+    # A third of the time that numpy takes to tell it.
+    address: int = pa.py_buffer(array).address
     return address
 
 

@@ -13,6 +13,7 @@ from bettong.frames.columns import Array
 
 _FIRST_CAPACITY = 1024
 _FOLD = np.uint64(32)
+_ONE = np.uint64(1)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth, TAOCP 3, 6.4
 
 
@@ -79,6 +80,9 @@ def words_of(column: Array) -> Array:
     return column.astype(f"S{8 * words}").view("<u8").reshape(-1, words)
 
 
+# Places are unsigned below: Numba would make each signed one ready to count from the end.
+
+
 @numba.njit(cache=True)
 def _home(words: Any, row: Any, shift: Any) -> Any:
     """Where probing starts: the high bits of a product, which every bit of every word has a part in."""
@@ -86,7 +90,7 @@ def _home(words: Any, row: Any, shift: Any) -> Any:
     for place in range(words.shape[1]):
         state = (state ^ words[row, place]) * _MIX
         state ^= state >> _FOLD
-    return np.int64((state * _MIX) >> shift)
+    return (state * _MIX) >> shift
 
 
 @numba.njit(cache=True)
@@ -100,36 +104,39 @@ def _shift(table: Any) -> Any:
 
 @numba.njit(cache=True)
 def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
-    same = True
-    for place in range(left.shape[1]):
-        same &= left[left_row, place] == right[right_row, place]
-    return same
+    for place in range(left.shape[1]):  # noqa: SIM110 - Numba compiles no all(...)
+        if left[left_row, place] != right[right_row, place]:
+            return False
+    return True
 
 
 @numba.njit(cache=True)
-def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, row: Any, count: Any) -> Any:
-    """Fills `slots` from `row` on; stops before the first row whose new key finds `keys` full."""
-    mask, shift = len(table) - 1, _shift(table)
-    while row < len(words):
+def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, start: Any, count: Any) -> Any:
+    """Fills `slots` from `start` on; stops before the first row whose new key finds `keys` full."""
+    mask, shift = np.uint64(len(table) - 1), _shift(table)
+    for row in range(np.uint64(start), np.uint64(len(words))):
         place = _home(words, row, shift)
-        while table[place] >= 0 and not _same(words, row, keys, table[place]):
-            place = (place + 1) & mask
-        if table[place] < 0:
+        slot = table[place]
+        while slot >= 0 and not _same(words, row, keys, np.uint64(slot)):
+            place = (place + _ONE) & mask
+            slot = table[place]
+        if slot < 0:
             if count == len(keys):
-                break
-            table[place] = count
-            keys[count, :] = words[row, :]
+                return np.int64(row), count
+            slot = np.int32(count)
+            table[place] = slot
+            for word in range(words.shape[1]):
+                keys[slot, word] = words[row, word]
             count += 1
-        slots[row] = table[place]
-        row += 1
-    return row, count
+        slots[row] = slot
+    return len(words), count
 
 
 @numba.njit(cache=True)
 def _insert_all(keys: Any, table: Any, count: Any) -> None:
-    mask, shift = len(table) - 1, _shift(table)
+    mask, shift = np.uint64(len(table) - 1), _shift(table)
     for slot in range(count):
         place = _home(keys, slot, shift)
         while table[place] >= 0:
-            place = (place + 1) & mask
+            place = (place + _ONE) & mask
         table[place] = slot

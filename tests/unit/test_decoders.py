@@ -1,0 +1,223 @@
+"""Decoders: bytes to messages, and bytes that are none, refused one by one."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bettong
+from bettong import ApplicationError, Width, each, packed
+from bettong.application.decoders import Decoded
+from bettong.application.schema import Schema, schema_of
+from bettong.frames.columns import Columns
+
+
+@dataclass
+class Everything:
+    """A field for each code of a layout."""
+
+    b1: bettong.u8
+    b2: bettong.u16
+    b4: bettong.u32
+    b8: bettong.u64
+    s1: bettong.i8
+    s2: bettong.i16
+    s4: bettong.i32
+    s8: bettong.i64
+    f4: bettong.f32
+    f8: bettong.f64
+    flag: bool
+    text: Annotated[str, Width(5)]
+    blob: Annotated[bytes, Width(3)]
+
+
+SCHEMA = schema_of(Everything)
+CODES = "BHIQbhiqfd?5s3s"
+VALUES = st.tuples(
+    *(st.integers(0, 2 ** (8 * size) - 1) for size in (1, 2, 4, 8)),
+    *(st.integers(-(2 ** (8 * size - 1)), 2 ** (8 * size - 1) - 1) for size in (1, 2, 4, 8)),
+    st.floats(width=32, allow_nan=False),
+    st.floats(allow_nan=False),
+    st.booleans(),
+    st.sampled_from([b"IBM", b"  GE", "äß".encode(), b"", b"12345"]),
+    st.binary(min_size=3, max_size=3),
+)
+
+
+def messages(schema: Schema, decoded: Decoded) -> list[Any]:
+    assert decoded.columns is not None
+    assert len({len(column) for column in decoded.columns}) == 1
+    return Columns(schema, len(decoded.columns[0]), tuple(decoded.columns)).messages()
+
+
+@settings(max_examples=60)
+@given(st.lists(VALUES, min_size=1, max_size=6), st.sampled_from("<>!"), st.binary(max_size=3))
+def test_a_layout_reads_what_struct_wrote(rows: list[tuple[Any, ...]], order: str, prefix: bytes) -> None:
+    layout = struct.Struct(order + CODES)
+    decoded = packed(order + CODES, prefix=prefix).decode(
+        SCHEMA, [prefix + layout.pack(*row) for row in rows]
+    )
+    assert decoded.refused == {}
+    expected = [Everything(*(*row[:-2], row[-2].decode(), row[-1])) for row in rows]
+    assert messages(SCHEMA, decoded) == expected
+
+
+@dataclass
+class Pair:
+    prefix: bettong.u16
+    name: Annotated[str, Width(2)]
+
+
+PAIR = schema_of(Pair)
+
+
+def test_counts_and_left_out_bytes_are_understood() -> None:
+    @dataclass
+    class Three:
+        a: bettong.u16
+        b: bettong.u16
+        c: bettong.u8
+
+    decoder = packed(">2H 3x B")
+    decoder.check("s", schema_of(Three))
+    decoded = decoder.decode(schema_of(Three), [struct.pack(">2H3xB", 1, 2, 3)])
+    assert messages(schema_of(Three), decoded) == [Three(1, 2, 3)]
+
+
+def test_each_kind_of_junk_is_refused_and_its_neighbours_are_kept() -> None:
+    good = [b"\x07" + struct.pack(">H2s", number, b"ok") for number in range(3)]
+    rows = [
+        good[0], b"", b"\x07", good[0] + b"x", b"\x08" + good[1][1:], good[1],
+        b"\x07\0\0\xff\xfe", b"\x09" + b"\0\0\xff\xff", good[2],
+    ]  # fmt: skip
+    decoded = packed(">H2s", prefix=b"\x07").decode(PAIR, rows)
+    assert messages(PAIR, decoded) == [Pair(number, "ok") for number in range(3)]
+    assert decoded.refused == {
+        1: "0 bytes, expected 5",
+        2: "1 bytes, expected 5",
+        3: "6 bytes, expected 5",
+        4: "starts with 08, expected 07",
+        6: "field 'name': b'\\xff\\xfe' is no UTF-8",
+        7: "starts with 09, expected 07",
+    }
+    assert list(decoded.refused) == sorted(decoded.refused)
+
+
+@pytest.mark.parametrize("rows", [[], [b"x"], [b"x", b"yy"], [b"\x08\0\0ab"] * 3])
+def test_a_frame_of_junk_alone_gives_no_messages(rows: list[bytes]) -> None:
+    decoded = packed(">H2s", prefix=b"\x07").decode(PAIR, rows)
+    assert messages(PAIR, decoded) == []
+    assert list(decoded.refused) == list(range(len(rows)))
+
+
+@given(st.lists(st.binary(max_size=8), max_size=10))
+def test_any_rows_are_messages_or_refused(rows: list[bytes]) -> None:
+    decoded = packed(">H2s", prefix=b"\x07").decode(PAIR, rows)
+    assert len(messages(PAIR, decoded)) + len(decoded.refused) == len(rows)
+
+
+def test_any_byte_but_nul_is_true() -> None:
+    @dataclass
+    class Flag:
+        flag: bool
+
+    decoded = packed(">?").decode(schema_of(Flag), [b"\0", b"\1", b"\xff"])
+    assert decoded.columns is not None
+    assert decoded.columns[0].tolist() == [0, 1, 1]
+
+
+def test_a_narrow_value_fills_a_wider_field() -> None:
+    @dataclass
+    class Wide:
+        number: int
+        value: float
+
+    decoder = packed("<Bf")
+    decoder.check("s", schema_of(Wide))
+    assert messages(schema_of(Wide), decoder.decode(schema_of(Wide), [struct.pack("<Bf", 200, 0.5)])) == [
+        Wide(200, 0.5)
+    ]
+
+
+@dataclass
+class Loose:
+    text: str
+
+
+@dataclass
+class Number:
+    number: bettong.i16
+
+
+@dataclass
+class Real:
+    value: bettong.f32
+
+
+@pytest.mark.parametrize(
+    ("layout", "schema", "text"),
+    [
+        ("H2s", PAIR, "layout 'H2s': start it with '>' (big-endian) or '<'"),
+        ("@H2s", PAIR, "start it with '>'"),
+        ("", PAIR, "start it with '>'"),
+        (">Hz", PAIR, "layout '>Hz': bad char in struct format"),
+        (">H", PAIR, "'>H' has 1 values, Pair has 2 fields"),
+        (">H2sB", PAIR, "'>H2sB' has 3 values, Pair has 2 fields"),
+        (">I2s", PAIR, "'I' cannot give field 'prefix' (int, uint16)"),
+        (">h2s", PAIR, "'h' cannot give field 'prefix'"),
+        (">H3s", PAIR, "'3s' cannot give field 'name' (text, |S2)"),
+        (">HB", PAIR, "'B' cannot give field 'name'"),
+        (">5s", schema_of(Loose), "'5s' cannot give field 'text' (text, variable width)"),
+        (">H", schema_of(Number), "'H' cannot give field 'number' (int, int16)"),
+        (">f", schema_of(Number), "'f' cannot give field 'number'"),
+        (">d", schema_of(Real), "'d' cannot give field 'value' (float, float32)"),
+        (">c", schema_of(Number), "'c' cannot give field 'number'"),
+    ],
+)
+def test_a_layout_that_cannot_give_the_schema_is_refused(layout: str, schema: Schema, text: str) -> None:
+    with pytest.raises(ApplicationError) as caught:
+        packed(layout).check("orders", schema)
+    assert "decoder of 'orders'" in str(caught.value)
+    assert text in str(caught.value)
+
+
+def test_the_layout_of_struct_and_ours_are_of_one_size() -> None:
+    packed(">" + CODES).check("s", SCHEMA)
+    row = bytes(struct.calcsize(">" + CODES))
+    assert packed(">" + CODES).decode(SCHEMA, [row]).refused == {}
+
+
+def read_pair(data: bytes) -> Pair:
+    if data == b"wrong type":
+        return data  # type: ignore[return-value]
+    number, name = data.split(b":")
+    return Pair(int(number), name.decode())
+
+
+def test_a_function_reads_messages_and_raises_to_refuse_one() -> None:
+    decoded = each(read_pair).decode(PAIR, [b"1:a", b"x:b", b"2", b"wrong type", b"3:\xff", b"4:d"])
+    assert decoded.messages == [Pair(1, "a"), Pair(4, "d")]
+    assert decoded.refused[1] == "ValueError: invalid literal for int() with base 10: b'x'"
+    assert decoded.refused[2].startswith("ValueError: not enough values")
+    assert decoded.refused[3] == "the decoder returned bytes, not Pair"
+    assert decoded.refused[4].startswith("UnicodeDecodeError")
+
+
+def test_floats_keep_their_bits() -> None:
+    values = [0.0, -0.0, 1e-45, math.inf, -math.inf, 5e-324]
+
+    @dataclass
+    class Value:
+        value: float
+
+    decoded = packed(">d").decode(schema_of(Value), [struct.pack(">d", value) for value in values])
+    assert decoded.columns is not None
+    assert [struct.pack(">d", value) for value in decoded.columns[0].tolist()] == [
+        struct.pack(">d", value) for value in values
+    ]

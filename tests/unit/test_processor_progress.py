@@ -1,0 +1,87 @@
+"""What the processor reads out of Spark's words: faults, progress, and where a query starts."""
+
+import json
+
+from bettong import metrics
+from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
+from bettong_processor.query import starting_offsets
+from bettong_processor.supervision import durations_of, figures_of
+
+PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown:
+Traceback (most recent call last):
+  File "worker.py", line 9, in fold
+{error}
+\tat org.apache.spark.api.python.BasePythonRunner
+Caused by: java.lang.IllegalStateException: nothing of ours
+"""
+
+
+def test_a_hole_in_the_log_is_final_and_told_in_our_own_words() -> None:
+    fault = fault_of(
+        PYTHON.format(error="bettong.errors.LogHoleError: stage 'a', partition 3: no state reaches 7")
+    )
+    assert fault.final
+    assert fault.text == "LogHoleError: stage 'a', partition 3: no state reaches 7"
+
+
+def test_a_mistake_in_the_application_is_final() -> None:
+    assert fault_of(PYTHON.format(error="bettong.errors.ApplicationError: no such file")).final
+
+
+def test_records_that_spark_finds_missing_are_final() -> None:
+    fault = fault_of(
+        "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost: offset 5\nmore"
+    )
+    assert fault.final
+    assert "offset 5" in fault.text
+
+
+def test_a_store_that_is_away_is_a_passing_fault() -> None:
+    fault = fault_of(PYTHON.format(error="bettong.errors.StoreError: Redis at x does not answer"))
+    assert not fault.final
+    assert fault.text == "StoreError: Redis at x does not answer"
+
+
+def test_an_error_without_a_text_and_a_fault_without_python_are_told_too() -> None:
+    assert fault_of(PYTHON.format(error="NotImplementedError")).text.startswith("NotImplementedError")
+    assert fault_of("org.apache.kafka.common.errors.TimeoutException: no broker\n at x").text.endswith(
+        "no broker"
+    )
+    assert fault_of("").text == "unknown"
+
+
+def test_long_texts_are_cut() -> None:
+    assert len(fault_of(PYTHON.format(error="ValueError: " + "x" * 5000)).text) == TEXT_CHARACTERS_MAX
+
+
+def test_progress_becomes_batch_duration_and_lag() -> None:
+    progress = {
+        "batchId": 12,
+        "durationMs": {"addBatch": 80, "triggerExecution": 100},
+        "sources": [
+            {
+                "endOffset": {"a": {"0": 5, "1": 7}},
+                "latestOffset": {"a": {"0": 9, "1": 7}, "b": {"0": 2}},
+            }
+        ],
+    }
+    assert figures_of(progress) == {
+        metrics.BATCH.name: "12",
+        metrics.BATCH_MS.name: 100.0,
+        metrics.LAG.name: 6,
+    }
+    assert durations_of(progress) == {"batch": 12, "addBatch": 80, "triggerExecution": 100}
+
+
+def test_before_the_first_batch_there_are_no_figures() -> None:
+    assert figures_of(None) == {}
+    assert durations_of(None) == {}
+    assert (
+        figures_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]})[metrics.LAG.name]
+        == 0
+    )
+
+
+def test_a_query_starts_at_the_snapshots_and_else_at_the_beginning() -> None:
+    offsets = json.loads(starting_offsets(("a", "b"), 2, {("a", 1): 40}))
+    assert offsets == {"a": {"0": -2, "1": 40}, "b": {"0": -2, "1": -2}}
