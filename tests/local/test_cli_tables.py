@@ -66,7 +66,7 @@ def test_an_empty_deployment_has_an_overview_too() -> None:
 def test_a_line_of_counts_has_the_rate_since_the_line_before() -> None:
     before, now = overview({}, {}), overview(LIVE, PARTITIONS)
     assert line(now, before, 0.5) == (
-        "1,500 messages  3,000/s  40 results  5 dead letters  lag 5  latency p50 12 ms, p99 250 ms"
+        "1,500 in  3,000/s  40 out  5 dead letters  lag 5  p50 12 ms  p99 250 ms"
     )
     assert "  0/s  " in line(before, now, 1.0), "a sender that starts again counts from 0"
 

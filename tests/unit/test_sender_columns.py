@@ -110,3 +110,14 @@ def test_damaged_columns_are_refused_or_can_be_read_to_the_end(
         return
     assert len(columns.messages()) == columns.length
     assert Columns.of_payload(TICKS, columns.payload()).length == columns.length
+
+
+def test_columns_that_say_another_schema_are_refused_whatever_they_hold() -> None:
+    app = Application("shop")
+    session = Session(
+        route(app.source("ticks", schema=Tick, key="symbol")), Hello(source="ticks", stream="s"), now_ns=1
+    )
+    assert session.take(IngestFrame(sequence=1, columns=GOOD, schema=TICKS.fingerprint), 0, 1).messages == 80
+    with pytest.raises(Refusal, match="its columns follow schema 0000000000000007, expected ") as caught:
+        session.take(IngestFrame(sequence=2, columns=GOOD, schema=7), 0, 1)
+    assert caught.value.code is Code.INVALID_ARGUMENT

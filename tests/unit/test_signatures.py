@@ -257,4 +257,4 @@ def test_a_wrong_function_of_a_stateful_computation_is_named(handlers: Any, text
 
 def test_a_state_may_be_annotated_as_a_generic_or_made_by_a_function() -> None:
     assert stateful_output("s", {ORDER: generic_state}, dict).schema is RESULT
-    assert stateful_output("s", {ORDER: on_order}, lambda: Seen())  # noqa: PLW0108 - a function is the point.schema is RESULT
+    assert stateful_output("s", {ORDER: on_order}, functools.partial(Seen)).schema is RESULT

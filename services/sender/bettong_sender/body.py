@@ -42,6 +42,11 @@ def read_body(source: Source, frame: IngestFrame) -> Body:
     """
     schema = source.schema
     if frame.WhichOneof("body") == "columns":
+        if frame.schema not in (0, schema.fingerprint):
+            raise invalid(
+                f"frame {frame.sequence} of source {source.name!r}: its columns follow schema {frame.schema:016x},"
+                f" expected {schema.fingerprint:016x}; connect again and read Welcome.source"
+            )
         try:
             columns = Columns.of_foreign_payload(schema, frame.columns)
         except FrameError as error:

@@ -87,17 +87,17 @@ def service_of(instance: str, record: Record) -> str:
 
 
 def line(now: Overview, before: Overview, seconds: float) -> str:
-    """Counts on one line; the rate is that of the `seconds` since `before`."""
+    """Counts on one line of about 80 characters; the rate is that of the `seconds` since `before`."""
     rate = max(0, now.messages - before.messages) / seconds if seconds > 0 else 0.0
     parts = [
-        f"{now.messages:,} messages",
+        f"{now.messages:,} in",
         f"{rate:,.0f}/s",
-        f"{now.results:,} results",
+        f"{now.results:,} out",
         f"{now.dead_letters:,} dead letters",
         f"lag {now.lag:,}",
     ]
     if now.p50_ms is not None and now.p99_ms is not None:
-        parts.append(f"latency p50 {now.p50_ms:,.0f} ms, p99 {now.p99_ms:,.0f} ms")
+        parts.append(f"p50 {now.p50_ms:,.0f} ms  p99 {now.p99_ms:,.0f} ms")
     return "  ".join(parts)
 
 

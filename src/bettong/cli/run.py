@@ -74,6 +74,10 @@ def run(
         announce=HERE if keep is None else None,
     )
     console = Console(highlight=False)
+
+    def say(event: str) -> None:
+        console.print(event, style="yellow", markup=False, soft_wrap=True)
+
     try:
         with terminable(), ExitStack() as stack:
             with console.status("starting Kafka, Redis, sender, processor and receiver ..."):
@@ -121,14 +125,15 @@ def suite_options(
 
 def describe(record: SuiteRecord, console: Console) -> None:
     """Prints what runs and where."""
-    console.print(f"[bold]{record.name}[/bold] runs, {record.schedule}, {record.partitions} partitions")
-    console.print(f"  send to       {record.sender}   (bettong send SOURCE FILE)")
-    console.print(f"  results from  {record.receiver}   (bettong tail SINK)")
-    if record.results is not None:
-        console.print(f"  result files  {record.results}")
-    console.print(
-        f"  Kafka {record.kafka}, Redis {record.redis}, logs in {record.directory / 'logs'}", style="dim"
-    )
+    lines = [
+        f"{record.name} runs, {record.schedule}, {record.partitions} partitions",
+        f"  send to       {record.sender}   (bettong send SOURCE FILE)",
+        f"  results from  {record.receiver}   (bettong tail SINK)",
+        *([f"  result files  {record.results}"] if record.results is not None else []),
+        f"  Kafka {record.kafka}, Redis {record.redis}, logs in {record.directory / 'logs'}",
+    ]
+    for text in lines:
+        console.print(text, markup=False, soft_wrap=True)
 
 
 def _follow(suite: Suite, console: Console) -> None:

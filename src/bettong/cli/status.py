@@ -64,7 +64,7 @@ def status(
     if partitions:
         console.print(stages_table(stages(partitions)))
     for text in summary(overview(live, partitions)):
-        console.print(text)
+        console.print(text, soft_wrap=True)
     if any(row.state != RUNNING for row in rows):
         raise typer.Exit(NOT_RUNNING)
 

@@ -144,6 +144,7 @@ class Sender:
     def _send_columns(self, payload: bytes, count: int, sequence: int | None, sent_ns: int | None) -> int:
         request = IngestRequest()
         request.frame.columns = payload
+        request.frame.schema = self.source.fingerprint
         return self._send(request, count, len(payload), sequence, sent_ns)
 
     def _send(

@@ -1,0 +1,198 @@
+"""map, filter and flat_map in a worker: what raises is one message's dead letter, and the next one goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bettong
+from bettong import Application
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.exits import OutputRecord
+from tests.worker_samples import data, fold, letters, python, results, worker
+
+
+@dataclass
+class Number:
+    number: int
+
+
+@dataclass
+class Byte:
+    byte: bettong.u8
+
+
+OUT = "meters.sink.out"
+
+
+def halved(number: Number) -> Number:
+    if number.number % 2:
+        raise ValueError(f"{number.number} is odd")
+    return Number(number.number // 2)
+
+
+def as_byte(number: Number) -> Byte:
+    return Byte(number.number)
+
+
+def even(number: Number) -> bool:
+    if number.number == 7:
+        raise KeyError(7)
+    return number.number % 2 == 0
+
+
+def downwards(number: Number) -> Iterator[Number]:
+    """Fails half-way for multiples of five."""
+    for each in range(number.number, 0, -1):
+        if number.number % 5 == 0 and each == number.number // 2:
+            raise RuntimeError("half-way")
+        yield Number(each)
+
+
+def application(build: Callable[[bettong.Stream], bettong.Stream]) -> Application:
+    app = Application("meters")
+    build(app.source("in", schema=Number)).sink("out")
+    return app
+
+
+def run(app: Application, numbers: list[int]) -> list[OutputRecord]:
+    """Folds one frame of numbers, if there are any."""
+    frame = [data("in/a", 7, [Number(each) for each in numbers], previous=0)] if numbers else []
+    return fold(worker(python(app)), frame)
+
+
+def places(found: list[DeadLetter]) -> list[int]:
+    assert all((each.origin, each.sequence) == ("in/a", 7) for each in found)
+    return [each.index for each in found]
+
+
+NUMBERS = st.lists(st.integers(0, 12), max_size=12)
+
+
+@given(NUMBERS)
+def test_a_map_that_raises_makes_a_dead_letter_of_that_message(numbers: list[int]) -> None:
+    records = run(application(lambda stream: stream.map(halved)), numbers)
+    assert results(records, OUT, Number) == [Number(each // 2) for each in numbers if each % 2 == 0]
+    found = letters(records)
+    assert places(found) == [place for place, each in enumerate(numbers) if each % 2]
+    assert [each.reason for each in found] == [f"ValueError: {each} is odd" for each in numbers if each % 2]
+    assert {each.computation for each in found} <= {"halved"}
+    assert [each.message for each in found] == [f'{{"number":{each}}}'.encode() for each in numbers if each % 2]
+
+
+@given(NUMBERS)
+def test_a_filter_keeps_what_is_true_and_may_raise(numbers: list[int]) -> None:
+    records = run(application(lambda stream: stream.filter(even)), numbers)
+    assert results(records, OUT, Number) == [Number(each) for each in numbers if each % 2 == 0]
+    assert places(letters(records)) == [place for place, each in enumerate(numbers) if each == 7]
+
+
+@given(NUMBERS)
+def test_a_flat_map_that_raises_half_way_gives_none_of_that_message(numbers: list[int]) -> None:
+    records = run(application(lambda stream: stream.flat_map(downwards)), numbers)
+    fine = [each for each in numbers if each % 5 or not each]
+    assert results(records, OUT, Number) == [Number(down) for each in fine for down in range(each, 0, -1)]
+    assert places(letters(records)) == [place for place, each in enumerate(numbers) if each % 5 == 0 and each]
+
+
+@given(NUMBERS)
+def test_places_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> None:
+    """Each result of each computation still knows which message of the frame it comes from."""
+
+    def build(stream: bettong.Stream) -> bettong.Stream:
+        return stream.filter(even).flat_map(downwards).map(halved)
+
+    records = run(application(build), numbers)
+    found = letters(records)
+    expected = []
+    for place, each in enumerate(numbers):
+        if each == 7:
+            expected.append((place, "even"))
+        elif each % 2 == 0 and each and each % 5 == 0:
+            expected.append((place, "downwards"))
+        elif each % 2 == 0:
+            expected += [(place, "halved") for down in range(each, 0, -1) if down % 2]
+    assert sorted((each.index, each.computation) for each in found) == sorted(expected)
+
+
+@pytest.mark.parametrize("between", [False, True], ids=["sink", "map first"])
+def test_a_result_that_does_not_fit_its_schema_is_a_dead_letter(between: bool) -> None:  # noqa: FBT001
+    def build(stream: bettong.Stream) -> bettong.Stream:
+        return (stream.filter(even) if between else stream).map(as_byte)
+
+    records = run(application(build), [4, 300, 6, -2])
+    assert results(records, OUT, Byte) == [Byte(4), Byte(6)]
+    found = letters(records)
+    assert places(found) == [1, 3]
+    assert all(each.computation == "as_byte" and "field 'byte'" in each.reason for each in found)
+
+
+@pytest.mark.parametrize("wrong", [None, 7, "text", Byte(1), [Number(1)]])
+def test_a_result_of_another_class_is_a_dead_letter(wrong: Any) -> None:
+    def odd_result(number: Number) -> Number:
+        return Number(1) if number.number else wrong  # type: ignore[no-any-return]
+
+    records = run(application(lambda stream: stream.map(odd_result)), [1, 0, 1])
+    assert results(records, OUT, Number) == [Number(1), Number(1)]
+    (letter,) = letters(records)
+    assert letter.index == 1
+    assert letter.reason == f"{type(wrong).__name__} is no Number"
+
+
+@pytest.mark.parametrize("wrong", [None, 7])
+def test_a_flat_map_that_returns_no_iterable_is_a_dead_letter(wrong: Any) -> None:
+    def broken(number: Number) -> list[Number]:
+        return [number] if number.number else wrong  # type: ignore[no-any-return]
+
+    records = run(application(lambda stream: stream.flat_map(broken)), [1, 0])
+    assert results(records, OUT, Number) == [Number(1)]
+    assert "is not iterable" in letters(records)[0].reason
+
+
+def test_a_long_reason_is_cut() -> None:
+    def shouting(number: Number) -> Number:
+        raise ValueError("x" * 100_000 + str(number))
+
+    (letter,) = letters(run(application(lambda stream: stream.map(shouting)), [1]))
+    assert letter.reason == "ValueError: " + "x" * 988
+
+
+def test_a_function_that_changes_its_message_changes_nobody_elses() -> None:
+    def greedy(number: Number) -> Number:
+        number.number += 100
+        return Number(number.number)
+
+    def modest(number: Number) -> Number:
+        return Number(number.number)
+
+    app = Application("meters")
+    source = app.source("in", schema=Number)
+    source.map(greedy).sink("greedy")
+    source.map(modest).sink("modest")
+    source.sink("raw")
+    records = run(app, [1, 2])
+    assert results(records, "meters.sink.greedy", Number) == [Number(101), Number(102)]
+    for sink in ("modest", "raw"):
+        assert results(records, f"meters.sink.{sink}", Number) == [Number(1), Number(2)]
+
+
+def test_a_diamond_passes_each_branch_in_the_order_of_the_application() -> None:
+    def left(number: Number) -> Number:
+        return Number(number.number)
+
+    def right(number: Number) -> Number:
+        return Number(-number.number)
+
+    app = Application("meters")
+    source = app.source("in", schema=Number)
+    source.map(left).merge(source.map(right)).map(as_number).sink("out")
+    assert results(run(app, [1, 2]), OUT, Number) == [Number(1), Number(2), Number(-1), Number(-2)]
+
+
+def as_number(number: Number) -> Number:
+    return number
