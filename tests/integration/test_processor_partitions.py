@@ -1,6 +1,6 @@
 """Where a partition's state comes from: memory, shared memory, Redis, or the log folded again. All real."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,8 +127,8 @@ class World:
 @pytest.fixture
 def world(
     kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path, unique_name: Callable[..., str]
-) -> Iterator[World]:
-    yield World(unique_name("partitions"), kafka.bootstrap, redis_server.url, tmp_path)
+) -> World:
+    return World(unique_name("partitions"), kafka.bootstrap, redis_server.url, tmp_path)
 
 
 def test_a_process_goes_on_with_the_state_that_it_has(world: World) -> None:
@@ -201,6 +201,7 @@ def test_a_log_that_no_longer_reaches_back_stops_the_stage_with_what_was_tried(w
         """A log whose first 15 records are gone."""
 
         def log_start(self, topic: str, partition: int) -> int:
+            assert (topic, partition) == (world.topic, 0)
             return 15
 
     process = world.process()

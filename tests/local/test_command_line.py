@@ -106,7 +106,7 @@ def test_check_prints_the_graph(example: str, shown_parts: list[str], bettong: C
     [
         (
             "import bettong\nbettong.Application('a').source('s', schema=int)",
-            "app.py: source 's': <class 'int'> is no schema",
+            "app.py:2: source 's': <class 'int'> is no schema",
         ),
         ("x = 1 +\n", "app.py:1: SyntaxError"),
         ("raise ValueError('two\\nlines')", "app.py:1: ValueError: two lines"),

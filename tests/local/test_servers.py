@@ -52,7 +52,7 @@ def test_a_server_that_dies_at_start_says_so_with_its_last_lines(tmp_path: Path)
 def test_a_server_that_never_answers_is_ended(tmp_path: Path) -> None:
     mute = Command("the server", (sys.executable, "-c", "import time; time.sleep(600)"), tmp_path / "log")
     server = Server(mute, answers=lambda: False, start_s_max=0.3)
-    with pytest.raises(LocalError, match="the server does not answer after 0 s: still running"):
+    with pytest.raises(LocalError, match=r"the server does not answer after 0.3 s: still running"):
         server.start()
     assert server.process is not None
     assert server.process.ending is not None

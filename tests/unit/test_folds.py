@@ -129,7 +129,9 @@ def test_a_state_that_cannot_be_made_is_a_dead_letter() -> None:
         return Sum(item.key, 1)
 
     Broken.made = -1  # one for the check of the program, one for the first key
-    records = fold(worker(python(application(touch, Broken))), [data("in/a", 1, [Item("a", 1), Item("b", 1)])])
+    records = fold(
+        worker(python(application(touch, Broken))), [data("in/a", 1, [Item("a", 1), Item("b", 1)])]
+    )
     assert results(records, OUT, Sum) == [Sum("a", 1)]
     assert letters(records)[0].reason == "OSError: no more states"
 

@@ -37,18 +37,6 @@ TOTALS = "meters.sink.totals"
 PLACES = "meters.stage.places"
 
 
-@pytest.fixture(scope="module")
-def tally() -> StageProgram:
-    """The first stage, as plain Python."""
-    return program(meters().stages[0], compiled=False)
-
-
-@pytest.fixture(scope="module")
-def places() -> StageProgram:
-    """The second stage."""
-    return program(meters().stages[1], compiled=False)
-
-
 def totals(records: list[OutputRecord]) -> list[int]:
     return [each.total for each in results(records, TOTALS, Total)]
 

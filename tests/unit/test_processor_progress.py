@@ -7,7 +7,7 @@ from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.query import starting_offsets
 from bettong_processor.supervision import durations_of, figures_of
 
-PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] An exception was thrown:
+PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Thrown:
 Traceback (most recent call last):
   File "worker.py", line 9, in fold
 {error}

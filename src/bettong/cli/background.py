@@ -54,7 +54,7 @@ def up(
             record = start(options, directory)
     except Terminated:
         raise typer.Exit(TERMINATED) from None
-    describe(record, console)
+    describe(record, console, directory)
 
 
 def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool, _REMOVE] = False) -> None:

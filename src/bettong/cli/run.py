@@ -81,10 +81,8 @@ def run(
     try:
         with terminable(), ExitStack() as stack:
             with console.status("starting Kafka, Redis, sender, processor and receiver ..."):
-                suite = stack.enter_context(
-                    Suite(options, say=lambda line: console.print(line, style="yellow", markup=False))
-                )
-            describe(suite.record, console)
+                suite = stack.enter_context(Suite(options, say=say))
+            describe(suite.record, console, keep or HERE)
             _follow(suite, console)
     except Terminated:
         raise typer.Exit(TERMINATED) from None
@@ -123,12 +121,13 @@ def suite_options(
     )
 
 
-def describe(record: SuiteRecord, console: Console) -> None:
-    """Prints what runs and where."""
+def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
+    """Prints what runs and where; `directory` is where other commands find it."""
+    there = f" --dir {directory}" if directory != HERE else ""
     lines = [
         f"{record.name} runs, {record.schedule}, {record.partitions} partitions",
-        f"  send to       {record.sender}   (bettong send SOURCE FILE)",
-        f"  results from  {record.receiver}   (bettong tail SINK)",
+        f"  send to       {record.sender}   (bettong send SOURCE FILE{there})",
+        f"  results from  {record.receiver}   (bettong tail SINK{there})",
         *([f"  result files  {record.results}"] if record.results is not None else []),
         f"  Kafka {record.kafka}, Redis {record.redis}, logs in {record.directory / 'logs'}",
     ]
@@ -150,7 +149,7 @@ def _follow(suite: Suite, console: Console) -> None:
                 text = line(now, before or now, at - since)
                 status.update(text)
                 if not console.is_terminal and now != before:
-                    console.print(text)
+                    console.print(text, soft_wrap=True)
                 before, since = now, at
             suite.wait(1.0)
 

@@ -38,7 +38,6 @@ class Copies:
         cells = [CellType() for _ in function.__closure__ or ()]
         code = _with_text_as_bytes(function.__code__)
         copy = FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
-        copy.__kwdefaults__ = function.__kwdefaults__
         compiled: Callable[..., Any] = numba.njit(copy)
         self._functions[function] = compiled
         for name in function.__code__.co_names:
