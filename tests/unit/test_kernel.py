@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import resource
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import pytest
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
+from bettong.frames.frame import decode, encode
 from bettong.worker.stage_program import StageProgram, program
 from tests.worker_samples import Kept, Reading, Total, data, fold, letters, results, worker
 
@@ -195,16 +196,18 @@ def test_exceptions_lose_no_memory(judges: dict[str, StageProgram]) -> None:
     """Numba lets go of nothing that a function holds when it raises; a frame must not be among that."""
     samples = [sample(f"n{number}") for number in range(2000)]
     samples[1000] = sample("raise")
+    frame = decode(data("in/a", 1, samples, previous=0))
     of = worker(judges["compiled"])
 
     def folds(times: int) -> int:
         for _ in range(times):
-            of.fold(of.next_offset, data("in/a", of.next_offset + 1, samples, previous=of.next_offset))
+            of.fold(of.next_offset, encode(replace(frame, sequence=of.next_offset + 1)))
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
-    before_mib = folds(30)
-    frame_mib = len(data("in/a", 1, samples)) / 2**20
-    assert folds(300) - before_mib < 100 * frame_mib
+    before_mib = folds(50)
+    frame_mib = len(encode(frame)) / 2**20
+    assert folds(1000) - before_mib < 200 * frame_mib
+    assert of.counters.dead_letters == 1050
 
 
 def test_all_keys_have_a_state_however_many_come_at_once(tally_programs: dict[str, StageProgram]) -> None:
