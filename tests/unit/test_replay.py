@@ -96,7 +96,9 @@ def incoming(records: list[OutputRecord], partition: int) -> list[bytes]:
 
 @settings(max_examples=40)
 @given(LOG, st.data())
-def check_two_stages(first: StageProgram, second: StageProgram, log: list[bytes], choose: st.DataObject) -> None:
+def check_two_stages(
+    first: StageProgram, second: StageProgram, log: list[bytes], choose: st.DataObject
+) -> None:
     """The first stage crashes back to a snapshot and puts out again; the second one does so too."""
     cut = choose.draw(st.integers(0, len(log)))
     crash = choose.draw(st.integers(cut, len(log)))
@@ -118,7 +120,9 @@ def check_two_stages(first: StageProgram, second: StageProgram, log: list[bytes]
         assert successor.counters.gaps == 0
 
 
-def test_the_next_stage_sees_each_result_once_through_any_crash(tally: StageProgram, places: StageProgram) -> None:
+def test_the_next_stage_sees_each_result_once_through_any_crash(
+    tally: StageProgram, places: StageProgram
+) -> None:
     check_two_stages(tally, places)
 
 
@@ -126,7 +130,10 @@ def test_the_next_stage_sees_each_result_once_through_any_crash(tally: StageProg
 @given(LOG)
 def check_alike(programs: dict[str, StageProgram], log: list[bytes]) -> None:
     out = {kind: fold(worker(of, partitions=PARTITIONS), log) for kind, of in programs.items()}
-    kept = {kind: [each for each in found if "sink" in each.topic or "stage" in each.topic] for kind, found in out.items()}
+    kept = {
+        kind: [each for each in found if "sink" in each.topic or "stage" in each.topic]
+        for kind, found in out.items()
+    }
     assert kept["python"] == kept["compiled"]
     told = {
         kind: sorted((each.origin, each.sequence, each.index, each.computation) for each in letters(found))

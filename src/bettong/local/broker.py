@@ -18,7 +18,7 @@ _MEBIBYTE = 1024 * 1024
 
 # Least memory and quickest start: the tool runs for a second.
 _TOOL_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx96m")
-_BROKER_OPTIONS = ("-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-Xshare:auto", "-Djava.awt.headless=true")
+_BROKER_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 _NO_TRACES = "-XX:-UsePerfData"  # else a killed JVM leaves a file in the machine's temporary folder
 
 _SETTINGS = {

@@ -24,13 +24,14 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> str:
     """The line for people; `source` is the loop around the function."""
     code = function.__code__
     reason = _reason(error)
+    named_line = _line_of_name(code, reason)
     # Line 1 is what Numba says when it does not know.
     places = [(file, int(line)) for file, line in _PLACE.findall(str(error)) if line != "1"]
     # The first place that is named is the innermost: it may be in a function that this one calls.
     users = next((place for place in places if not _LOOP.search(place[0])), None)
     if users is None and places and (field := _field_stored(source, places[0][1])):
         reason = f"field {field!r} of what it returns: {reason}"
-    file, line = users or (code.co_filename, _line_of_name(code, reason) or code.co_firstlineno)
+    file, line = users or (code.co_filename, named_line or code.co_firstlineno)
     return (
         f"{function.__name__!r} ({Path(file).resolve()}:{line}) cannot be compiled: {reason}."
         " Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
@@ -57,7 +58,7 @@ def _field_stored(source: str, line: int) -> str | None:
 
 def _line_of_name(code: CodeType, reason: str) -> int | None:
     """The line where the function uses a name that the reason quotes."""
-    names = set(re.findall(r"'(\w+)'", reason))
+    names = set(re.findall(r"(?:name|no field) '(\w+)'", reason))
     for line, name in _names(code):
         if name in names:
             return line

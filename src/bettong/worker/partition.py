@@ -90,9 +90,7 @@ class PartitionWorker:
             states={name: fold.dump() for name, fold in self._folds.items()},
         )
         for (origin, partition), (sequence, sent_ns) in self._sent.last.items():
-            stored.sent.append(
-                Sent(origin=origin, partition=partition, sequence=sequence, sent_ns=sent_ns)
-            )
+            stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence, sent_ns=sent_ns))
         return codec.encode(stored)
 
     def restore(self, data: bytes) -> None:

@@ -1,0 +1,161 @@
+"""A function that cannot be compiled is refused by one line: which function, which line, and why."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+
+import bettong
+from bettong import ApplicationError, Width
+from bettong.application.schema import schema_of
+from bettong.worker.kernel import compile_kernel
+
+
+@dataclass
+class Word:
+    word: Annotated[str, Width(4)]
+    size: bettong.u32
+
+
+@dataclass
+class Seen:
+    total: int = 0
+
+
+@dataclass
+class Count:
+    word: Annotated[str, Width(4)]
+    total: bettong.u8
+
+
+PRICES = {"IBM": 1.0}
+
+
+def looks_into_a_dict(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    if PRICES[word.word] > 1:  # wrong
+        return None
+    return Count(word.word, seen.total)
+
+
+def reads_an_unknown_field(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    if word.length > 3:  # type: ignore[attr-defined]  # wrong
+        return None
+    return Count(word.word, seen.total)
+
+
+def writes_an_unknown_state(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    seen.totl += 1  # type: ignore[attr-defined]  # wrong
+    return Count(word.word, seen.total)
+
+
+def formats_text(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    text = f"{word.word}-{seen.total}"  # wrong
+    return Count(text, seen.total)
+
+
+def helper(size: int) -> int:
+    doubled = size * 2
+    return doubled.bit_count() + doubled.unknown  # type: ignore[attr-defined,no-any-return]  # wrong
+
+
+def calls_a_wrong_function(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    return Count(word.word, helper(word.size))
+
+
+def uses_an_undefined_name(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    return Count(word.word, undefined_name)  # type: ignore[name-defined]  # noqa: F821  # wrong
+
+
+def cuts_text(word: Word, seen: Seen) -> Count | None:
+    if word.word[:2] == "ab":  # wrong
+        return None
+    return Count(word.word, seen.total)
+
+
+def returns_a_float_for_an_integer(word: Word, seen: Seen) -> Count | None:
+    return Count(word.word, seen.total / 2)  # type: ignore[arg-type]
+
+
+def returns_a_number_for_text(word: Word, seen: Seen) -> Count | None:
+    return Count(word.size, seen.total)  # type: ignore[arg-type]
+
+
+def leaves_out_a_field(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    return Count(word.word)  # type: ignore[call-arg]
+
+
+MISTAKES: list[tuple[Callable[..., Any], str]] = [
+    (looks_into_a_dict, "Untyped global name 'PRICES'"),
+    (reads_an_unknown_field, "Unknown attribute 'length' of type Word"),
+    (writes_an_unknown_state, "there is no field 'totl'"),
+    (formats_text, "Numba has no add("),
+    (calls_a_wrong_function, "Unknown attribute '"),
+    (uses_an_undefined_name, "name 'undefined_name' is not defined"),
+    (cuts_text, "Numba has no getitem(bytes[4], slice<a:b>)"),
+    (returns_a_float_for_an_integer, "field 'total' of what it returns: Numba has no or_(float64"),
+    (returns_a_number_for_text, "field 'word' of what it returns: Numba has no len(int64)"),
+    (leaves_out_a_field, "missing a required argument: 'total'"),
+]
+
+
+def wrong_line(function: Callable[..., Any]) -> int:
+    """Where the function, or the one that it calls, has the comment `wrong`; else where it starts."""
+    for each in (function, helper):
+        lines, first = inspect.getsourcelines(each)
+        for number, line in enumerate(lines):
+            if line.rstrip().endswith("# wrong") and (each is function or function is calls_a_wrong_function):
+                return first + number
+    return inspect.getsourcelines(function)[1]
+
+
+def told(function: Callable[..., Any], cache: Path | None) -> str:
+    with pytest.raises(ApplicationError) as caught:
+        compile_kernel(function, schema_of(Word), schema_of(Seen), schema_of(Count), cache=cache)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("function", "reason"), MISTAKES, ids=[each.__name__ for each, _ in MISTAKES])
+def test_a_mistake_is_told_with_function_line_and_reason(function: Callable[..., Any], reason: str) -> None:
+    text = told(function, None)
+    assert re.match(
+        rf"'{function.__name__}' \({re.escape(__file__)}:{wrong_line(function)}\) cannot be compiled: ", text
+    )
+    assert reason in text
+    assert text.endswith("Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python")
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("function", [reads_an_unknown_field, returns_a_number_for_text])
+def test_a_mistake_is_told_alike_when_kernels_are_cached(
+    function: Callable[..., Any], tmp_path: Path
+) -> None:
+    assert told(function, tmp_path) == told(function, None)
+
+
+@dataclass
+class Private:
+    _hidden: int
+
+
+def of_private(word: Private, seen: Seen) -> Count | None:
+    return Count("x", seen.total + word._hidden)
+
+
+def test_a_field_that_no_named_tuple_can_have_is_named() -> None:
+    with pytest.raises(
+        ApplicationError, match="Private: Field names cannot start with an underscore: '_hidden'"
+    ):
+        compile_kernel(of_private, schema_of(Private), schema_of(Seen), schema_of(Count), cache=None)

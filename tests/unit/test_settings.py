@@ -1,0 +1,116 @@
+"""Settings: read from the environment once, all faults told at once, flags first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bettong.errors import SettingsError
+from bettong.settings import (
+    PREFIX,
+    LogFormat,
+    ProcessorSettings,
+    ReceiverSettings,
+    Schedule,
+    SenderSettings,
+    ServiceSettings,
+    read,
+)
+
+KINDS = [ServiceSettings, SenderSettings, ProcessorSettings, ReceiverSettings]
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings but the application's."""
+    for kind in KINDS:
+        for name in kind.model_fields:
+            monkeypatch.delenv(PREFIX + name.upper(), raising=False)
+    monkeypatch.setenv("BETTONG_APPLICATION", "app.py")
+
+
+def faults(kind: type[ServiceSettings], **overrides: Any) -> str:
+    with pytest.raises(SettingsError) as caught:
+        read(kind, overrides)
+    return str(caught.value)
+
+
+def test_defaults_serve_one_machine() -> None:
+    settings = read(ProcessorSettings)
+    assert settings.application == "app.py"
+    assert settings.kafka == "127.0.0.1:9092"
+    assert settings.partitions == 16
+    assert settings.schedule is Schedule.MICRO_BATCH
+    assert settings.compiled
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_setting_is_described(kind: type[ServiceSettings]) -> None:
+    for name, field in kind.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in [
+        ("KAFKA", "k:1"), ("PARTITIONS", "3"), ("COMPILED", "off"), ("LOG_FORMAT", "json"), ("STATE_DIR", "/x"),
+    ]:  # fmt: skip
+        monkeypatch.setenv(PREFIX + name, value)
+    settings = read(ProcessorSettings)
+    assert (settings.kafka, settings.partitions, settings.compiled) == ("k:1", 3, False)
+    assert (settings.log_format, settings.state_dir) == (LogFormat.JSON, Path("/x"))
+
+
+def test_flags_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BETTONG_PARTITIONS", "3")
+    monkeypatch.setenv("BETTONG_KAFKA", "k:1")
+    settings = read(ServiceSettings, {"partitions": 5, "kafka": None})
+    assert (settings.partitions, settings.kafka) == (5, "k:1")
+
+
+def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BETTONG_APPLICATION")
+    monkeypatch.setenv("BETTONG_PARTITIONS", "0")
+    monkeypatch.setenv("BETTONG_FRAME_BYTES_MAX", "many")
+    monkeypatch.setenv("BETTONG_LOG_LEVEL", "loud")
+    text = faults(SenderSettings, sender_credits=0)
+    assert text.startswith("5 setting(s) wrong: ")
+    for part in (
+        "BETTONG_APPLICATION: Field required",
+        "BETTONG_PARTITIONS: ",
+        "(got '0')",
+        "BETTONG_FRAME_BYTES_MAX: ",
+        "(got 'many')",
+        "BETTONG_LOG_LEVEL: ",
+        "BETTONG_SENDER_CREDITS: ",
+    ):
+        assert part in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("schedule", ["resident", "fast", ""])
+def test_a_schedule_that_is_not_there_is_refused_with_those_that_are(
+    schedule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BETTONG_SCHEDULE", schedule)
+    assert "BETTONG_SCHEDULE: Input should be 'micro-batch'" in faults(ProcessorSettings)
+
+
+def test_settings_of_other_services_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BETTONG_SENDER_CREDITS", "nonsense")
+    read(ReceiverSettings)
+
+
+def test_settings_cannot_be_changed_and_can_be_looked_up_by() -> None:
+    settings = read(ServiceSettings)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.partitions = 3
+    assert {settings: 1}[read(ServiceSettings)] == 1
+
+
+def test_the_smallest_frame_holds_a_dead_letter() -> None:
+    """A reason of 1000 characters takes up to 4000 bytes, beside the names and half a frame of the message."""
+    assert "BETTONG_FRAME_BYTES_MAX" in faults(ServiceSettings, frame_bytes_max=8 * 1024)
+    read(ServiceSettings, {"frame_bytes_max": 16 * 1024})

@@ -1,0 +1,85 @@
+"""The bytes of a snapshot: whole and of this partition, or refused."""
+
+from __future__ import annotations
+
+import struct
+
+import crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong.errors import SnapshotError
+from bettong.snapshots.snapshot import decode, encode
+from bettong.v1.snapshot_pb2 import Counters, DeliveryTable, Heard, Sent, Snapshot
+
+SNAPSHOT = Snapshot(
+    application="app",
+    stage="stage",
+    partition=3,
+    offset=12345,
+    now_ns=10**18,
+    delivery=DeliveryTable(heard=[Heard(origin="a/b", highest=7, heard_ns=5)], next_sweep_ns=9),
+    sent=[Sent(origin="s/a/3", partition=1, sequence=2**20)],
+    states={"b": b"\0\1\2" * 10, "a": b"state"},
+    counters=Counters(frames=1, messages=2),
+)
+ENCODED = encode(SNAPSHOT)
+
+
+def read(data: bytes) -> Snapshot:
+    return decode(data, application="app", stage="stage", partition=3)
+
+
+def test_a_snapshot_comes_back_as_it_went_in() -> None:
+    assert read(ENCODED) == SNAPSHOT
+
+
+def test_the_same_state_has_the_same_bytes() -> None:
+    other = Snapshot()
+    other.CopyFrom(SNAPSHOT)
+    del other.states["b"]
+    other.states["b"] = SNAPSHOT.states["b"]
+    assert encode(other) == ENCODED
+
+
+@pytest.mark.parametrize("bit", range(len(ENCODED) * 8))
+def test_a_flipped_bit_anywhere_is_detected(bit: int) -> None:
+    damaged = bytearray(ENCODED)
+    damaged[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(SnapshotError, match="snapshot of app/stage/3"):
+        read(bytes(damaged))
+
+
+@given(st.integers(0, len(ENCODED) - 1), st.binary(min_size=1, max_size=4))
+def test_a_cut_or_longer_snapshot_is_detected(length: int, more: bytes) -> None:
+    for damaged in (ENCODED[:length], ENCODED + more, more + ENCODED):
+        with pytest.raises(SnapshotError):
+            read(damaged)
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_are_refused(junk: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        read(junk)
+
+
+def test_bytes_that_are_no_protobuf_are_refused_though_their_checksum_is_right() -> None:
+    body = b"\xff\xff\xff"
+    with pytest.raises(SnapshotError, match="snapshot of app/stage/3"):
+        read(struct.pack(">4sI", b"BTG1", crc32c.crc32c(body)) + body)
+
+
+@pytest.mark.parametrize(
+    ("application", "stage", "partition"), [("other", "stage", 3), ("app", "other", 3), ("app", "stage", 4)]
+)
+def test_a_snapshot_of_something_else_says_whose_it_is(application: str, stage: str, partition: int) -> None:
+    with pytest.raises(
+        SnapshotError, match=f"snapshot of {application}/{stage}/{partition}: it belongs to app/stage/3"
+    ):
+        decode(ENCODED, application=application, stage=stage, partition=partition)
+
+
+def test_a_snapshot_of_another_version_says_what_it_starts_with() -> None:
+    with pytest.raises(SnapshotError, match="starts with b'BTG9', expected b'BTG1'"):
+        read(b"BTG9" + ENCODED[4:])
