@@ -302,5 +302,5 @@ def test_keys_of_merged_streams_must_be_of_one_type() -> None:
 
 
 def test_only_plain_functions_can_be_marked() -> None:
-    with pytest.raises(ApplicationError, match="@bettong.compiled: .* is no plain function"):
+    with pytest.raises(ApplicationError, match=r"@bettong\.compiled: .* is no plain function"):
         bettong.compiled(print)

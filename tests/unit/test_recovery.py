@@ -47,6 +47,6 @@ def test_no_candidate_lies_ahead_and_the_last_is_a_new_state(
     [(10, 99, True), (5, 5, True), (5, 0, True), (5, 6, False), (0, 0, True), (0, 1, False)],
 )
 def test_a_candidate_serves_when_the_log_reaches_back_to_it(
-    offset: int, log_start: int, reached: bool
-) -> None:  # noqa: FBT001
+    offset: int, log_start: int, *, reached: bool
+) -> None:
     assert reaches(Candidate(Place.STORE, offset), first=10, log_start=log_start) is reached

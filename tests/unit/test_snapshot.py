@@ -43,12 +43,12 @@ def test_the_same_state_has_the_same_bytes() -> None:
     assert encode(other) == ENCODED
 
 
-@pytest.mark.parametrize("bit", range(len(ENCODED) * 8))
-def test_a_flipped_bit_anywhere_is_detected(bit: int) -> None:
-    damaged = bytearray(ENCODED)
-    damaged[bit // 8] ^= 1 << bit % 8
-    with pytest.raises(SnapshotError, match="snapshot of app/stage/3"):
-        read(bytes(damaged))
+def test_a_flipped_bit_anywhere_is_detected() -> None:
+    for bit in range(len(ENCODED) * 8):
+        damaged = bytearray(ENCODED)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(SnapshotError, match="snapshot of app/stage/3"):
+            read(bytes(damaged))
 
 
 @given(st.integers(0, len(ENCODED) - 1), st.binary(min_size=1, max_size=4))
