@@ -136,7 +136,15 @@ def test_compiled_and_python_give_the_same_results_and_dead_letters(judges: dict
 
 
 def sample(name: str, **changes: Any) -> Sample:
-    values = {"small": 1, "signed": 2, "large": 3, "single": 0.1, "double": 4.0, "flag": True, "raw": b"abc"}
+    values: dict[str, Any] = {
+        "small": 1,
+        "signed": 2,
+        "large": 3,
+        "single": 0.1,
+        "double": 4.0,
+        "flag": True,
+        "raw": b"abc",
+    }
     return Sample(name, **(values | changes))
 
 

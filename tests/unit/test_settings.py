@@ -19,7 +19,7 @@ from bettong.settings import (
     read,
 )
 
-KINDS = [ServiceSettings, SenderSettings, ProcessorSettings, ReceiverSettings]
+KINDS: list[type[ServiceSettings]] = [ServiceSettings, SenderSettings, ProcessorSettings, ReceiverSettings]
 
 
 @pytest.fixture(autouse=True)
