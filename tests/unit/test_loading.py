@@ -1,0 +1,108 @@
+"""Finding the application in a file: what is wrong is told with file and line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from bettong import ApplicationError
+from bettong.application.loading import load
+
+ONE = """from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Item:
+    key: str
+
+app = bettong.Application("one")
+app.source("in", schema=Item).sink("out")
+"""
+
+
+def write(folder: Path, text: str, name: str = "app.py") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def refused(reference: str) -> str:
+    with pytest.raises(ApplicationError) as caught:
+        load(reference)
+    return str(caught.value)
+
+
+def test_the_only_application_of_a_file_is_found(tmp_path: Path) -> None:
+    assert load(write(tmp_path, ONE)).name == "one"
+
+
+def test_one_of_several_is_chosen_by_its_variable(tmp_path: Path) -> None:
+    path = write(tmp_path, ONE + 'other = bettong.Application("two")\n')
+    assert load(f"{path}:other").name == "two"
+    assert refused(path).endswith(f"found app, other; write {path}:NAME to choose")
+    assert "found app, other" in refused(f"{path}:missing")
+
+
+def test_a_file_is_run_once(tmp_path: Path) -> None:
+    path = write(tmp_path, ONE)
+    assert load(path) is load(path)
+
+
+def test_neighbours_of_the_file_can_be_imported_while_it_runs(tmp_path: Path) -> None:
+    write(tmp_path, "NAME = 'from-a-neighbour'\n", "bettong_test_neighbour.py")
+    text = "import bettong\nimport bettong_test_neighbour\napp = bettong.Application(bettong_test_neighbour.NAME)\n"
+    before = list(sys.path)
+    assert load(write(tmp_path, text)).name == "from-a-neighbour"
+    assert sys.path == before
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert (
+        refused(str(tmp_path / "no.py")) == f"application {str(tmp_path / 'no.py')!r}: there is no such file"
+    )
+
+
+def test_a_file_that_is_no_python_is_refused(tmp_path: Path) -> None:
+    assert "expected a Python file (.py)" in refused(write(tmp_path, "x", "app.txt"))
+
+
+def test_a_file_without_an_application_is_refused(tmp_path: Path) -> None:
+    assert "expected one Application in the file, found none" in refused(write(tmp_path, "x = 1\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("x = 1\ny = = 2\n", 2, "SyntaxError: invalid syntax"),
+        ("x = 1\n\ny = unknown\n", 3, "NameError: name 'unknown' is not defined"),
+        ("def f():\n    return 1 / 0\n\nf()\n", 2, "ZeroDivisionError: division by zero"),
+        ("import json\njson.loads('x')\n", 2, "JSONDecodeError: "),
+        ("import nothing_of_that_name\n", 1, "ModuleNotFoundError: "),
+        (ONE + 'app.source("in", schema=Item)\n', 10, "the name 'in' is taken by a source of 'one'"),
+    ],
+    ids=["syntax", "name", "inside a function", "inside a library", "import", "description"],
+)
+def test_what_fails_while_the_file_runs_is_told_with_its_line(
+    tmp_path: Path, text: str, line: int, reason: str
+) -> None:
+    path = write(tmp_path, text)
+    told = refused(path)
+    assert told.startswith(f"{path}:{line}: ")
+    assert reason in told
+    assert "bettong_application_app" not in sys.modules or not load.cache_info().currsize
+
+
+def test_a_file_that_failed_can_be_mended_and_loaded(tmp_path: Path) -> None:
+    path = write(tmp_path, "unknown\n")
+    refused(path)
+    write(tmp_path, ONE)
+    assert load(path).name == "one"
+
+
+def test_a_path_from_the_working_directory_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, ONE, "here.py")
+    monkeypatch.chdir(tmp_path)
+    assert load(f".{os.sep}here.py").name == "one"
