@@ -23,8 +23,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bettong import metrics
+from bettong.cli.exit_codes import INTERRUPTED, TERMINATED
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.errors import BettongError
+from bettong.local.interrupts import Terminated, terminable
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient
@@ -67,7 +69,7 @@ def main(
     console = Console()
     load = list(rounds(messages, seed=seed))
     executions = [only] if only else list(Execution)
-    with ThreadPoolExecutor(1) as pool:
+    with terminable(), ThreadPoolExecutor(1) as pool:
         answer = pool.submit(right_answer, load)
         try:
             outcomes = [
@@ -77,9 +79,9 @@ def main(
         except BettongError as error:
             console.print(f"[red]bettong: error:[/red] {error}", highlight=False)
             raise typer.Exit(error.exit_code) from None
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Terminated) as end:
             console.print("stopped")
-            raise typer.Exit(130) from None
+            raise typer.Exit(TERMINATED if isinstance(end, Terminated) else INTERRUPTED) from None
     console.print(table(outcomes, sum(map(len, answer.result().rejected.values()))))
     raise typer.Exit(0 if all(outcome.right for outcome in outcomes) else 1)
 

@@ -10,7 +10,7 @@ import importlib.util
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -85,7 +85,8 @@ def _value(value: Any, seen: set[object]) -> Iterator[str]:
         if value not in seen:
             yield from _facts(value, seen)
     elif isinstance(value, type) and is_dataclass(value):
-        yield repr([(field.name, field.type, field.default) for field in fields(value)])
+        yield repr([(field.name, field.type) for field in fields(value)])
+        yield repr([(field.name, field.default) for field in fields(value) if field.default is not MISSING])
     elif isinstance(value, np.ndarray):
         yield f"{value.dtype.descr}{value.shape}{value.tobytes().hex()}"
     elif isinstance(value, _CONSTANTS):
