@@ -125,7 +125,10 @@ class KafkaBroker(Server):
             self._format()
 
     def _format(self) -> None:
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # A name that starts with a dash would be an option; Kafka's own never do either.
+        cluster = "-"
+        while cluster.startswith("-"):
+            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = self._call(
             *_TOOL_OPTIONS, main="kafka.tools.StorageTool", arguments=("format", "-t", cluster, "-c")
         )
