@@ -14,7 +14,6 @@ import numpy as np
 
 from bettong.application.plan import Exit
 from bettong.application.streams import Keyed
-from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
@@ -52,20 +51,16 @@ class Piece(NamedTuple):
 
 @dataclass(slots=True)
 class SentTable:
-    """The last sequence sent, and when by the clock of the log, by origin and destination partition.
+    """The last sequence sent, by origin and destination partition. Part of the partition's state."""
 
-    Part of the partition's state. After half of the time after which consumers forget an origin, a frame says
-    `previous = 0`: a consumer that has forgotten takes it, and one that has not takes it too.
-    """
+    sequences: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    last: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
-
-    def number(self, origin: str, partition: int, offset: int, *, now_ns: int) -> tuple[int, int]:
+    def number(self, origin: str, partition: int, offset: int) -> tuple[int, int]:
         """The `(sequence, previous)` of the next frame that input `offset` leads to there."""
-        previous, sent_ns = self.last.get((origin, partition), (0, now_ns))
+        previous = self.sequences.get((origin, partition), 0)
         sequence = max((offset + 1) * PARTS_MAX, previous + 1)
-        self.last[origin, partition] = (sequence, now_ns)
-        return sequence, previous if now_ns - sent_ns < ORIGIN_TTL_NS // 2 else 0
+        self.sequences[origin, partition] = sequence
+        return sequence, previous
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +74,6 @@ class Sending:
     frame_bytes_max: int
     offset: int
     frame: Frame
-    now_ns: int
     sent: SentTable
 
     def rows(self, exit_: Exit, rows: Rows, letters: Letters) -> Iterator[OutputRecord]:
@@ -215,7 +209,7 @@ class Sending:
         rows: Sequence[bytes] | None = None,
         schema: int = 0,
     ) -> OutputRecord:
-        sequence, previous = self.sent.number(origin, partition, self.offset, now_ns=self.now_ns)
+        sequence, previous = self.sent.number(origin, partition, self.offset)
         frame = Frame(
             origin=origin,
             sequence=sequence,

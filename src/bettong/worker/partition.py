@@ -89,8 +89,8 @@ class PartitionWorker:
             counters=self.counters,
             states={name: fold.dump() for name, fold in self._folds.items()},
         )
-        for (origin, partition), (sequence, sent_ns) in self._sent.last.items():
-            stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence, sent_ns=sent_ns))
+        for (origin, partition), sequence in self._sent.sequences.items():
+            stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence))
         return codec.encode(stored)
 
     def restore(self, data: bytes) -> None:
@@ -119,9 +119,7 @@ class PartitionWorker:
             heard_ns={heard.origin: heard.heard_ns for heard in stored.delivery.heard},
             next_sweep_ns=stored.delivery.next_sweep_ns,
         )
-        self._sent = SentTable(
-            {(each.origin, each.partition): (each.sequence, each.sent_ns) for each in stored.sent}
-        )
+        self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
 
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(
@@ -176,6 +174,5 @@ class PartitionWorker:
             frame_bytes_max=self.assignment.frame_bytes_max,
             offset=offset,
             frame=frame,
-            now_ns=self._now_ns,
             sent=self._sent,
         )
