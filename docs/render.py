@@ -32,9 +32,9 @@ def _settings() -> str:
     lines = [
         "# Settings",
         "",
-        "Environment variables, read and checked once when a service starts; all faults are reported at once. The",
-        "commands `bettong sender | processor | receiver` take each as a flag too (`--frame-bytes-max`). Rendered from",
-        "`src/bettong/settings.py` by `make docs`.",
+        "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
+        "empty variable counts as unset. The commands `bettong sender | processor | receiver` take each as a flag",
+        "too (`--frame-bytes-max`). Rendered from `src/bettong/settings.py` by `make docs`.",
     ]
     for title, kind in GROUPS.items():
         shared = set() if kind is ServiceSettings else set(ServiceSettings.model_fields)

@@ -36,7 +36,7 @@ class LogFormat(StrEnum):
 class ServiceSettings(BaseSettings):
     """What every service needs."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
 
     application: str = Field(description="The application: path of a Python file, or path:name.")
     kafka: str = Field("127.0.0.1:9092", description="Kafka's bootstrap servers, host:port[,host:port].")

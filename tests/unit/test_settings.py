@@ -53,6 +53,15 @@ def test_every_setting_is_described(kind: type[ServiceSettings]) -> None:
         assert field.description.endswith("."), name
 
 
+def test_an_empty_variable_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts and shell scripts set variables without a value; `""` as a folder would be the current one."""
+    monkeypatch.setenv("BETTONG_RECEIVER_DIR", "")
+    monkeypatch.setenv("BETTONG_PARTITIONS", "")
+    settings = read(ReceiverSettings)
+    assert settings.receiver_dir is None
+    assert settings.partitions == 16
+
+
 def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in [
         ("KAFKA", "k:1"), ("PARTITIONS", "3"), ("COMPILED", "off"), ("LOG_FORMAT", "json"), ("STATE_DIR", "/x"),
@@ -90,7 +99,7 @@ def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\n" not in text
 
 
-@pytest.mark.parametrize("schedule", ["resident", "fast", ""])
+@pytest.mark.parametrize("schedule", ["resident", "fast"])
 def test_a_schedule_that_is_not_there_is_refused_with_those_that_are(
     schedule: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,8 @@ from bettong.application.schema import schema_of
 from bettong.application.streams import Key, Merged, Node, Sink, Source, check_key, parents_of
 from bettong.errors import ApplicationError, SchemaError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+# No dot: it parts the names of topics, and two applications must never share one.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 # Names that topics and origins of Bettong itself use.
 RESERVED = frozenset({"dead-letters"})
@@ -21,7 +22,7 @@ _Node = TypeVar("_Node", bound=Node)
 class Application:
     """A description, built up by calls and checked at each; it runs nothing.
 
-    `name` stands in topics, keys in Redis and metrics: letters, digits, `.`, `_` and `-`.
+    `name` stands in topics, keys in Redis and metrics: letters, digits, `_` and `-`.
     """
 
     name: str
@@ -87,6 +88,6 @@ class Application:
 def _check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ApplicationError(
-            f"{what} name {name!r}: expected 1 to 100 letters, digits, '.', '_' or '-',"
+            f"{what} name {name!r}: expected 1 to 100 letters, digits, '_' or '-',"
             " starting with a letter or digit"
         )
