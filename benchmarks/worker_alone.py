@@ -38,7 +38,7 @@ def messages_per_s(ready: StageProgram, frames: list[bytes], load: Workload) -> 
     for offset, frame in enumerate(frames):
         records.extend(worker.fold(offset, frame))
         if time.monotonic() - snapshot_at >= _SNAPSHOT_S:
-            worker.snapshot()
+            worker.increment()
             snapshot_at = time.monotonic()
     seconds = time.process_time() - begun
     results = b"".join(row for record in records for row in decode(record.value).rows or ())

@@ -6,6 +6,7 @@
     ├── FrameError         bytes that are not a frame, or a frame that breaks its contract
     ├── SchemaError        values that do not fit a schema
     ├── SnapshotError      a snapshot that cannot be trusted
+    │   └── StateChangedError     a state that another version of the application has made
     ├── LogError           the log (Kafka) cannot do what is asked of it
     │   ├── LogUnavailableError   no broker answers within the wait that was asked for
     │   └── LogHoleError          records that are needed are no longer, or not, in the log
@@ -49,6 +50,12 @@ class SchemaError(BettongError):
 
 class SnapshotError(BettongError):
     """A snapshot is damaged, or belongs to something else."""
+
+
+class StateChangedError(SnapshotError):
+    """A saved state was made by another version of the application: an operator has to say what becomes of it."""
+
+    exit_code = 3
 
 
 class LogError(BettongError):

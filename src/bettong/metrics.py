@@ -38,7 +38,9 @@ KEYS = Figure("keys", "keys", "with a state in a partition")
 LAG = Figure("lag", "records", "in the log, not yet folded or delivered")
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
-SNAPSHOT_OFFSET = Figure("snapshot_offset", "offset", "of a partition's newest snapshot")
+SNAPSHOT_OFFSET = Figure(
+    "snapshot_offset", "offset", "of the newest snapshot that a partition's worker process has saved"
+)
 LATENCY_P50 = Figure("latency_p50_ms", "ms", "client's send time to delivery, half are faster")
 LATENCY_P99 = Figure("latency_p99_ms", "ms", "client's send time to delivery, 99 of 100 are faster")
 LATENCY_MAX = Figure("latency_max_ms", "ms", "client's send time to delivery, slowest")

@@ -10,8 +10,9 @@ import pytest
 
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.local.redis_server import RedisServer
+from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.snapshots.store import SNAPSHOTS_KEPT, SnapshotStore
+from bettong.snapshots.store import SnapshotStore
 
 Name = Callable[..., str]
 Another = Callable[[], SnapshotStore]
@@ -33,88 +34,89 @@ def store(another: Another) -> SnapshotStore:
     return another()
 
 
+def whole(offset: int) -> Increment:
+    """An increment that needs no other."""
+    return Increment(offset, 0, offset)
+
+
 def state(offset: int) -> bytes:
     """What a fold would have at an offset: told by the offset alone, and long enough to be torn."""
     return b"%d;" % offset * 20_000
 
 
 def test_a_partition_without_snapshots_has_none(store: SnapshotStore) -> None:
-    assert store.newest("check", 0) is None
-    assert store.newest("check", 0, at_most=10) is None
-    assert store.offsets("check", 0) == []
+    assert store.increments("check", 0) == []
+    assert store.load("check", 0, whole(10)) is None
     store.clear()
 
 
 def test_what_is_saved_is_found_as_it_was_by_every_other(another: Another) -> None:
     anything = bytes(range(256)) * 1000
-    another().save("check", 3, 0, b"")
-    another().save("check", 3, 2**62, anything)
-    assert another().newest("check", 3) == (2**62, anything)
-    assert another().newest("check", 3, at_most=2**62 - 1) == (0, b"")
-    assert another().offsets("check", 3) == [0, 2**62]
+    first, second = whole(0), Increment(2**62, 0, 0)
+    another().save("check", 3, first, b"")
+    another().save("check", 3, second, anything)
+    assert another().increments("check", 3) == [first, second]
+    assert another().load("check", 3, first) == b""
+    assert another().load("check", 3, second) == anything
+    assert another().load("check", 3, Increment(2**62, 0, 1)) is None
 
 
-def test_the_newest_two_are_kept(store: SnapshotStore) -> None:
+def test_of_whole_states_the_newest_two_are_kept(store: SnapshotStore) -> None:
     for offset in (1, 5, 9, 10, 200):
-        store.save("check", 0, offset, state(offset))
-    assert store.offsets("check", 0) == [10, 200]
-    assert len(store.offsets("check", 0)) == SNAPSHOTS_KEPT
+        store.save("check", 0, whole(offset), state(offset))
+    assert store.increments("check", 0) == [whole(10), whole(200)]
 
 
-@pytest.mark.parametrize(
-    ("at_most", "found"), [(None, 20), (99, 20), (20, 20), (19, 10), (10, 10), (9, None), (0, None)]
-)
-def test_the_newest_that_is_not_above_a_limit_is_found(
-    store: SnapshotStore, at_most: int | None, found: int | None
-) -> None:
-    for offset in (10, 20):
-        store.save("check", 0, offset, state(offset))
-    expected = None if found is None else (found, state(found))
-    assert store.newest("check", 0, at_most=at_most) == expected
+def test_what_the_chains_from_the_newest_two_roots_need_is_kept(store: SnapshotStore) -> None:
+    saved = [
+        Increment(*each) for each in ((10, 0, 10), (20, 10, 10), (30, 20, 20), (40, 30, 20), (50, 40, 40))
+    ]
+    for increment in saved:
+        store.save("check", 0, increment, state(increment.offset))
+    assert store.increments("check", 0) == saved[1:]
+    assert [store.load("check", 0, each) for each in saved[1:]] == [state(each.offset) for each in saved[1:]]
 
 
 def test_a_zombie_pushes_out_nothing_newer(store: SnapshotStore) -> None:
     for offset in (100, 200):
-        store.save("check", 0, offset, state(offset))
+        store.save("check", 0, whole(offset), state(offset))
     for offset in (7, 99, 100, 200, 1):
-        store.save("check", 0, offset, state(offset))
-    assert store.offsets("check", 0) == [100, 200]
-    assert store.newest("check", 0) == (200, state(200))
-    assert store.newest("check", 0, at_most=199) == (100, state(100))
+        store.save("check", 0, whole(offset), state(offset))
+    assert store.increments("check", 0) == [whole(100), whole(200)]
+    assert store.load("check", 0, whole(100)) == state(100)
 
 
-def test_an_offset_saved_again_replaces_what_may_have_been_damaged(store: SnapshotStore) -> None:
-    store.save("check", 0, 5, b"damaged")
-    store.save("check", 0, 5, state(5))
-    assert store.newest("check", 0) == (5, state(5))
+def test_an_increment_saved_again_replaces_what_may_have_been_damaged(store: SnapshotStore) -> None:
+    store.save("check", 0, whole(5), b"damaged")
+    store.save("check", 0, whole(5), state(5))
+    assert store.load("check", 0, whole(5)) == state(5)
 
 
 def test_stages_and_partitions_do_not_mix(store: SnapshotStore) -> None:
-    places = [("a", 1), ("a", 11), ("a-1", 1), ("a.b", 1), ("a_b", 1), ("A", 1), ("1-1", 1)]
+    places = [("a", 1), ("a", 11), ("a-1", 1), ("a_b", 1), ("A", 1), ("1-1", 1)]
     for number, (stage, partition) in enumerate(places):
-        store.save(stage, partition, number, state(number))
+        store.save(stage, partition, whole(number), state(number))
     for number, (stage, partition) in enumerate(places):
-        assert store.offsets(stage, partition) == [number]
-        assert store.newest(stage, partition) == (number, state(number))
+        assert store.increments(stage, partition) == [whole(number)]
+        assert store.load(stage, partition, whole(number)) == state(number)
 
 
 def test_clearing_leaves_nothing_and_saving_goes_on(store: SnapshotStore) -> None:
     for partition in range(3):
-        store.save("check", partition, 1, state(1))
-        store.save("count", partition, 2, state(2))
+        store.save("check", partition, whole(1), state(1))
+        store.save("count", partition, whole(2), state(2))
     store.clear()
-    assert [store.newest(stage, partition) for stage in ("check", "count") for partition in range(3)] == [
-        None
-    ] * 6
-    store.save("check", 0, 3, state(3))
-    assert store.offsets("check", 0) == [3]
+    places = [(stage, partition) for stage in ("check", "count") for partition in range(3)]
+    assert [store.increments(*place) for place in places] == [[]] * 6
+    store.save("check", 0, whole(3), state(3))
+    assert store.increments("check", 0) == [whole(3)]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_snapshots_only(
+def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
     another: Another, seed: int
 ) -> None:
-    """Seeds as printed by the parameters. What is found is whole, and fits the question, at any moment."""
+    """Seeds as printed by the parameters. What is found is whole, at any moment."""
     stop = threading.Event()
     faults: list[str] = []
 
@@ -122,17 +124,18 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_snapshots_only(
         store = another()
         chance = random.Random(seed)
         while not stop.is_set():
-            at_most = chance.choice([None, chance.randrange(1, 200)])
-            found = store.newest("check", 0, at_most=at_most)
-            if found is not None:
-                offset, data = found
-                if data != state(offset) or (at_most is not None and offset > at_most):
-                    faults.append(f"at most {at_most}: found {offset} with {len(data)} bytes")
+            known = store.increments("check", 0)
+            if known:
+                increment = chance.choice(known)
+                data = store.load("check", 0, increment)
+                if data not in (None, state(increment.offset)):
+                    faults.append(f"{increment}: {len(data or b'')} bytes")
 
     def saving(behind: int) -> None:
         store = another()
         for offset in range(1, 200):
-            store.save("check", 0, max(offset - behind, 1), state(max(offset - behind, 1)))
+            increment = whole(max(offset - behind, 1))
+            store.save("check", 0, increment, state(increment.offset))
 
     def cleaning() -> None:
         store = another()
@@ -154,9 +157,9 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_snapshots_only(
         thread.join()
     assert faults == []
     last = another()
-    last.save("check", 0, 500, state(500))
-    last.save("check", 0, 501, state(501))
-    assert last.offsets("check", 0) == [500, 501]
+    last.save("check", 0, whole(500), state(500))
+    last.save("check", 0, whole(501), state(501))
+    assert last.increments("check", 0) == [whole(500), whole(501)]
 
 
 def guarded(work: Callable[[], None], faults: list[str]) -> threading.Thread:

@@ -11,18 +11,20 @@ import bettong
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
-from bettong.errors import LogHoleError
+from bettong.errors import LogHoleError, StateChangedError, StoreError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
-from bettong.worker.partition import PartitionWorker
+from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from bettong_processor.partitions import Limits, Partitions, Stores
+from bettong_processor.partitions import Limits, Partitions
 from bettong_processor.programs import Programs
 from bettong_processor.replay import Replay
+from bettong_processor.uploads import Stores, Uploads
 from tests.integration.log_parts import FRAME_BYTES_MAX
 
 # How many records the log of the tests holds.
@@ -98,14 +100,21 @@ class World:
 
     def process(self) -> Partitions:
         """The partitions of a new process."""
+        log = structlog.get_logger()
+        self.uploads = Uploads(self.stores, interval_s=1.0, clock=lambda: self.now_s, log=log)
         return Partitions(
             self.programs,
-            limits=Limits(partitions=1, frame_bytes_max=FRAME_BYTES_MAX, snapshot_interval_s=1.0),
+            limits=Limits(partitions=1, frame_bytes_max=FRAME_BYTES_MAX),
             stores=self.stores,
+            uploads=self.uploads,
             replay_log=Replay(self._kafka, frame_bytes_max=FRAME_BYTES_MAX),
-            clock=lambda: self.now_s,
-            log=structlog.get_logger(),
+            log=log,
         )
+
+    def durable(self) -> list[int]:
+        """The offsets of the snapshots in Redis, once nothing is on its way there."""
+        assert self.uploads.settle(10)
+        return [each.offset for each in self.stores.durable.increments(self.stage.name, 0)]
 
     def batch(self, process: Partitions, first: int, until: int) -> PartitionWorker:
         """Folds one batch of records."""
@@ -117,8 +126,10 @@ class World:
 
     def straight(self, until: int) -> bytes:
         """The state that a fold without any interruption has after `until` records."""
-        process = self.process()
-        fresh = PartitionWorker(self.programs.stages[self.stage.name], process._assignment(0))
+        fresh = PartitionWorker(
+            self.programs.stages[self.stage.name],
+            Assignment(self.programs.plan.application, 0, 1, FRAME_BYTES_MAX),
+        )
         for offset in range(until):
             fresh.fold(offset, self.values[offset])
         return fresh.snapshot()
@@ -141,7 +152,7 @@ def test_a_process_goes_on_with_the_state_that_it_has(world: World) -> None:
 
 def test_another_process_takes_the_state_from_shared_memory(world: World) -> None:
     world.batch(world.process(), 0, 10)
-    assert world.stores.durable.offsets(world.stage.name, 0) == []
+    assert world.durable() == []
     assert world.batch(world.process(), 10, 20).snapshot() == world.straight(20)
 
 
@@ -164,21 +175,22 @@ def test_a_task_that_failed_half_way_leaves_no_half_folded_state(world: World) -
 def test_a_snapshot_is_saved_only_when_the_next_batch_proves_it_durable(world: World) -> None:
     process = world.process()
     world.batch(process, 0, 10)
-    assert world.stores.durable.offsets(world.stage.name, 0) == []
+    assert world.durable() == []
     world.batch(process, 10, 15)
-    assert world.stores.durable.offsets(world.stage.name, 0) == [10]
+    assert world.durable() == [10]
     world.batch(process, 15, 20)
-    assert world.stores.durable.offsets(world.stage.name, 0) == [10], "too soon after the last one"
+    assert world.durable() == [10], "too soon after the last one"
     world.now_s += 2
     world.batch(process, 20, 25)
-    assert world.stores.durable.offsets(world.stage.name, 0) == [10, 20]
-    assert process.snapshot_offset(world.stage.name, 0) == 20
+    assert world.durable() == [10, 20]
+    assert world.uploads.saved_offset(world.stage.name, 0) == 20
 
 
 def test_without_shared_memory_the_snapshot_is_taken_and_the_log_folded_on(world: World) -> None:
     process = world.process()
     world.batch(process, 0, 10)
     world.batch(process, 10, 20)
+    assert world.durable() == [10]
     world.stores.local.clear()
     assert world.batch(world.process(), 20, 25).snapshot() == world.straight(25)
 
@@ -191,7 +203,9 @@ def test_a_damaged_state_is_passed_over_for_an_older_one(world: World) -> None:
     process = world.process()
     world.batch(process, 0, 10)
     world.batch(process, 10, 20)
-    for path in world.local_path.rglob("20"):
+    damaged = list(world.local_path.rglob("20-*"))
+    assert len(damaged) == 1
+    for path in damaged:
         path.write_bytes(path.read_bytes()[:-1] + b"\xff")
     assert world.batch(world.process(), 20, 25).snapshot() == world.straight(25)
 
@@ -208,3 +222,43 @@ def test_a_log_that_no_longer_reaches_back_stops_the_stage_with_what_was_tried(w
     process._replay_log = Trimmed("127.0.0.1:1", frame_bytes_max=FRAME_BYTES_MAX)
     with pytest.raises(LogHoleError, match=r"partition 0: no state reaches offset 20: tried nowhere at 0"):
         process.begin(world.topic, 0, 20)
+
+
+def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(world: World) -> None:
+    class Away(RedisSnapshots):
+        """A store that is reached when it is told so."""
+
+        here = False
+
+        def increments(self, stage: str, partition: int) -> list[Increment]:
+            if not self.here:
+                raise StoreError("Redis does not answer")
+            return super().increments(stage, partition)
+
+    durable = world.stores.durable
+    assert isinstance(durable, RedisSnapshots)
+    durable.__class__ = Away
+    process = world.process()
+    world.batch(process, 0, 10)
+    world.batch(process, 10, 15)
+    assert world.uploads.settle(10)
+    assert world.uploads.saved_offset(world.stage.name, 0) is None
+    Away.here = True
+    world.now_s += 2
+    world.batch(process, 15, 20)
+    assert world.durable() == [15]
+
+
+def test_a_snapshot_of_another_version_stops_the_stage_with_what_to_do(world: World) -> None:
+    world.batch(world.process(), 0, 10)
+    app = bettong.Application(world.programs.plan.application)
+    numbers = app.source("numbers", schema=Number, key="name")
+    numbers.stateful(add, state=Sum, version=2).sink("sums")
+    changed = plan(app)
+    world.programs = Programs(
+        changed, {stage.name: program(stage, compiled=False) for stage in changed.stages}
+    )
+    with pytest.raises(
+        StateChangedError, match=r"'add' has changed.*version 1.*migrate=.*bettong state reset"
+    ):
+        world.process().begin(world.topic, 0, 10)

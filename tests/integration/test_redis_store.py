@@ -12,8 +12,10 @@ from bettong.edges.redis_store import LiveFigures, RedisSink, RedisSnapshots, Re
 from bettong.errors import StoreError
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import LAG, MESSAGES, STATE
+from bettong.snapshots.chain import Increment
 from tests.waiting import eventually
 
+WHOLE = Increment(7, 0, 7)
 NOBODY = "redis://user:secret@127.0.0.1:1/0"
 
 Name = Callable[..., str]
@@ -80,11 +82,11 @@ def test_figures_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
 def test_applications_do_not_see_each_other(redis_server: RedisServer, unique_name: Name) -> None:
     one, other = (RedisStore(redis_server.url, unique_name()) for _ in range(2))
     LiveFigures(one).write_live("sender", {STATE.name: "running"}, 60)
-    RedisSnapshots(one).save("check", 0, 1, b"state")
+    RedisSnapshots(one).save("check", 0, WHOLE, b"state")
     RedisSink(one).deliver("alerts", 0, messages=[b"a"], position=b"p", results_max=10)
     RedisSnapshots(other).clear()
     assert LiveFigures(other).live() == {}
-    assert RedisSnapshots(one).newest("check", 0) == (1, b"state")
+    assert RedisSnapshots(one).load("check", 0, WHOLE) == b"state"
     assert RedisSink(other).position("alerts", 0) is None
     assert RedisSink(other).results("alerts", newest=10) == []
 
@@ -140,20 +142,20 @@ def test_a_snapshot_larger_than_redis_takes_is_refused_at_once(
 ) -> None:
     monkeypatch.setattr("bettong.edges.redis_store.snapshots.SNAPSHOT_BYTES_MAX", 1000)
     with pytest.raises(StoreError, match="check/0 at 7: 1001 bytes, Redis takes at most 1000"):
-        RedisSnapshots(store).save("check", 0, 7, bytes(1001))
+        RedisSnapshots(store).save("check", 0, WHOLE, bytes(1001))
 
 
 def test_a_large_snapshot_passes(store: RedisStore) -> None:
     state = random.Random(1).randbytes(64 * 1024 * 1024)
     snapshots = RedisSnapshots(store)
-    snapshots.save("check", 0, 7, state)
-    assert snapshots.newest("check", 0) == (7, state)
+    snapshots.save("check", 0, WHOLE, state)
+    assert snapshots.load("check", 0, WHOLE) == state
     snapshots.clear()
 
 
 def test_clearing_leaves_no_key_behind(store: RedisStore, client: Redis, application: str) -> None:
     for partition in range(5):
-        RedisSnapshots(store).save("check", partition, 1, b"state")
+        RedisSnapshots(store).save("check", partition, WHOLE, b"state")
     RedisSnapshots(store).clear()
     assert list(client.scan_iter(f"bettong:{application}:*")) == []
 
@@ -211,7 +213,7 @@ def test_a_killed_server_is_an_error_in_time_and_all_is_there_when_it_is_back(
 ) -> None:
     with RedisStore(own_server.url, "app") as store:
         snapshots, sink, live = RedisSnapshots(store), RedisSink(store), LiveFigures(store)
-        snapshots.save("check", 0, 7, b"state")
+        snapshots.save("check", 0, WHOLE, b"state")
         sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
         live.write_partition("check", 0, {LAG.name: 1})
         eventually(
@@ -223,12 +225,12 @@ def test_a_killed_server_is_an_error_in_time_and_all_is_there_when_it_is_back(
         own_server.kill()
         began = time.monotonic()
         with pytest.raises(StoreError, match="does not answer"):
-            snapshots.save("check", 0, 8, b"state")
+            snapshots.save("check", 0, Increment(8, 0, 8), b"state")
         with pytest.raises(StoreError, match="alerts/0"):
             sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
         assert time.monotonic() - began < 30
         own_server.start()
-        assert snapshots.newest("check", 0) == (7, b"state")
+        assert snapshots.increments("check", 0) == [WHOLE]
         assert (sink.position("alerts", 0), sink.results("alerts", newest=9)) == (b"one", [b"a"])
         assert live.partitions() == {("check", 0): {LAG.name: "1"}}
 
@@ -272,8 +274,8 @@ def test_a_full_server_says_so(own_server: RedisServer) -> None:
     with RedisStore(own_server.url, "app") as store, Redis.from_url(own_server.url) as client:
         RedisSink(store).deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
         client.config_set("maxmemory", 1)
-        with pytest.raises(StoreError, match=r"check/0 at 1.*is full; raise its maxmemory"):
-            RedisSnapshots(store).save("check", 0, 1, b"state")
+        with pytest.raises(StoreError, match=r"check/0 at 7.*is full; raise its maxmemory"):
+            RedisSnapshots(store).save("check", 0, WHOLE, b"state")
         with pytest.raises(StoreError, match="is full"):
             RedisSink(store).deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
         assert RedisSink(store).position("alerts", 0) == b"one"

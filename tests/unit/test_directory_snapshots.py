@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bettong.errors import StoreError
+from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 
 
@@ -12,30 +13,34 @@ def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
 
 
-def test_what_killed_writers_of_older_offsets_left_is_removed(tmp_path: Path) -> None:
+def whole(offset: int) -> Increment:
+    return Increment(offset, 0, offset)
+
+
+def test_what_killed_writers_of_older_increments_left_is_removed(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
-    store.save("check", 0, 10, b"ten")
+    store.save("check", 0, whole(10), b"ten")
     folder = tmp_path / "check-0"
-    for left in (".saving-5-abc", ".saving-15-abc", ".saving-30-abc"):
+    for left in (".saving-5-0-5-abc", ".saving-15-0-15-abc", ".saving-30-0-30-abc"):
         (folder / left).write_bytes(b"half")
-    store.save("check", 0, 20, b"twenty")
-    assert names(folder) == [".saving-15-abc", ".saving-30-abc", "10", "20"]
-    store.save("check", 0, 25, b"twenty-five")
-    assert names(folder) == [".saving-30-abc", "20", "25"]
-    assert store.newest("check", 0) == (25, b"twenty-five")
+    store.save("check", 0, whole(20), b"twenty")
+    assert names(folder) == [".saving-15-0-15-abc", ".saving-30-0-30-abc", "10-0-10", "20-0-20"]
+    store.save("check", 0, whole(25), b"twenty-five")
+    assert names(folder) == [".saving-30-0-30-abc", "20-0-20", "25-0-25"]
+    assert store.load("check", 0, whole(25)) == b"twenty-five"
 
 
 def test_what_is_no_snapshot_is_left_alone(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path)
-    store.save("check", 0, 10, b"ten")
+    store.save("check", 0, whole(10), b"ten")
     (tmp_path / "notes").mkdir()
-    (tmp_path / "notes" / "10").write_bytes(b"")
+    (tmp_path / "notes" / "10-0-10").write_bytes(b"")
     (tmp_path / "check-0" / "README").write_bytes(b"")
-    store.save("check", 0, 20, b"twenty")
+    store.save("check", 0, whole(20), b"twenty")
     store.clear()
     assert names(tmp_path / "check-0") == ["README"]
-    assert names(tmp_path / "notes") == ["10"]
-    assert store.newest("check", 0) is None
+    assert names(tmp_path / "notes") == ["10-0-10"]
+    assert store.increments("check", 0) == []
 
 
 def test_a_file_is_synced_before_it_gets_its_name(tmp_path: Path) -> None:
@@ -43,24 +48,26 @@ def test_a_file_is_synced_before_it_gets_its_name(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path, sync=lambda _: seen.append(store_names()))
 
     def store_names() -> list[str]:
-        return [name for name in names(tmp_path / "check-0") if name.isdecimal()]
+        return [name for name in names(tmp_path / "check-0") if Increment.parse(name)]
 
-    store.save("check", 0, 10, b"ten")
-    store.save("check", 0, 20, b"twenty")
-    assert seen == [[], ["10"]]
+    store.save("check", 0, whole(10), b"ten")
+    store.save("check", 0, whole(20), b"twenty")
+    assert seen == [[], ["10-0-10"]]
 
 
 def test_a_disk_that_refuses_is_an_error_and_leaves_no_half_file(tmp_path: Path) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    DirectorySnapshots(tmp_path).save("check", 0, 10, b"ten")
+    DirectorySnapshots(tmp_path).save("check", 0, whole(10), b"ten")
     with pytest.raises(StoreError, match="No space left"):
-        DirectorySnapshots(tmp_path, sync=full).save("check", 0, 20, b"twenty")
-    assert names(tmp_path / "check-0") == ["10"]
+        DirectorySnapshots(tmp_path, sync=full).save("check", 0, whole(20), b"twenty")
+    assert names(tmp_path / "check-0") == ["10-0-10"]
     (tmp_path / "file").write_bytes(b"")
     blocked = DirectorySnapshots(tmp_path / "file")
     with pytest.raises(StoreError, match=r"file.*writable"):
-        blocked.save("check", 0, 10, b"ten")
+        blocked.save("check", 0, whole(10), b"ten")
     with pytest.raises(StoreError, match=r"file.*writable"):
-        blocked.newest("check", 0)
+        blocked.load("check", 0, whole(10))
+    with pytest.raises(StoreError, match=r"file.*writable"):
+        blocked.increments("check", 0)

@@ -191,7 +191,18 @@ def test_a_state_of_garbage_is_refused() -> None:
     one = worker(python(application()))
     for junk in (b"", b"junk", b"\x80\x05."):
         with pytest.raises(SnapshotError, match="state of 'fold'"):
-            one._folds["fold"].load(junk)
+            one._folds["fold"].load(junk, begins=True)
+
+
+def test_a_state_that_can_no_longer_be_pickled_names_its_computation() -> None:
+    def use(item: Item, kept: Kept) -> Sum:
+        kept.seen.append(lambda: item)  # type: ignore[arg-type]
+        return Sum(item.key, 0)
+
+    one = worker(python(application(use)))
+    fold(one, [data("in/a", 1, [Item("k", 1)])])
+    with pytest.raises(ApplicationError, match="stateful 'fold': a state cannot be pickled"):
+        one.increment()
 
 
 def test_functions_that_are_all_marked_or_none() -> None:

@@ -98,7 +98,7 @@ def test_keys_that_all_hash_alike_are_still_told_apart() -> None:
     assert table.slots(column).tolist() == list(range(1500))
     assert table.slots(column[::-1]).tolist() == list(range(1500))[::-1]
     again = KeyTable(1)
-    again.load(table.keys)
+    again.slots_of(table.keys)
     assert again.slots(column).tolist() == list(range(1500))
 
 
@@ -126,7 +126,7 @@ def test_a_loaded_table_goes_on_where_it_was() -> None:
     column = np.array([f"k{number}" for number in range(3000)], "S9")
     table, again = KeyTable(2), KeyTable(2)
     table.slots(column)
-    again.load(table.keys.copy())
+    again.slots_of(table.keys.copy())
     more = np.array(["k2999", "new", "k0", "newer"], "S9")
     assert again.slots(more).tolist() == table.slots(more).tolist() == [2999, 3000, 0, 3001]
     assert (again.keys == table.keys).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong.application.plan import plan
 from bettong.delivery import ORIGIN_TTL_NS
-from bettong.errors import LogHoleError, SnapshotError
+from bettong.errors import LogHoleError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.worker.exits import OutputRecord
@@ -221,5 +221,7 @@ def test_a_snapshot_without_the_state_of_a_computation_is_refused(tally: StagePr
     app = bettong.Application("meters")
     app.source("readings", schema=Reading, key="meter").sink("raw")
     before = PartitionWorker(program(plan(app).stages[0], compiled=False), Assignment("meters", 0, 1, 2**20))
-    with pytest.raises(SnapshotError, match="no state of tally: it was saved by another version"):
+    with pytest.raises(
+        StateChangedError, match="no state of computation 'tally': it was saved by another version"
+    ):
         worker(tally).restore(before.snapshot())

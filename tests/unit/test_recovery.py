@@ -6,39 +6,51 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong.snapshots.chain import Increment
 from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
 
-OFFSETS = st.lists(st.integers(0, 20), max_size=3)
+
+def whole(*offsets: int) -> list[Increment]:
+    return [Increment(offset, 0, offset) for offset in offsets]
 
 
 @pytest.mark.parametrize(
-    ("memory", "local", "store", "expected"),
+    ("memory", "saved", "expected"),
     [
-        (None, [], [], [("nowhere", 0)]),
-        (10, [], [], [("memory", 10), ("nowhere", 0)]),
-        (10, [10], [10], [("memory", 10), ("local", 10), ("store", 10), ("nowhere", 0)]),
-        (7, [9], [8], [("local", 9), ("store", 8), ("memory", 7), ("nowhere", 0)]),
-        (11, [12], [13], [("nowhere", 0)]),
-        (11, [4, 12], [3, 6], [("store", 6), ("local", 4), ("store", 3), ("nowhere", 0)]),
-        (0, [0], [0], [("memory", 0), ("local", 0), ("store", 0), ("nowhere", 0)]),
+        (None, [], [("nowhere", 0)]),
+        (10, [], [("memory", 10), ("nowhere", 0)]),
+        (10, [10], [("memory", 10), ("saved", 10), ("nowhere", 0)]),
+        (7, [9, 8], [("saved", 9), ("saved", 8), ("memory", 7), ("nowhere", 0)]),
+        (11, [12, 13], [("nowhere", 0)]),
+        (0, [0], [("memory", 0), ("saved", 0), ("nowhere", 0)]),
     ],
 )
 def test_candidates_for_offset_10_in_their_order(
-    memory: int | None, local: list[int], store: list[int], expected: list[tuple[str, int]]
+    memory: int | None, saved: list[int], expected: list[tuple[str, int]]
 ) -> None:
-    found = candidates(10, memory=memory, local=local, store=store)
+    found = candidates(10, memory=memory, saved=whole(*saved))
     assert [(each.place.value, each.offset) for each in found] == expected
 
 
-@given(st.integers(0, 20), st.none() | st.integers(0, 20), OFFSETS, OFFSETS)
+def test_a_candidate_brings_the_increments_that_make_it_and_one_without_its_root_is_none() -> None:
+    root, second, lost = Increment(4, 0, 4), Increment(6, 4, 4), Increment(9, 8, 4)
+    found = candidates(10, memory=None, saved=[lost, second, root])
+    assert found == (
+        Candidate(Place.SAVED, 6, (root, second)),
+        Candidate(Place.SAVED, 4, (root,)),
+        Candidate(Place.NOWHERE, 0),
+    )
+
+
+@given(st.integers(0, 20), st.none() | st.integers(0, 20), st.lists(st.integers(0, 20), max_size=6))
 def test_no_candidate_lies_ahead_and_the_last_is_a_new_state(
-    first: int, memory: int | None, local: list[int], store: list[int]
+    first: int, memory: int | None, saved: list[int]
 ) -> None:
-    found = candidates(first, memory=memory, local=local, store=store)
+    found = candidates(first, memory=memory, saved=whole(*saved))
     assert all(each.offset <= first for each in found)
     assert [each.offset for each in found] == sorted((each.offset for each in found), reverse=True)
     assert found[-1] == Candidate(Place.NOWHERE, 0)
-    known = [memory] * (memory is not None) + local + store
+    known = [memory] * (memory is not None) + saved
     assert len(found) == 1 + sum(offset <= first for offset in known if offset is not None)
 
 
@@ -49,4 +61,4 @@ def test_no_candidate_lies_ahead_and_the_last_is_a_new_state(
 def test_a_candidate_serves_when_the_log_reaches_back_to_it(
     offset: int, log_start: int, *, reached: bool
 ) -> None:
-    assert reaches(Candidate(Place.STORE, offset), first=10, log_start=log_start) is reached
+    assert reaches(Candidate(Place.SAVED, offset), first=10, log_start=log_start) is reached

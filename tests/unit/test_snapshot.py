@@ -67,7 +67,7 @@ def test_any_bytes_are_refused(junk: bytes) -> None:
 def test_bytes_that_are_no_protobuf_are_refused_though_their_checksum_is_right() -> None:
     body = b"\xff\xff\xff"
     with pytest.raises(SnapshotError, match="snapshot of app/stage/3"):
-        read(struct.pack(">4sI", b"BTG1", crc32c.crc32c(body)) + body)
+        read(struct.pack(">4sI", b"BTG2", crc32c.crc32c(body)) + body)
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_a_snapshot_of_something_else_says_whose_it_is(application: str, stage: 
 
 
 def test_a_snapshot_of_another_version_says_what_it_starts_with() -> None:
-    with pytest.raises(SnapshotError, match="starts with b'BTG9', expected b'BTG1'"):
+    with pytest.raises(SnapshotError, match="starts with b'BTG9', expected b'BTG2'"):
         read(b"BTG9" + ENCODED[4:])

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 # Errors of the worker that come back at every start: an operator has to act.
-_FINAL = ("LogHoleError", "ApplicationError", "SettingsError")
+_FINAL = ("LogHoleError", "StateChangedError", "ApplicationError", "SettingsError")
 
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")

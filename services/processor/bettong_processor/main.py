@@ -16,6 +16,7 @@ from bettong.topics import all_topics, stage_topic
 from bettong_processor.query import start
 from bettong_processor.session import session, warm_up
 from bettong_processor.supervision import Live, Supervisor
+from bettong_processor.uploads import newest
 
 
 def main(overrides: Mapping[str, object]) -> None:
@@ -68,7 +69,7 @@ def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[
     offsets: dict[tuple[str, int], int] = {}
     for stage in plan.stages:
         for partition in range(partitions):
-            kept = store.offsets(stage.name, partition)
-            if kept:
-                offsets[stage_topic(plan.application, stage.name), partition] = max(kept)
+            kept = newest(store.increments(stage.name, partition))
+            if kept is not None:
+                offsets[stage_topic(plan.application, stage.name), partition] = kept
     return offsets

@@ -19,9 +19,10 @@ from bettong.settings import ProcessorSettings
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import PartitionWorker
-from bettong_processor.partitions import Limits, Partitions, Stores
+from bettong_processor.partitions import Limits, Partitions
 from bettong_processor.programs import programs
 from bettong_processor.replay import Replay
+from bettong_processor.uploads import Stores, Uploads
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
 
@@ -80,6 +81,7 @@ class Process:
     """What one Python worker process of Spark keeps between tasks."""
 
     partitions: Partitions
+    uploads: Uploads
     figures: LiveFigures
     log: Logger
 
@@ -95,8 +97,10 @@ class Process:
             metrics.DUPLICATES.name: worker.counters.duplicates,
             metrics.GAPS.name: worker.counters.gaps,
             metrics.KEYS.name: worker.keys,
-            metrics.SNAPSHOT_OFFSET.name: self.partitions.snapshot_offset(stage, partition),
         }
+        saved = self.uploads.saved_offset(stage, partition)
+        if saved is not None:
+            figures[metrics.SNAPSHOT_OFFSET.name] = saved
         try:
             self.figures.write_partition(stage, partition, figures)
         except StoreError as error:
@@ -113,12 +117,13 @@ def process_of(settings: ProcessorSettings) -> Process:
         local=DirectorySnapshots(settings.state_dir / ready.plan.application),
         durable=RedisSnapshots(store),
     )
+    uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(
         ready,
-        limits=Limits(settings.partitions, settings.frame_bytes_max, settings.snapshot_interval_ms / 1000),
+        limits=Limits(settings.partitions, settings.frame_bytes_max),
         stores=stores,
+        uploads=uploads,
         replay_log=Replay(settings.kafka, frame_bytes_max=settings.frame_bytes_max),
-        clock=time.monotonic,
         log=log,
     )
-    return Process(partitions, LiveFigures(store), log)
+    return Process(partitions, uploads, LiveFigures(store), log)

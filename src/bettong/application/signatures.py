@@ -146,3 +146,17 @@ def _is_optional(stated: Any) -> bool:
 
 def _text(stated: object) -> str:
     return stated.__name__ if isinstance(stated, type) and not get_args(stated) else str(stated)
+
+
+def check_version(name: str, version: object, migrate: object) -> None:
+    """Raises ApplicationError for a version that is no number, or a migration that takes no (old, version)."""
+    if not isinstance(version, int) or isinstance(version, bool) or not 1 <= version < 2**31:
+        raise ApplicationError(f"stateful {name!r}: version={version!r}: expected a number from 1 on")
+    if migrate is None:
+        return
+    try:
+        inspect.signature(migrate).bind(None, 1)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ApplicationError(
+            f"stateful {name!r}: migrate={migrate!r}: expected a function of an old state and its version ({error})"
+        ) from None

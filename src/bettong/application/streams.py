@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
+    check_version,
     flat_map_output,
     map_output,
     predicate,
@@ -86,11 +87,17 @@ class Stream:
         *,
         state: Callable[[], Any],
         name: str | None = None,
+        version: int = 1,
+        migrate: Callable[[Any, int], Any] | None = None,
     ) -> Stateful:
         """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
 
         `state()` makes the state of a new key; the function changes it in place. Streams of different schemas
         need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
+
+        Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
+        when a function changes so that old states mean something else). `migrate(old, version)` makes a state
+        of one that was saved differently: its fields are attributes of `old`.
         """
         handlers: Mapping[Any, Callable[[Any, Any], Any]] = (
             function if isinstance(function, Mapping) else {self: function}
@@ -100,6 +107,7 @@ class Stream:
             raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
         if not callable(state):
             raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
+        check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
         output = stateful_output(name, by_schema, state)
         return self.app.add(
@@ -112,6 +120,8 @@ class Stream:
                 handlers=by_schema,
                 state=state,
                 many=output.many,
+                version=version,
+                migrate=migrate,
             )
         )
 
@@ -191,6 +201,8 @@ class Stateful(Uniform):
     handlers: Mapping[Schema, Callable[[Any, Any], Any]]
     state: Callable[[], Any]
     many: bool
+    version: int
+    migrate: Callable[[Any, int], Any] | None
 
 
 @dataclass(frozen=True, eq=False)

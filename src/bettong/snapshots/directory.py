@@ -1,10 +1,10 @@
 """Snapshots in a directory: the store without a server.
 
     path/
-      check-0/              <stage>-<partition>
-        1200                a snapshot, named by its offset
-        1450
-        .saving-1500-x1y2   being written; left behind when its writer is killed, removed by a later save
+      check-0/                        <stage>-<partition>
+        1200-0-1200                   an increment: <offset>-<since>-<root>
+        1450-1200-1200
+        .saving-1500-1450-1200-x1y2   being written; left when its writer is killed, removed by a later save
 
 A file gets its name by a rename, so whoever opens it sees all of it, in any process, on any file system whose
 renames are atomic.
@@ -17,13 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from bettong.errors import StoreError
-from bettong.snapshots.store import SNAPSHOTS_KEPT
+from bettong.snapshots.chain import Increment, superfluous
 
 _FOLDER = re.compile(r".+-\d+")
-_SAVING = re.compile(r"\.saving-(\d+)-.*")
+_SAVING = re.compile(r"\.saving-(\d+-\d+-\d+)-.*")
 
-# A save or a look is begun again when another process removes what it works on. Each such removal is the trace of
-# a newer snapshot or of a `clear`; nobody does that ten times in the time of one save.
+# A save is begun again when another process removes what it works on. Each such removal is the trace of a newer
+# root or of a `clear`; nobody does that ten times in the time of one save.
 _ATTEMPTS_MAX = 10
 
 
@@ -39,36 +39,33 @@ class DirectorySnapshots:
         self._path = path
         self._sync = sync
 
-    def save(self, stage: str, partition: int, offset: int, data: bytes) -> None:
+    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
         """See SnapshotStore."""
         folder = self._folder(stage, partition)
         for _ in range(_ATTEMPTS_MAX):
-            kept = self.offsets(stage, partition)
-            if len(kept) >= SNAPSHOTS_KEPT and offset < kept[-SNAPSHOTS_KEPT]:
+            if increment in superfluous([*self.increments(stage, partition), increment]):
                 return
             with suppress(FileNotFoundError):
-                self._write(folder, offset, data)
+                self._write(folder, increment, data)
                 self._trim(folder)
                 return
         raise self._error(
-            f"{folder.name}/{offset}: removed by others {_ATTEMPTS_MAX} times while it was saved"
+            f"{folder.name}/{increment.name}: removed by others {_ATTEMPTS_MAX} times while it was saved"
         )
 
-    def newest(self, stage: str, partition: int, *, at_most: int | None = None) -> tuple[int, bytes] | None:
+    def load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
         """See SnapshotStore."""
-        folder = self._folder(stage, partition)
-        for _ in range(_ATTEMPTS_MAX):
-            kept = [each for each in self.offsets(stage, partition) if at_most is None or each <= at_most]
-            if not kept:
-                return None
-            with suppress(FileNotFoundError):
-                return kept[-1], self._read(folder / str(kept[-1]))
-        raise self._error(f"{folder.name}: removed by others {_ATTEMPTS_MAX} times while it was read")
+        try:
+            return (self._folder(stage, partition) / increment.name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._error(str(error)) from None
 
-    def offsets(self, stage: str, partition: int) -> list[int]:
+    def increments(self, stage: str, partition: int) -> list[Increment]:
         """See SnapshotStore."""
-        names = self._names(self._folder(stage, partition))
-        return sorted(int(name) for name in names if name.isdecimal())
+        found = (Increment.parse(name) for name in self._names(self._folder(stage, partition)))
+        return sorted(each for each in found if each is not None)
 
     def clear(self) -> None:
         """See SnapshotStore. Leaves the folders, which others may be saving into, and what is no snapshot."""
@@ -76,24 +73,26 @@ class DirectorySnapshots:
             if _FOLDER.fullmatch(name):
                 folder = self._path / name
                 for file in self._names(folder):
-                    if file.isdecimal() or _SAVING.fullmatch(file):
+                    if Increment.parse(file) or _SAVING.fullmatch(file):
                         self._remove(folder / file)
 
     def _folder(self, stage: str, partition: int) -> Path:
         return self._path / f"{stage}-{partition}"
 
-    def _write(self, folder: Path, offset: int, data: bytes) -> None:
+    def _write(self, folder: Path, increment: Increment, data: bytes) -> None:
         """Raises FileNotFoundError when another process removed the folder or the file meanwhile."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=folder, prefix=f".saving-{offset}-", delete=False) as file:
+            with tempfile.NamedTemporaryFile(
+                dir=folder, prefix=f".saving-{increment.name}-", delete=False
+            ) as file:
                 saving = Path(file.name)
                 try:
                     file.write(data)
                     file.flush()
                     if self._sync is not None:
                         self._sync(file.fileno())
-                    saving.replace(folder / str(offset))
+                    saving.replace(folder / increment.name)
                 except BaseException:
                     saving.unlink(missing_ok=True)
                     raise
@@ -103,15 +102,19 @@ class DirectorySnapshots:
             raise self._error(str(error)) from None
 
     def _trim(self, folder: Path) -> None:
-        """Removes all but the newest, and what killed writers of older offsets left."""
-        names = self._names(folder)
-        kept = sorted(int(name) for name in names if name.isdecimal())[-SNAPSHOTS_KEPT:]
-        if not kept:
-            return  # cleared meanwhile
-        for name in names:
+        """Removes what no chain needs, and what killed writers of older increments left."""
+        found: dict[str, Increment] = {}
+        for name in self._names(folder):
             saving = _SAVING.fullmatch(name)
-            offset = int(saving[1]) if saving else int(name) if name.isdecimal() else kept[0]
-            if offset < kept[0]:
+            increment = Increment.parse(saving[1] if saving else name)
+            if increment is not None:
+                found[name] = increment
+        saved = [increment for name, increment in found.items() if increment.name == name]
+        if not saved:
+            return  # cleared meanwhile
+        kept_from = min({*saved} - {*superfluous(saved)}).offset
+        for name, increment in found.items():
+            if increment.offset < kept_from:
                 self._remove(folder / name)
 
     def _names(self, folder: Path) -> list[str]:
@@ -119,14 +122,6 @@ class DirectorySnapshots:
             return [each.name for each in folder.iterdir()]
         except FileNotFoundError:
             return []
-        except OSError as error:
-            raise self._error(str(error)) from None
-
-    def _read(self, file: Path) -> bytes:
-        try:
-            return file.read_bytes()
-        except FileNotFoundError:
-            raise
         except OSError as error:
             raise self._error(str(error)) from None
 

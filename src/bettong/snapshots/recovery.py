@@ -4,43 +4,44 @@ The log's records from `first` on are to be folded. The newest usable state at o
 what lies between is folded again; with no state at all the fold starts at offset 0.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+
+from bettong.snapshots.chain import Increment, chain
 
 
 class Place(Enum):
     """Where a state lies, nearest first."""
 
     MEMORY = "memory"
-    LOCAL = "local"
-    STORE = "store"
+    SAVED = "saved"
     NOWHERE = "nowhere"
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A state that could be taken: the one at `offset` in `place`, or a new one (nowhere, offset 0)."""
+    """A state that could be taken: one in memory, a saved one (with its increments), or a new one at offset 0."""
 
     place: Place
     offset: int
+    chain: tuple[Increment, ...] = ()
 
 
-def candidates(
-    first: int, *, memory: int | None, local: list[int], store: list[int]
-) -> tuple[Candidate, ...]:
-    """All states that `first` can be reached from, best first: least replay, then nearest.
+def candidates(first: int, *, memory: int | None, saved: Iterable[Increment]) -> tuple[Candidate, ...]:
+    """All states that `first` can be reached from, best first: least replay, then nearest, then fewest increments.
 
     A candidate may turn out damaged; the next one then costs more replay and gives the same state.
     """
+    known = list(saved)
     found = [
-        *([Candidate(Place.MEMORY, memory)] if memory is not None else []),
-        *(Candidate(Place.LOCAL, offset) for offset in local),
-        *(Candidate(Place.STORE, offset) for offset in store),
+        *([Candidate(Place.MEMORY, memory)] if memory is not None and memory <= first else []),
         Candidate(Place.NOWHERE, 0),
     ]
+    chains = (chain(known, each) for each in known if each.offset <= first)
+    found.extend(Candidate(Place.SAVED, each[-1].offset, each) for each in chains if each is not None)
     order = list(Place)
-    usable = [each for each in found if each.offset <= first]
-    return tuple(sorted(usable, key=lambda each: (-each.offset, order.index(each.place))))
+    return tuple(sorted(found, key=lambda each: (-each.offset, order.index(each.place), len(each.chain))))
 
 
 def reaches(candidate: Candidate, *, first: int, log_start: int) -> bool:

@@ -1,8 +1,8 @@
-"""The bytes of a snapshot.
+"""The bytes of a snapshot's increment.
 
 0        4          8
 +--------+----------+-----------------------------------+
-| "BTG1" | CRC-32C  | protobuf bettong.v1.Snapshot      |
+| "BTG2" | CRC-32C  | protobuf bettong.v1.Snapshot      |
 +--------+----------+-----------------------------------+
            (big-endian, over the protobuf bytes)
 """
@@ -10,23 +10,35 @@
 import struct
 
 import crc32c
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 
 from bettong.errors import SnapshotError
 from bettong.v1.snapshot_pb2 import Snapshot
 
 _HEADER = struct.Struct(">4sI")
-_MAGIC = b"BTG1"
+_MAGIC = b"BTG2"
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """The stored form of a snapshot."""
-    body = snapshot.SerializeToString(deterministic=True)
+    """The stored form of an increment. Raises SnapshotError when it outgrows what protobuf can hold, 2 GiB."""
+    try:
+        body = snapshot.SerializeToString(deterministic=True)
+    except (EncodeError, ValueError) as error:
+        name = f"snapshot of {snapshot.application}/{snapshot.stage}/{snapshot.partition}"
+        raise SnapshotError(
+            f"{name}: {error}; the states of {len(snapshot.states)} computation(s) are too large: keep less in each,"
+            " or use more partitions"
+        ) from None
     return _HEADER.pack(_MAGIC, crc32c.crc32c(body)) + body
 
 
+def checksum(data: bytes) -> int:
+    """The checksum in the header of an encoded increment."""
+    return int(_HEADER.unpack_from(data)[1])
+
+
 def decode(data: bytes, *, application: str, stage: str, partition: int) -> Snapshot:
-    """Reads a snapshot. Raises SnapshotError when it is damaged or not of this partition."""
+    """Reads an increment. Raises SnapshotError when it is damaged or not of this partition."""
     name = f"snapshot of {application}/{stage}/{partition}"
     if len(data) < _HEADER.size:
         raise SnapshotError(f"{name}: {len(data)} bytes are too few for one")

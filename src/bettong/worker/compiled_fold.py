@@ -2,6 +2,7 @@
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bettong.worker.kernel import Kernel, compile_kernel, state_dtype
 from bettong.worker.key_table import KeyTable, words_per_key
 from bettong.worker.letters import Letters
 from bettong.worker.rows import Rows
+from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 
 
 class CompiledFold:
@@ -22,18 +24,24 @@ class CompiledFold:
 
     def __init__(self, node: Stateful, key: np.dtype[Any], kernels: dict[Schema, Kernel]) -> None:
         self.name = node.name
+        self._node = node
         self._output = node.schema
         self._kernels = kernels
         self._first = first_state(node)
         self._table = KeyTable(words_per_key(key))
         self._states = self._fresh(0)
+        # By slot: whether the state may have changed since the last increment, and whether the present round of
+        # writing all again has yet to come to it. Without `_changed`, any may have.
+        self._changed: Array | None = None
+        self._waiting = np.zeros(0, np.bool_)
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator. Folds the rows in order, each into the state of its key."""
         columns = rows.columns(self.name, letters)
         slots = self._table.slots(rows.key_column())
-        if self._table.count > len(self._states):
-            self._states = np.concatenate([self._states, self._fresh(len(self._states))])
+        self._make_room()
+        if self._changed is not None:
+            self._changed[slots] = True
         cursor = np.array([-1, 0])
         sources = np.empty(columns.length, np.int64)
         results = [np.empty(columns.length, field.dtype) for field in self._output.fields]
@@ -55,28 +63,74 @@ class CompiledFold:
         return rows.of_columns(output, sources[:count])
 
     def dump(self) -> bytes:
-        """The states of all keys: two arrays in numpy's own format."""
-        file = io.BytesIO()
-        np.save(file, self._table.keys, allow_pickle=False)
-        np.save(file, self._states[: self._table.count], allow_pickle=False)
-        return file.getvalue()
+        """The states of all keys, in the order of the keys."""
+        return self._written(np.lexsort(self._table.keys.T))
 
-    def load(self, data: bytes) -> None:
-        """Takes over states that `dump` wrote. Raises SnapshotError when they are of another layout."""
+    def increment(self, *, begins: bool) -> bytes:
+        """See Fold. Two arrays in numpy's own format: keys and states."""
+        count, changed = self._table.count, self._changed
+        written = np.flatnonzero(changed[:count]) if changed is not None else np.arange(0)
+        if changed is None or count <= max(INCREMENT_KEYS, WHOLE_FROM * len(written)):
+            data = self._written(slice(count))
+            self._waiting = np.zeros(0, np.bool_)
+        else:
+            if begins:
+                self._waiting = np.ones(count, np.bool_)
+            self._waiting[written[written < len(self._waiting)]] = False
+            others = np.flatnonzero(self._waiting)[: max(INCREMENT_KEYS, len(written))]
+            self._waiting[others] = False
+            data = self._written(np.concatenate([written, others]))
+        self._changed = np.zeros(len(self._states), np.bool_) if count > INCREMENT_KEYS else None
+        return data
+
+    @property
+    def settled(self) -> bool:
+        """See Fold."""
+        return not self._waiting.any()
+
+    def load(self, data: bytes, *, begins: bool, migration: Migration | None = None) -> None:
+        """See Fold."""
         file = io.BytesIO(data)
         try:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
         except (ValueError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
+        if migration and states.dtype.names:
+            states = self._migrated(states, migration)
         shape = (len(states), self._table.words)
         if states.dtype != self._states.dtype or keys.dtype != np.uint64 or keys.shape != shape:
             raise SnapshotError(
                 f"state of {self.name!r}: it has keys of {keys.shape[1:]} words and {states.dtype},"
                 f" expected {self._table.words} and {self._states.dtype}"
             )
-        self._table.load(keys)
-        self._states = np.concatenate([states, self._fresh(len(states))])
+        if begins:
+            self._waiting = np.ones(self._table.count, np.bool_)
+        slots = self._table.slots_of(np.ascontiguousarray(keys))
+        self._make_room()
+        self._states[slots] = states
+        self._waiting[slots[slots < len(self._waiting)]] = False
+        tracked = self._table.count > INCREMENT_KEYS and not migration
+        self._changed = np.zeros(len(self._states), np.bool_) if tracked else None
+
+    def _written(self, slots: Array | slice) -> bytes:
+        file = io.BytesIO()
+        np.save(file, self._table.keys[slots], allow_pickle=False)
+        np.save(file, self._states[slots], allow_pickle=False)
+        return file.getvalue()
+
+    def _migrated(self, states: Array, migration: Migration) -> Any:
+        names = states.dtype.names or ()
+        made = [migration(SimpleNamespace(**dict(zip(names, each, strict=True)))) for each in states.tolist()]
+        return records_of(self._node, made)
+
+    def _make_room(self) -> None:
+        """As many states as the table has keys, and as many marks as states."""
+        if self._table.count > len(self._states):
+            fresh = self._fresh(len(self._states))
+            self._states = np.concatenate([self._states, fresh])
+            if self._changed is not None:
+                self._changed = np.concatenate([self._changed, np.zeros(len(fresh), np.bool_)])
 
     @property
     def keys(self) -> int:
@@ -91,15 +145,24 @@ class CompiledFold:
 def first_state(node: Stateful) -> Any:
     """The record that a new key starts with. Raises ApplicationError when the state cannot be one."""
     try:
-        schema = schema_of(node.state)
-        _check_fixed(node, schema)
-        values = Columns.of_messages(schema, [node.state()])
-        record = np.zeros(1, state_dtype(schema))
+        schema_of(node.state)
+        return records_of(node, [node.state()])
     except (SchemaError, TypeError) as error:
         raise ApplicationError(f"compiled {node.name!r}: state: {error}") from None
+
+
+def records_of(node: Stateful, states: list[Any]) -> Any:
+    """States of the computation as records. Raises ApplicationError for what cannot be one."""
+    try:
+        schema = schema_of(node.state)
+        _check_fixed(node, schema)
+        values = Columns.of_messages(schema, states)
+    except SchemaError as error:
+        raise ApplicationError(f"compiled {node.name!r}: state: {error}") from None
+    records = np.zeros(len(states), state_dtype(schema))
     for field, column in zip(schema.fields, values.columns, strict=True):
-        record[field.name] = column
-    return record
+        records[field.name] = column
+    return records
 
 
 def compile_node(node: Stateful, *, cache: Path | None) -> dict[Schema, Kernel]:

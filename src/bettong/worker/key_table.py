@@ -28,7 +28,10 @@ class KeyTable:
 
     def slots(self, column: Array) -> Array:
         """The slot of each row's key; new keys get the next free ones."""
-        words = words_of(column)
+        return self.slots_of(words_of(column))
+
+    def slots_of(self, words: Array) -> Array:
+        """The same for keys as words: shape (rows, `words`), contiguous."""
         slots = np.empty(len(words), np.int32)
         row = 0
         while True:
@@ -41,16 +44,6 @@ class KeyTable:
     def keys(self) -> Array:
         """The words of all keys, by slot."""
         return self._keys[: self.count]
-
-    def load(self, keys: Array) -> None:
-        """Starts anew with these keys in slots 0, 1, 2 ..."""
-        capacity = _FIRST_CAPACITY
-        while capacity < len(keys):
-            capacity *= 2
-        self._keys = np.zeros((capacity, self.words), np.uint64)
-        self._keys[: len(keys)] = keys
-        self.count = len(keys)
-        self._rebuild()
 
     def _grow(self) -> None:
         bigger = np.zeros((2 * len(self._keys), self.words), np.uint64)

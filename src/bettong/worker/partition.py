@@ -5,16 +5,19 @@ The state after offset o is a fold of the log's first o records and of nothing e
 
 from dataclasses import dataclass
 
+from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Verdict
-from bettong.errors import FrameError, LogHoleError, SnapshotError
+from bettong.errors import FrameError, LogHoleError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.snapshots import snapshot as codec
+from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Heard, Sent, Snapshot
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
 from bettong.worker.letters import Letters
 from bettong.worker.rows import Rows
+from bettong.worker.shapes import Migration, migration
 from bettong.worker.stage_program import StageProgram, run
 
 
@@ -42,6 +45,9 @@ class PartitionWorker:
         self._folds = program.folds()
         self._operators = program.operators(self._folds)
         self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
+        # Of the last increment: see `snapshots.chain`.
+        self._since = self._root = self._round = 0
+        self._saved_offset = self._saved_checksum = 0
 
     @property
     def keys(self) -> int:
@@ -74,7 +80,72 @@ class PartitionWorker:
         return []
 
     def snapshot(self) -> bytes:
-        """The state after all records below `next_offset`."""
+        """The whole state after all records below `next_offset`; equal states have equal bytes."""
+        offset = self.next_offset
+        return codec.encode(
+            self._stored(
+                {name: fold.dump() for name, fold in self._folds.items()}, root=offset, round_=offset
+            )
+        )
+
+    def increment(self) -> tuple[Increment, bytes]:
+        """What is to be saved on top of the increments before it (see `snapshots.chain`), and its bytes.
+
+        Once it was given it must be saved before the next one can be; if saving fails, make a new worker.
+        """
+        begins = all(fold.settled for fold in self._folds.values())
+        round_ = self.next_offset if begins else self._round
+        states = {name: fold.increment(begins=begins) for name, fold in self._folds.items()}
+        root = round_ if all(fold.settled for fold in self._folds.values()) else self._root
+        stored = self._stored(states, root=root, round_=round_)
+        stored.since, stored.before = self._saved_offset, self._saved_checksum
+        data = codec.encode(stored)
+        self._note(stored, data)
+        return self.saved, data
+
+    @property
+    def saved(self) -> Increment:
+        """The last increment that was given or taken over."""
+        return Increment(self._saved_offset, self._since, self._root)
+
+    def restore(self, data: bytes) -> list[str]:
+        """Takes over an increment; give those of a chain to a new worker, oldest first.
+
+        Returns the computations whose code is another one than that which saved it: worth telling, and allowed.
+        Raises SnapshotError when it is damaged, of another partition, or not the one that follows; StateChangedError
+        when the application has changed and does not say what becomes of old states. Then the worker is spoilt.
+        """
+        name = f"{self.assignment.application}/{self.program.stage.name}/{self.assignment.partition}"
+        stored = codec.decode(
+            data,
+            application=self.assignment.application,
+            stage=self.program.stage.name,
+            partition=self.assignment.partition,
+        )
+        follows = (self._saved_offset, self._saved_checksum)
+        if self._saved_offset and (stored.since, stored.before) != follows:
+            raise SnapshotError(
+                f"snapshot of {name} at {stored.offset}: it goes on from {stored.since} ({stored.before:08x}), not"
+                f" from {follows[0]} ({follows[1]:08x})"
+            )
+        migrations = self._migrations(f"snapshot of {name} at {stored.offset}", stored)
+        begins = stored.round == stored.offset
+        for computation, fold in self._folds.items():
+            fold.load(stored.states[computation], begins=begins, migration=migrations[computation])
+        self.next_offset = stored.offset
+        self.counters.CopyFrom(stored.counters)
+        self._now_ns = stored.now_ns
+        self._delivery = DeliveryTable(
+            highest={heard.origin: heard.highest for heard in stored.delivery.heard},
+            heard_ns={heard.origin: heard.heard_ns for heard in stored.delivery.heard},
+            next_sweep_ns=stored.delivery.next_sweep_ns,
+        )
+        self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
+        self._note(stored, data)
+        shapes = self.program.shapes
+        return [name for name in self._folds if stored.shapes[name].code != shapes[name].code]
+
+    def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
         delivery = StoredDelivery(next_sweep_ns=self._delivery.next_sweep_ns)
         for origin, highest in self._delivery.highest.items():
             heard_ns = self._delivery.heard_ns.get(origin, 0)
@@ -87,39 +158,35 @@ class PartitionWorker:
             now_ns=self._now_ns,
             delivery=delivery,
             counters=self.counters,
-            states={name: fold.dump() for name, fold in self._folds.items()},
+            states=states,
+            shapes=self.program.shapes,
+            root=root,
+            round=round_,
         )
         for (origin, partition), sequence in self._sent.sequences.items():
             stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence))
-        return codec.encode(stored)
+        return stored
 
-    def restore(self, data: bytes) -> None:
-        """Takes over a state that `snapshot` gave; call it on a new worker.
+    def _note(self, stored: Snapshot, data: bytes) -> None:
+        self._since, self._root, self._round = stored.since, stored.root, stored.round
+        self._saved_offset, self._saved_checksum = stored.offset, codec.checksum(data)
 
-        Raises SnapshotError when it is damaged or of another partition; then the worker is spoilt.
-        """
-        stored = codec.decode(
-            data,
-            application=self.assignment.application,
-            stage=self.program.stage.name,
-            partition=self.assignment.partition,
-        )
-        if missing := [name for name in self._folds if name not in stored.states]:
-            raise SnapshotError(
-                f"snapshot of {stored.application}/{stored.stage}/{stored.partition}: it has no state of"
-                f" {', '.join(missing)}: it was saved by another version of the application"
-            )
-        for name, fold in self._folds.items():
-            fold.load(stored.states[name])
-        self.next_offset = stored.offset
-        self.counters.CopyFrom(stored.counters)
-        self._now_ns = stored.now_ns
-        self._delivery = DeliveryTable(
-            highest={heard.origin: heard.highest for heard in stored.delivery.heard},
-            heard_ns={heard.origin: heard.heard_ns for heard in stored.delivery.heard},
-            next_sweep_ns=stored.delivery.next_sweep_ns,
-        )
-        self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
+    def _migrations(self, name: str, stored: Snapshot) -> dict[str, Migration | None]:
+        """How each computation's stored states become those of the application as it is now."""
+        nodes = {each.node.name: each.node for each in self.program.stage.operators}
+        found: dict[str, Migration | None] = {}
+        for computation in self._folds:
+            if computation not in stored.states:
+                raise StateChangedError(
+                    f"{name}: it has no state of computation {computation!r}: it was saved by another version of the"
+                    " application. Run that version, or delete the state with `bettong state reset`, so that it is"
+                    " folded from the log again"
+                )
+            node = nodes[computation]
+            if isinstance(node, Stateful):
+                shapes = (stored.shapes[computation], self.program.shapes[computation])
+                found[computation] = migration(name, shapes[0], node, shapes[1])
+        return found
 
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(

@@ -1,6 +1,8 @@
 """Stateful computations as plain Python: a function of a message and its key's state, message by message."""
 
+import io
 import pickle
+from itertools import islice
 from operator import length_hint
 from typing import Any
 
@@ -8,7 +10,9 @@ from bettong.application.compiled import is_compiled
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError
 from bettong.worker.letters import Letters
-from bettong.worker.rows import Rows
+from bettong.worker.packing import pack, unpack
+from bettong.worker.rows import NoKey, Rows
+from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration, OldStates
 
 
 class PythonFold:
@@ -22,6 +26,10 @@ class PythonFold:
         self.name = node.name
         self._node = node
         self._states: dict[Any, Any] = {}
+        # The keys that may have changed since the last increment; None: any of them.
+        self._changed: set[Any] | None = None
+        # The keys that the present round of writing all again has not come to.
+        self._waiting: set[Any] = set()
         # A function that could run compiled sees and gives only what fits a schema, as it would there.
         self._exact = any(map(is_compiled, node.handlers.values()))
 
@@ -34,7 +42,13 @@ class PythonFold:
         find = states.get
         results: list[Any] = []
         parents: list[int] = []
-        keys = iter(rows.key_values())
+        values = rows.key_values()
+        if self._changed is not None:
+            try:
+                self._changed.update(values)
+            except Exception:  # noqa: BLE001 - a NoKey raises what the user's function raised
+                self._changed.update(key for key in values if not isinstance(key, NoKey))
+        keys = iter(values)
         messages = iter(rows.messages())
         last = rows.length - 1
         while True:
@@ -65,15 +79,59 @@ class PythonFold:
         return given
 
     def dump(self) -> bytes:
-        """The states of all keys. Bettong's own stores alone are read back with `load`: it unpickles."""
-        return pickle.dumps(self._states, protocol=5)
+        """The states of all keys, in an order that the keys alone decide."""
+        return self._packed(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))))
 
-    def load(self, data: bytes) -> None:
-        """Takes over states that `dump` wrote. Raises SnapshotError when they cannot be read."""
+    def increment(self, *, begins: bool) -> bytes:
+        """See Fold. Bettong's own stores alone are read back with `load`: it unpickles."""
+        states, changed = self._states, self._changed
+        if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
+            written = states
+            self._waiting = set()
+        else:
+            if begins:
+                self._waiting = set(states)
+            self._waiting -= changed
+            written = {key: states[key] for key in changed if key in states}
+            others = list(islice(self._waiting, max(INCREMENT_KEYS, len(written))))
+            self._waiting.difference_update(others)
+            written |= {key: states[key] for key in others}
+        data = self._packed(written)
+        self._changed = set() if len(states) > INCREMENT_KEYS else None
+        return data
+
+    @property
+    def settled(self) -> bool:
+        """See Fold."""
+        return not self._waiting
+
+    def load(self, data: bytes, *, begins: bool, migration: Migration | None = None) -> None:
+        """See Fold."""
         try:
-            self._states = pickle.loads(data)  # noqa: S301 - written by `dump`, behind a checksum, in our store
+            file = io.BytesIO(data)
+            # Written by `increment`, behind a checksum, in our store.
+            reader = OldStates(file) if migration else pickle.Unpickler(file)  # noqa: S301
+            keys = reader.load()
+            states = unpack(reader.load())
+            written = dict(zip(keys, states, strict=True))
         except Exception as error:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
+        if migration:
+            written = {key: migration(old) for key, old in written.items()}
+        if begins:
+            self._waiting = set(self._states)
+        self._states.update(written)
+        self._waiting.difference_update(written)
+        self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
+
+    def _packed(self, states: dict[Any, Any]) -> bytes:
+        try:
+            return pickle.dumps(list(states), protocol=5) + pack(states.values())
+        except Exception as error:
+            raise ApplicationError(
+                f"stateful {self.name!r}: a state cannot be pickled, as snapshots need"
+                f" ({type(error).__name__}: {error}); keep only plain values and classes of a module in it"
+            ) from error
 
     @property
     def keys(self) -> int:

@@ -13,22 +13,38 @@ from bettong.application.plan import Operator as PlannedOperator
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
 from bettong.errors import ApplicationError
+from bettong.v1.snapshot_pb2 import Shape
 from bettong.worker.compiled_fold import CompiledFold, compile_node
 from bettong.worker.kernel import Kernel
 from bettong.worker.letters import Letters
 from bettong.worker.operators import FilterOperator, FlatMapOperator, MapOperator, Operator
 from bettong.worker.python_fold import PythonFold, check_state
 from bettong.worker.rows import Rows
+from bettong.worker.shapes import Migration, shape_of
 
 
 class Fold(Operator, Protocol):
     """A stateful computation of one partition: an operator whose state can be saved."""
 
     def dump(self) -> bytes:
-        """The states of all keys."""
+        """The states of all keys; equal states have equal bytes."""
 
-    def load(self, data: bytes) -> None:
-        """Takes over what `dump` gave. Raises SnapshotError when it cannot be."""
+    def increment(self, *, begins: bool) -> bytes:
+        """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
+
+        `begins`: a new round of writing every key again begins with it.
+        """
+
+    @property
+    def settled(self) -> bool:
+        """Whether the present round has come to every key."""
+
+    def load(self, data: bytes, *, begins: bool, migration: Migration | None = None) -> None:
+        """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
+
+        `migration`, when given, makes states of this version from the older ones in `data`. Raises
+        SnapshotError when it cannot be read; then the fold is spoilt.
+        """
 
     @property
     def keys(self) -> int:
@@ -37,10 +53,11 @@ class Fold(Operator, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StageProgram:
-    """A stage with its compiled kernels."""
+    """A stage with its compiled kernels, and the shapes of its states by computation."""
 
     stage: Stage
     kernels: dict[str, dict[Schema, Kernel]]
+    shapes: dict[str, Shape]
 
     def folds(self) -> dict[str, Fold]:
         """Empty states for one partition, by computation."""
@@ -81,7 +98,12 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
             kernels[node.name] = compile_node(node, cache=cache)
         else:
             check_state(node)
-    return StageProgram(stage, kernels)
+    shapes = {
+        operator.node.name: shape_of(stage, operator.node, compiled=operator.node.name in kernels)
+        for operator in stage.operators
+        if isinstance(operator.node, Stateful)
+    }
+    return StageProgram(stage, kernels, shapes)
 
 
 def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:

@@ -3,7 +3,7 @@
 | key                                          | type   | holds                                                      |
 | -------------------------------------------- | ------ | ---------------------------------------------------------- |
 | `bettong:{application}:snapshots`             | set    | names of the next row's keys                               |
-| `bettong:{application}:snapshot:{stage}/{p}`  | hash   | offset -> snapshot, the newest two                         |
+| `bettong:{application}:snapshot:{stage}/{p}`  | hash   | increment's name -> its bytes (`bettong.snapshots.chain`)  |
 | `bettong:{application}:live`                  | set    | instances that have written figures                        |
 | `bettong:{application}:live:{instance}`       | hash   | figure -> value (`bettong.metrics`); goes by itself        |
 | `bettong:{application}:partitions`            | set    | `{stage}/{p}` that have figures                            |

@@ -1,0 +1,120 @@
+"""Durable snapshots, off the hot path: a thread copies increments from shared memory to the store.
+
+After each batch the partitions' increments lie in shared memory. Once their output is known to be durable, and
+`snapshot_interval` has passed, the chain up to there is completed in the store. A store that is away holds nothing
+up: what it lacks is copied when it is back, and until then a recovery only folds more of the log again.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bettong.errors import StoreError
+from bettong.logs import Logger
+from bettong.snapshots.chain import Increment, chain
+from bettong.snapshots.store import SnapshotStore
+
+# A store that failed is left alone for this long.
+_PAUSE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Where states are kept: `local` in this machine's shared memory, `durable` in Redis."""
+
+    local: SnapshotStore
+    durable: SnapshotStore
+
+
+def upload(stores: Stores, stage: str, partition: int, offset: int) -> int | None:
+    """Completes the chain of the newest local state at or below `offset`; its offset, None when there is none.
+
+    Raises StoreError.
+    """
+    local = stores.local.increments(stage, partition)
+    usable = [each for each in local if each.offset <= offset]
+    if not usable:
+        return None
+    durable = stores.durable.increments(stage, partition)
+    wanted = chain({*local, *durable}, usable[-1])
+    for each in wanted or ():
+        if each not in durable:
+            data = stores.local.load(stage, partition, each)
+            if data is None:
+                return None  # pushed out by newer ones: the next upload has them
+            stores.durable.save(stage, partition, each, data)
+    return usable[-1].offset if wanted else None
+
+
+class Uploads:
+    """The thread of one process, started when there is something to do. Bounded: a partition waits once at most."""
+
+    def __init__(self, stores: Stores, *, interval_s: float, clock: Callable[[], float], log: Logger) -> None:
+        self._stores = stores
+        self._interval_s = interval_s
+        self._clock = clock
+        self._log = log
+        self._changed = threading.Condition()
+        self._due: dict[tuple[str, int], int] = {}
+        self._begun_s: dict[tuple[str, int], float] = {}
+        self._saved: dict[tuple[str, int], int] = {}
+        self._busy = False
+        self._thread: threading.Thread | None = None
+
+    def offer(self, stage: str, partition: int, offset: int) -> None:
+        """Tells that all output of the records below `offset` is durable. Never blocks for long, never raises."""
+        place, now = (stage, partition), self._clock()
+        with self._changed:
+            too_soon = now - self._begun_s.get(place, float("-inf")) < self._interval_s
+            if too_soon or offset <= self._saved.get(place, 0):
+                return
+            self._begun_s[place] = now
+            self._due[place] = offset
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def saved_offset(self, stage: str, partition: int) -> int | None:
+        """The offset of the last snapshot that this process completed; None when it completed none."""
+        return self._saved.get((stage, partition))
+
+    def settle(self, timeout_s: float) -> bool:
+        """Waits until nothing is due; False when that took longer."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._due and not self._busy, timeout_s)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._due)
+                place = next(iter(self._due))
+                offset = self._due.pop(place)
+                self._busy = True
+            failed = not self._upload(place, offset)
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                if failed:
+                    self._changed.wait_for(lambda: False, _PAUSE_S)
+
+    def _upload(self, place: tuple[str, int], offset: int) -> bool:
+        try:
+            saved = upload(self._stores, *place, offset)
+        except StoreError as error:
+            self._log.warning(
+                "snapshot not saved; the state is safe in the log, recovery would take longer",
+                stage=place[0],
+                partition=place[1],
+                fault=str(error),
+            )
+            return False
+        if saved is not None:
+            self._saved[place] = saved
+        return True
+
+
+def newest(increments: list[Increment]) -> int | None:
+    """The highest offset whose state is complete."""
+    whole = [each.offset for each in increments if chain(increments, each) is not None]
+    return max(whole, default=None)

@@ -1,0 +1,70 @@
+"""Increments and their chains: how a large state is saved often, and cheaply.
+
+An increment holds the keys that changed since the one before it, and some of the others: so that every key is
+written again by and by, and nobody ever has to write all of them at once. Once all have been, the increment
+at which that round began is the new root: nothing older is needed. A state is the chain from a root on, each
+increment over the ones before it.
+
+    offset   100    140    180    220    260    300
+    root     100    100    100    140    140    140
+             all    round begins  .. ends       next round
+             of it                (140, 180, 220: every key)
+
+A state of few keys is written whole each time: every increment is its own root.
+
+Pure: stores keep the increments, `bettong.worker` makes them and takes them over.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+_NAME = re.compile(r"(\d{1,19})-(\d{1,19})-(\d{1,19})")
+
+# The newest root may turn out damaged; the chain from the one before it then costs more replay, not the state.
+ROOTS_KEPT = 2
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Increment:
+    """What is known of an increment without reading it.
+
+    `offset`: it belongs to the state after all records below. `since`: the offset of the increment before it, which
+    it goes on from. `root`: the offset of the oldest increment that is needed with it; its own when it is whole.
+    """
+
+    offset: int
+    since: int
+    root: int
+
+    @property
+    def name(self) -> str:
+        """As stores call it."""
+        return f"{self.offset}-{self.since}-{self.root}"
+
+    @classmethod
+    def parse(cls, name: str) -> "Increment | None":
+        """The increment of a name; None when that is no name of one."""
+        found = _NAME.fullmatch(name)
+        return cls(*(int(part) for part in found.groups())) if found else None
+
+
+def chain(known: Iterable[Increment], last: Increment) -> tuple[Increment, ...] | None:
+    """The increments that make the state of `last`, oldest first; None when some are missing."""
+    by_offset: dict[int, list[Increment]] = {}
+    for each in known:
+        by_offset.setdefault(each.offset, []).append(each)
+    found = [last]
+    while found[-1].offset > last.root:
+        before = [each for each in by_offset.get(found[-1].since, ()) if each.offset < found[-1].offset]
+        if not before or before[0].offset < last.root:
+            return None
+        # Two of one offset were saved by an owner and by a zombie: with the newer root less can be missing.
+        found.append(max(before, key=lambda each: each.root))
+    return tuple(reversed(found))
+
+
+def superfluous(known: Collection[Increment]) -> list[Increment]:
+    """The increments that no chain from the newest `ROOTS_KEPT` roots needs."""
+    roots = sorted({each.root for each in known})
+    return [each for each in known if each.offset < roots[-ROOTS_KEPT:][0]]

@@ -1,0 +1,136 @@
+"""What a state looks like, so that one made by another version of the application is told from one of this.
+
+A state goes on only under an equal shape: the same messages, key and fields, and the same `version=`. Else the
+application says with `migrate=` how an old state becomes a new one, or the stage stops: to go on anyway would give
+results that no version of the application ever meant.
+"""
+
+import dataclasses
+import hashlib
+import pickle
+from collections.abc import Callable
+from types import CodeType, SimpleNamespace
+from typing import Any, Self
+
+from bettong.application.plan import Stage
+from bettong.application.streams import Stateful
+from bettong.errors import StateChangedError
+from bettong.v1.snapshot_pb2 import Shape
+
+# Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,
+# and a large one in rounds of some milliseconds each.
+INCREMENT_KEYS = 4096
+
+# Where at least one key in this many has changed, to write all one after the other is faster than to pick those.
+WHOLE_FROM = 4
+
+# Makes a state of this version from one of an older version, whose fields it finds as attributes.
+Migration = Callable[[Any], Any]
+
+
+def shape_of(stage: Stage, node: Stateful, *, compiled: bool) -> Shape:
+    """The shape of a computation's states. Equal applications give equal shapes in every process."""
+    takes = sorted(f"{schema.name} {{{_tokens(schema.fields)}}}" for schema in node.handlers)
+    keys = sorted(
+        {
+            entrance.key
+            if isinstance(entrance.key, str)
+            else f"{getattr(entrance.key, '__qualname__', '?')}()"
+            for entrance in stage.entrances
+            if entrance.key is not None
+        }
+    )
+    layout = (
+        f"{'compiled' if compiled else 'Python'} state {_state(node.state)} by {', '.join(keys)}"
+        f" of {', '.join(takes)}"
+    )
+    return Shape(layout=layout, version=node.version, code=_code(list(node.handlers.values())))
+
+
+def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migration | None:
+    """How stored states become those of `node`; None when they are such states already.
+
+    Raises StateChangedError, which says what has changed and what an operator can do.
+    """
+    if (stored.layout, stored.version) == (shape.layout, shape.version):
+        return None
+    forms = [each.layout.partition(" ")[0] for each in (stored, shape)]
+    if node.migrate is None or forms[0] != forms[1]:
+        remedy = (
+            "give its stateful(...) a migrate= function"
+            if forms[0] == forms[1]
+            else "a state changes between compiled and Python only by a reset"
+        )
+        raise StateChangedError(
+            f"{name}: computation {node.name!r} has changed: its state was saved as version {stored.version},"
+            f" {stored.layout}; it is version {shape.version}, {shape.layout} now. Run the version that saved it,"
+            f" {remedy}, or delete the state with `bettong state reset`, so that it is folded from the log again"
+        )
+    migrate, version = node.migrate, stored.version
+    return lambda old: migrate(old, version)
+
+
+class OldStates(pickle.Unpickler):
+    """Reads pickled states whose classes may have changed since: each object is its fields, as attributes."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """A stand-in for every class that is not of the standard library's data types."""
+        if module.partition(".")[0] in _PLAIN:
+            return super().find_class(module, name)
+        return _Old
+
+
+# Modules whose classes a state may be made of without being a class of the application.
+_PLAIN = frozenset({"builtins", "collections", "datetime", "decimal", "numpy", "uuid", "copyreg"})
+
+
+# Pickle's state of an object that has slots is a pair: its dictionary, and its slots.
+_PLAIN_AND_SLOTS = 2
+
+
+class _Old(SimpleNamespace):
+    """A state of a class that may be gone: whatever pickle gives back becomes attributes."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Pickle hands over what the class was made with, and calls no `__init__`."""
+        return super().__new__(cls)
+
+    def __setstate__(self, state: Any) -> None:
+        plain, slots = state if isinstance(state, tuple) and len(state) == _PLAIN_AND_SLOTS else (state, None)
+        for fields in (plain, slots):
+            if isinstance(fields, dict):
+                self.__dict__.update(fields)
+            elif fields is not None:
+                # A frozen dataclass with slots keeps its values without their names.
+                self.__dict__["values"] = fields
+
+
+def _tokens(fields: Any) -> str:
+    return ", ".join(field.token for field in fields)
+
+
+def _state(state: Callable[[], Any]) -> str:
+    name = getattr(state, "__qualname__", type(state).__qualname__)
+    if isinstance(state, type) and dataclasses.is_dataclass(state):
+        fields = ", ".join(f"{field.name}: {_type(field.type)}" for field in dataclasses.fields(state))
+        return f"{name} {{{fields}}}"
+    return name
+
+
+def _type(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+
+
+def _code(functions: list[Any]) -> int:
+    """64 bits over what functions do: their byte code and constants, not their lines and comments."""
+    digest = hashlib.blake2b(digest_size=8)
+    todo = [getattr(getattr(each, "py_func", each), "__code__", None) for each in functions]
+    while todo:
+        code = todo.pop()
+        if isinstance(code, CodeType):
+            digest.update(code.co_code)
+            digest.update(repr(code.co_names).encode())
+            todo.extend(code.co_consts)
+        else:
+            digest.update(repr(code).encode())
+    return int.from_bytes(digest.digest(), "little")
