@@ -14,7 +14,9 @@ from bettong.cli.run import HERE, PARTITIONS, PYTHON, RECEIVER, SCHEDULE, SENDER
 DIRECTORY = typer.Option(
     "--dir", metavar="DIR", help="The folder of the suite: its data, logs, results and addresses."
 )
-_REMOVE = typer.Option("--remove", help="Remove all data and results too, and the folder unless it holds files of your own.")
+_REMOVE = typer.Option(
+    "--remove", help="Remove all data and results too, and the folder unless it holds files of your own."
+)
 
 
 def up(

@@ -1,12 +1,14 @@
 """Stateful computations as plain Python: a function of a message and its key's state, message by message."""
 
 import pickle
+from copy import copy
 from operator import length_hint
 from typing import Any
 
 from bettong.application.compiled import is_compiled
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError
+from bettong.worker.given import several
 from bettong.worker.letters import Letters
 from bettong.worker.rows import Rows
 
@@ -49,13 +51,13 @@ class PythonFold:
                         continue
                     parent = rows.parent(last - length_hint(keys))
                     if many:
-                        several = list(result)
-                        results.extend(several)
-                        parents.extend([parent] * len(several))
+                        found = several(result, state)
+                        results.extend(found)
+                        parents.extend([parent] * len(found))
                     else:
-                        results.append(result)
+                        results.append(copy(result) if result is state else result)
                         parents.append(parent)
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 letters.add(self.name, error, rows.parent(last - length_hint(keys)))
             else:
                 break
