@@ -20,6 +20,14 @@ PREFIX = "BETTONG_"
 _MEBIBYTE = 1024 * 1024
 
 
+def _instance(service: str) -> Any:
+    """The setting of a service's name: those of one host must differ, for each writes a record of its own."""
+    return Field(
+        default_factory=lambda: f"{service}-{socket.gethostname()}",
+        description="This process's name in logs and live figures; no two may have the same.",
+    )
+
+
 class Schedule(StrEnum):
     """How Spark hands frames to steps. `resident` comes with its own issue; a setting of it is refused."""
 
@@ -49,9 +57,7 @@ class ServiceSettings(BaseSettings):
     frame_bytes_max: Annotated[int, Ge(16_384), Le(256 * _MEBIBYTE)] = Field(
         4 * _MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
     )
-    instance: str = Field(
-        default_factory=socket.gethostname, description="This process's name in logs and live figures."
-    )
+    instance: str = _instance("service")
     compiled: bool = Field(
         default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
     )
@@ -70,6 +76,7 @@ class ServiceSettings(BaseSettings):
 class SenderSettings(ServiceSettings):
     """What a sender needs on top."""
 
+    instance: str = _instance("sender")
     sender_listen: str = Field("127.0.0.1:7100", description="Where the sender serves gRPC, host:port.")
     sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
         32, description="Frames that one session may have under way without a receipt."
@@ -86,6 +93,7 @@ class SenderSettings(ServiceSettings):
 class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
+    instance: str = _instance("processor")
     schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
     spark_master: str = Field("local[*]", description="Spark's master URL.")
     checkpoint: str = Field(
@@ -110,6 +118,7 @@ class ProcessorSettings(ServiceSettings):
 class ReceiverSettings(ServiceSettings):
     """What a receiver needs on top."""
 
+    instance: str = _instance("receiver")
     receiver_listen: str = Field("127.0.0.1:7200", description="Where the receiver serves gRPC, host:port.")
     receiver_dir: Path | None = Field(
         None, description="Folder of the file sink, one file a partition; without it no files are written."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def test_defaults_serve_one_machine() -> None:
     assert settings.partitions == 16
     assert settings.schedule is Schedule.MICRO_BATCH
     assert settings.compiled
+
+
+def test_services_of_one_host_have_names_of_their_own() -> None:
+    names = [read(kind).instance for kind in (SenderSettings, ProcessorSettings, ReceiverSettings)]
+    host = socket.gethostname()
+    assert names == [f"sender-{host}", f"processor-{host}", f"receiver-{host}"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

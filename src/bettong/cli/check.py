@@ -51,7 +51,11 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
     for entrance in stage.entrances:
         source = sources.get(entrance.stream)
         what = "source" if source is not None else "keyed"
-        key = f"key {_named(entrance.key)}" if entrance.key is not None else "no key, frames dealt over partitions"
+        key = (
+            f"key {_named(entrance.key)}"
+            if entrance.key is not None
+            else "no key, frames dealt over partitions"
+        )
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
