@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
-from bettong.errors import StoreError
-from bettong.logs import Logger, configure
+from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
@@ -22,6 +21,7 @@ from bettong.worker.partition import PartitionWorker
 from bettong_processor.partitions import Limits, Partitions, Stores
 from bettong_processor.programs import programs
 from bettong_processor.replay import Replay
+from bettong_processor.telling import PartitionFigures
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
 
@@ -80,8 +80,7 @@ class Process:
     """What one Python worker process of Spark keeps between tasks."""
 
     partitions: Partitions
-    figures: LiveFigures
-    log: Logger
+    figures: PartitionFigures
 
     def tell(self, worker: PartitionWorker) -> None:
         """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
@@ -97,10 +96,7 @@ class Process:
             metrics.KEYS.name: worker.keys,
             metrics.SNAPSHOT_OFFSET.name: self.partitions.snapshot_offset(stage, partition),
         }
-        try:
-            self.figures.write_partition(stage, partition, figures)
-        except StoreError as error:
-            self.log.warning("live figures not written", fault=str(error))
+        self.figures.write(stage, partition, figures)
 
 
 @lru_cache(maxsize=1)
@@ -121,4 +117,4 @@ def process_of(settings: ProcessorSettings) -> Process:
         clock=time.monotonic,
         log=log,
     )
-    return Process(partitions, LiveFigures(store), log)
+    return Process(partitions, PartitionFigures(LiveFigures(store), time.monotonic, log))

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from bettong.edges.redis_store.connection import Client, RedisStore
 
+# Figures can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
+_ATTEMPTS_S = 0.5
+
 Figures = Mapping[str, str | int | float]
 
 
@@ -47,7 +50,7 @@ class LiveFigures:
                 together.sadd(index, name)
                 together.execute()
 
-        self._store.ask(f"writing figures of {name}", command)
+        self._store.ask(f"writing figures of {name}", command, attempts_s=_ATTEMPTS_S)
 
     def _records(self, index: str, kind: str) -> dict[str, dict[str, str]]:
         def command(client: Client) -> dict[str, dict[str, str]]:
