@@ -52,7 +52,7 @@ def main(overrides: Mapping[str, object]) -> None:
         supervisor.run()
     finally:
         spark.stop()
-        DirectorySnapshots(settings.state_dir / planned.application).clear()
+        DirectorySnapshots(settings.state_folder(planned.application)).clear()
         log.info("stopped")
 
 
@@ -75,6 +75,7 @@ def _start(
     return start(
         spark,
         settings,
+        checkpoint=settings.checkpoint_of(planned.application),
         topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
         first_offsets=snapshot_offsets(RedisSnapshots(store), planned, settings.partitions),
     )

@@ -106,7 +106,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
     store = RedisStore(settings.redis, ready.plan.application)
     stores = Stores(
-        local=DirectorySnapshots(settings.state_dir / ready.plan.application),
+        local=DirectorySnapshots(settings.state_folder(ready.plan.application)),
         durable=RedisSnapshots(store),
     )
     partitions = Partitions(

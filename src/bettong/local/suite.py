@@ -142,7 +142,7 @@ class Suite:
         scratch.mkdir(exist_ok=True)
         kafka = KafkaBroker(root / "kafka")
         redis = RedisServer(root / "redis", appendonly=directories.kept)
-        settings = self._settings(application, kafka.bootstrap, redis.url, directories)
+        settings = self._settings(kafka.bootstrap, redis.url, directories)
         self._servers = {
             "redis": redis,
             "processor": services.processor(settings, logs, application=application, scratch=scratch),
@@ -168,7 +168,7 @@ class Suite:
             services={},
         )
 
-    def _settings(self, name: str, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
+    def _settings(self, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
         options = self._options
         path, colon, chosen = options.application.partition(":")
         sender, receiver = (f"{LOOPBACK}:{port}" for port in free_ports(2))
@@ -182,7 +182,7 @@ class Suite:
             "compiled": str(options.compiled).lower(),
             "sender_listen": sender,
             "receiver_listen": receiver,
-            "checkpoint": str(directories.root / "checkpoint" / name),
+            "checkpoint": str(directories.root / "checkpoint"),
             "state_dir": str(directories.state),
             **options.settings,
         }
