@@ -121,7 +121,13 @@ def run(
                 sending = bars.add_task("sent", total=messages, detail="")
                 folding = bars.add_task("processed", total=messages, detail="")
                 initial = client.initial_quotes(INITIAL_QUOTES)
+                begun = time.monotonic()
                 while watch.folded() < initial:
+                    if time.monotonic() - begun > _RESULTS_S_MAX:
+                        raise BettongError(
+                            f"{watch.folded():,} of {initial:,} initial quotes are folded after"
+                            f" {_RESULTS_S_MAX:.0f} s: see {suite.record.directory / 'logs'}"
+                        )
                     suite.wait(_LOOK_S)
                 begun = time.monotonic()
                 for each in load:
