@@ -111,6 +111,8 @@ class Suite:
             self._run()
         except BettongError as error:
             self._failure = error
+        except OSError as error:  # a folder that cannot be written, a full disk
+            self._failure = LocalError(f"the suite failed: {error}; is there room, and may it write there?")
         except BaseException as error:
             self._failure = LocalError(f"the suite failed: {type(error).__name__}: {error}")
             raise
