@@ -68,7 +68,7 @@ class Query:
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's word
         if self.fault is not None:
             raise StreamingQueryException(self.fault)
-        time.sleep(min(0.001, timeout or 0))
+        threading.Event().wait(min(0.001, timeout or 0))
         return False
 
     def stop(self) -> None:

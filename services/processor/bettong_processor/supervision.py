@@ -18,7 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from bettong import metrics
-from bettong.edges.redis_store import LiveFigures
+from bettong.edges.redis_store import LiveFigures, ttl_of
 from bettong.errors import LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
@@ -77,7 +77,7 @@ class Live:
     _since: float = 0.0
 
     def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
-        """Writes state and figures, with a time to live of a few intervals."""
+        """Writes state and figures, as a record that goes by itself."""
         if state != self._state:
             self._state, self._since = state, self.clock()
         record: dict[str, str | int | float] = {
@@ -88,7 +88,7 @@ class Live:
             **(figures or {}),
         }
         try:
-            self.figures.write_live(self.instance, record, max(10.0, 10 * self.interval_s))
+            self.figures.write_live(self.instance, record, ttl_of(self.interval_s))
         except StoreError as error:
             self.log.debug("live record not written", fault=str(error))
 
