@@ -52,26 +52,29 @@ def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
             LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=64 * 1024 * 1024) as writer,
             LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
         ):
+            faults: list[Exception] = []
+
+            def note(answer: int | Exception) -> None:
+                if isinstance(answer, Exception):
+                    faults.append(answer)
+
             begun = time.perf_counter()
             for partition, frame in records:
-                writer.append(source, partition, frame, _raise)
-            results = _read(reader, load.result_bytes)
+                writer.append(source, partition, frame, note)
+            results = _read(reader, load.result_bytes, faults)
             seconds = time.perf_counter() - begun
     assert by_symbol(results) == load.rejected, "the processor's results are wrong"
     return load.messages / seconds
 
 
-def _read(reader: LogReader, size: int) -> bytes:
-    """The messages of the sink's log, until there are `size` bytes of them."""
+def _read(reader: LogReader, size: int, faults: list[Exception]) -> bytes:
+    """The messages of the sink's log, until there are `size` bytes of them; raises what the writer met instead."""
     results = bytearray()
     deadline = time.monotonic() + _S_MAX
     while len(results) < size:
         for record in reader.poll(200, 1000):
             results += b"".join(decode(record.value).rows or ())
+        if faults:
+            raise faults[0]
         assert time.monotonic() < deadline, f"{len(results)} of {size} bytes of results after {_S_MAX} s"
     return bytes(results)
-
-
-def _raise(answer: object) -> None:
-    if isinstance(answer, Exception):
-        raise answer

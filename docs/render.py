@@ -55,7 +55,7 @@ def _settings() -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.default is PydanticUndefined:
-        return "required" if field.default_factory is None else "the host's name"
+        return "required" if field.default_factory is None else "`<service>-<host>`"
     if field.default is None:
         return "-"
     return f"`{getattr(field.default, 'value', field.default)}`"

@@ -121,8 +121,7 @@ def run(
                 sending = bars.add_task("sent", total=messages, detail="")
                 folding = bars.add_task("processed", total=messages, detail="")
                 initial = client.initial_quotes(INITIAL_QUOTES)
-                while watch.folded() < initial:
-                    suite.wait(_LOOK_S)
+                _await_initial(watch, initial, suite)
                 begun = time.monotonic()
                 for each in load:
                     client.rounds([each])
@@ -152,6 +151,18 @@ def run(
         dead_letters,
         latency_ms,
     )
+
+
+def _await_initial(watch: "Watch", initial: int, suite: Suite) -> None:
+    """Waits until the initial quotes are folded."""
+    deadline = time.monotonic() + _RESULTS_S_MAX
+    while watch.folded() < initial:
+        if time.monotonic() > deadline:
+            raise BettongError(
+                f"{watch.folded():,} of {initial:,} initial quotes are folded after {_RESULTS_S_MAX:.0f} s:"
+                f" see {suite.record.directory / 'logs'}"
+            )
+        suite.wait(_LOOK_S)
 
 
 class Watch:

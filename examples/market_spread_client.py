@@ -2,7 +2,9 @@
 
 import struct
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
+from types import TracebackType
 from typing import Self
 
 from bettong.client.sender import Sender
@@ -16,15 +18,19 @@ class MarketSpreadClient:
     """Two sessions, one a source."""
 
     def __init__(self, target: str) -> None:
-        self._quotes = Sender(target, "nbbo")
-        self._orders = Sender(target, "orders")
+        with ExitStack() as opened:
+            self._quotes = opened.enter_context(Sender(target, "nbbo"))
+            self._orders = opened.enter_context(Sender(target, "orders"))
+            # From here on both are ours to end, in `__exit__`; had the second failed, the first were closed by now.
+            self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._quotes.close()
-        self._orders.close()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._opened.__exit__(kind, error, trace)
 
     def initial_quotes(self, file: Path) -> int:
         """Feeds a framed file of quotes as the bytes that they are; durable when it returns how many."""

@@ -11,6 +11,7 @@
     │   ├── LogUnavailableError   no broker answers within the wait that was asked for
     │   └── LogHoleError          records that are needed are no longer, or not, in the log
     ├── StoreError         the store (Redis) cannot be reached or refuses
+    │   └── StoreUnavailableError   it does not answer
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
     └── LocalError         a part that Bettong runs on this machine cannot be started
@@ -71,11 +72,17 @@ class LogUnavailableError(LogError):
 class LogHoleError(LogError):
     """Records that a fold needs are missing from the log. The stage stops rather than go on wrongly."""
 
+    exit_code = 9
+
 
 class StoreError(BettongError):
     """The store of snapshots and figures cannot be reached or refuses: Redis, or a directory."""
 
     exit_code = 5
+
+
+class StoreUnavailableError(StoreError):
+    """The store did not answer in time. Nothing is lost: try again."""
 
 
 class ClientError(BettongError):

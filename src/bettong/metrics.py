@@ -16,6 +16,7 @@ class Figure:
     meaning: str
 
 
+SERVICE = Figure("service", "text", "which service wrote the record: sender, processor or receiver")
 STATE = Figure("state", "text", "starting, waiting (for Kafka or Redis), running or stopping")
 SINCE = Figure("since", "Unix s", "when the service entered that state")
 DETAIL = Figure("detail", "text", "what it waits for, when it waits")

@@ -53,7 +53,10 @@ def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
         offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
         data = column.buffers()[2]
         content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-        return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions))
+        padded = (
+            field.kind is Kind.BYTES
+        )  # as bytes of a fixed width may be: the same key, the same partition
+        return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions, padded))
     if field.kind in (Kind.INT, Kind.BOOL):
         return np.asarray(_hash_fixed(_matrix(column.astype("<i8")), partitions, False))  # noqa: FBT003 - numba takes no keywords
     return np.asarray(_hash_fixed(_matrix(column), partitions, True))  # noqa: FBT003 - numba takes no keywords
@@ -65,7 +68,7 @@ def partitions_of_keys(keys: Sequence[str | int | bytes], partitions: int) -> Ar
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     content = np.frombuffer(b"".join(encoded), np.uint8)
-    return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions))
+    return np.asarray(_hash_ranges(_read_only(content), _read_only(offsets), partitions, False))  # noqa: FBT003 - numba takes no keywords
 
 
 def split(assignment: Array, partitions: int) -> Split:
@@ -120,12 +123,15 @@ def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _hash_ranges(content: Any, offsets: Any, partitions: Any) -> Any:
+def _hash_ranges(content: Any, offsets: Any, partitions: Any, padded: Any) -> Any:
     rows = len(offsets) - 1
     result = np.empty(rows, np.uint16)
     for row in range(rows):
         state = _FNV_OFFSET
-        for place in range(offsets[row], offsets[row + 1]):
+        stop = offsets[row + 1]
+        while padded and stop > offsets[row] and content[stop - 1] == 0:
+            stop -= 1
+        for place in range(offsets[row], stop):
             state = (state ^ np.uint64(content[place])) * _FNV_PRIME
         result[row] = _finish(state) % np.uint64(partitions)
     return result

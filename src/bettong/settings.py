@@ -3,6 +3,9 @@
 A setting stands here and nowhere else; `docs/settings.md` is checked against this module by a test.
 """
 
+import difflib
+import hashlib
+import os
 import socket
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,14 +13,27 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from annotated_types import Ge, Le
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from bettong.endpoints import listening, redis_url, servers
 from bettong.errors import SettingsError
 
 PREFIX = "BETTONG_"
 
 _MEBIBYTE = 1024 * 1024
+
+# How alike two names are of which one is taken for the other misspelt: one letter in eight.
+_MISSPELT_MIN = 0.85
+
+
+def _instance(service: str) -> Any:
+    """The setting of a service's name: those of one host must differ, for each writes a record of its own."""
+    return Field(
+        default_factory=lambda: f"{service}-{socket.gethostname()}",
+        description="This process's name in logs and live figures; no two may have the same.",
+    )
 
 
 class Schedule(StrEnum):
@@ -39,8 +55,12 @@ class ServiceSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
 
     application: str = Field(description="The application: path of a Python file, or path:name.")
-    kafka: str = Field("127.0.0.1:9092", description="Kafka's bootstrap servers, host:port[,host:port].")
-    redis: str = Field("redis://127.0.0.1:6379/0", description="Redis, as a URL.")
+    kafka: Annotated[str, AfterValidator(servers)] = Field(
+        "127.0.0.1:9092", description="Kafka's bootstrap servers, host:port[,host:port]."
+    )
+    redis: Annotated[str, AfterValidator(redis_url)] = Field(
+        "redis://127.0.0.1:6379/0", description="Redis, as a URL."
+    )
     partitions: Annotated[int, Ge(1), Le(4096)] = Field(
         16, description="Partitions of every topic; fixed for the life of an application."
     )
@@ -49,9 +69,7 @@ class ServiceSettings(BaseSettings):
     frame_bytes_max: Annotated[int, Ge(16_384), Le(256 * _MEBIBYTE)] = Field(
         4 * _MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
     )
-    instance: str = Field(
-        default_factory=socket.gethostname, description="This process's name in logs and live figures."
-    )
+    instance: str = _instance("service")
     compiled: bool = Field(
         default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
     )
@@ -70,7 +88,10 @@ class ServiceSettings(BaseSettings):
 class SenderSettings(ServiceSettings):
     """What a sender needs on top."""
 
-    sender_listen: str = Field("127.0.0.1:7100", description="Where the sender serves gRPC, host:port.")
+    instance: str = _instance("sender")
+    sender_listen: Annotated[str, AfterValidator(listening)] = Field(
+        "127.0.0.1:7100", description="Where the sender serves gRPC, host:port."
+    )
     sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
         32, description="Frames that one session may have under way without a receipt."
     )
@@ -86,11 +107,13 @@ class SenderSettings(ServiceSettings):
 class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
+    instance: str = _instance("processor")
     schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
     spark_master: str = Field("local[*]", description="Spark's master URL.")
     checkpoint: str = Field(
         "checkpoint",
-        description="Where Spark keeps its offset log: a directory or a URL that Spark can write.",
+        description="Where Spark keeps its offset log, in a folder named by the application: a directory or a URL"
+        " that Spark can write.",
     )
     jars: Path | None = Field(
         None, description="Folder of the Kafka connector's jars; by default the one of this environment."
@@ -106,11 +129,23 @@ class ProcessorSettings(ServiceSettings):
         2048, description="Most frames that one micro-batch takes, over all partitions."
     )
 
+    def checkpoint_of(self, application: str) -> str:
+        """Where the offset log of an application lies."""
+        return f"{self.checkpoint.rstrip('/')}/{application}"
+
+    def state_folder(self, application: str) -> Path:
+        """Where the newest states of this deployment of an application lie; those of others lie elsewhere."""
+        deployment = hashlib.blake2b(f"{self.kafka}\0{self.checkpoint}".encode(), digest_size=6).hexdigest()
+        return self.state_dir / f"{application}-{deployment}"
+
 
 class ReceiverSettings(ServiceSettings):
     """What a receiver needs on top."""
 
-    receiver_listen: str = Field("127.0.0.1:7200", description="Where the receiver serves gRPC, host:port.")
+    instance: str = _instance("receiver")
+    receiver_listen: Annotated[str, AfterValidator(listening)] = Field(
+        "127.0.0.1:7200", description="Where the receiver serves gRPC, host:port."
+    )
     receiver_dir: Path | None = Field(
         None, description="Folder of the file sink, one file a partition; without it no files are written."
     )
@@ -130,12 +165,38 @@ def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _
 
     Raises SettingsError that lists every fault at once.
     """
+    faults = _misspelt(os.environ)
     try:
-        return kind(**{key: value for key, value in (overrides or {}).items() if value is not None})
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{PREFIX}{'_'.join(str(part) for part in fault['loc']).upper()}: {fault['msg']}"
-            + (f" (got {fault['input']!r})" if fault["type"] != "missing" else "")
-            for fault in error.errors()
+        found = kind(
+            **{key: value for key, value in (overrides or {}).items() if value is not None and value != ""}
         )
-        raise SettingsError(f"{error.error_count()} setting(s) wrong: {faults}") from None
+    except ValidationError as error:
+        faults += [_fault(each) for each in error.errors()]
+    else:
+        if not faults:
+            return found
+    raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
+
+
+def _misspelt(environment: Mapping[str, str]) -> list[str]:
+    """Variables that are almost a setting's. Others with our prefix may be anybody's: Kubernetes sets some."""
+    kinds: list[type[ServiceSettings]] = [ServiceSettings]
+    for kind in kinds:
+        kinds.extend(kind.__subclasses__())
+    known = {name.upper() for kind in kinds for name in kind.model_fields}
+    faults = []
+    for variable in sorted(environment):
+        name = variable.removeprefix(PREFIX)
+        if name == variable or name in known:
+            continue
+        if near := difflib.get_close_matches(name, known, n=1, cutoff=_MISSPELT_MIN):
+            faults.append(f"{variable}: there is no such setting; is {PREFIX}{near[0]} meant?")
+    return faults
+
+
+def _fault(fault: ErrorDetails) -> str:
+    name = f"{PREFIX}{'_'.join(str(part) for part in fault['loc']).upper()}"
+    text = fault["msg"].removeprefix("Value error, ")
+    # A URL may hold a password.
+    shown = fault["type"] != "missing" and fault["loc"] != ("redis",)
+    return f"{name}: {text}" + (f" (got {fault['input']!r})" if shown else "")

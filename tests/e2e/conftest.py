@@ -1,5 +1,6 @@
 """Whole suites for the end-to-end tests: every service a process, Kafka, Redis and Spark real."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -8,14 +9,20 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from bettong.topics import all_topics, stage_topic
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 PARTITIONS = 4
-RESULTS_S_MAX = 120.0
+RESULTS_S_MAX = 240.0
+# Longer than a batch, and than a receiver takes to say anew how far behind it is: a duplicate would have come.
+QUIET_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,32 @@ class RunningSuite:
         """Waits until a sink's files have `size` bytes, and returns what they have then."""
         eventually(lambda: len(self.all_bytes_of(sink)) >= size, seconds=RESULTS_S_MAX)
         return self.all_bytes_of(sink)
+
+    def settle(self) -> None:
+        """Waits until all that can come has come: the log is folded and delivered to its end, and stays as it is."""
+        application = self.suite.record.name
+        planned = plan(load(self.suite.record.application))
+        stages = {stage_topic(application, stage.name): stage.name for stage in planned.stages}
+        topics = all_topics(
+            application, stages=list(stages.values()), sinks=[sink.name for sink in planned.sinks]
+        )
+        since_s, before = time.monotonic(), None
+
+        def settled() -> bool:
+            nonlocal since_s, before
+            ends, folded = admin.ends(topics), self.figures.partitions()
+            now = (ends, folded, self.figures.live().get("receiver", {}).get(metrics.LAG.name))
+            if now != before:
+                since_s, before = time.monotonic(), now
+            is_folded = all(
+                int(folded.get((stages[topic], partition), {}).get(metrics.OFFSET.name, 0)) == end
+                for (topic, partition), end in ends.items()
+                if topic in stages
+            )
+            return is_folded and now[2] == "0" and time.monotonic() - since_s >= QUIET_S
+
+        with LogAdmin(self.suite.record.kafka) as admin:
+            eventually(settled, seconds=RESULTS_S_MAX, what="all is folded and delivered, and nothing moves")
 
 
 StartSuite = Callable[..., RunningSuite]

@@ -54,11 +54,7 @@ def _fed(running: RunningSuite, load: list[Round], *, victims: list[str]) -> dic
             if place in kills:
                 _kill(running, kills[place])
             client.rounds([each])
-    oracle = Oracle()
-    oracle.initial_quotes(INITIAL_QUOTES)
-    oracle.rounds(load)
-    size = sum(len(result) for results in oracle.rejected.values() for result in results)
-    eventually(lambda: len(running.all_bytes_of("rejected")) >= size, seconds=240)
+    running.settle()
     return running.bytes_of("rejected")
 
 

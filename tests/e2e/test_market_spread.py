@@ -9,7 +9,7 @@ from bettong import metrics
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import DATA, INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import Oracle, by_symbol
-from tests.e2e.bare_client import feed
+from tests.e2e.bare_feed import Answer, feed
 from tests.e2e.conftest import RunningSuite, StartSuite
 from tests.waiting import eventually
 
@@ -39,10 +39,8 @@ def test_orders_on_all_symbols_are_rejected_for_exactly_the_fifteen_rejecting_on
         ORDER.pack(1, 1 + place % 2, 7, b"%06d" % place, symbol, 10.0 * place, 1.5, b"20160902-15:47:52.250")
         for place, symbol in enumerate(symbols)
     ]
-    welcome, acknowledged = feed(market.sender, "orders", "all-symbols", [orders[:100], orders[100:]])
-    assert welcome.source.name == "orders"
-    assert welcome.source.takes_rows
-    assert acknowledged == 2
+    answer = feed(market.sender, "orders", "all-symbols", [orders[:100], orders[100:]])
+    assert answer == Answer(source="orders", takes_rows=True, acknowledged=2)
 
     eventually(lambda: market.folded() >= 700, seconds=60)
     found = by_symbol(market.await_bytes("rejected", len(rejecting) * RESULT_BYTES))
@@ -69,8 +67,8 @@ def test_undecodable_orders_become_dead_letters_and_their_neighbours_go_on(marke
 
 def test_generated_load_gives_exactly_the_orders_that_the_oracle_rejects(market: RunningSuite) -> None:
     # What earlier tests of this module have led to must have arrived first.
-    delivered = RESULT_BYTES * market.sum(metrics.RESULTS)
-    already = by_symbol(market.await_bytes("rejected", delivered))
+    market.settle()
+    already = by_symbol(market.all_bytes_of("rejected"))
     load = list(rounds(60_000, seed=7, round_messages=20_000))
     oracle = Oracle()
     oracle.initial_quotes(INITIAL_QUOTES)
@@ -81,6 +79,6 @@ def test_generated_load_gives_exactly_the_orders_that_the_oracle_rejects(market:
         symbol: already.get(symbol, []) + oracle.rejected.get(symbol, [])
         for symbol in already.keys() | oracle.rejected.keys()
     }
-    size = RESULT_BYTES * sum(map(len, expected.values()))
-    assert by_symbol(market.await_bytes("rejected", size)) == expected
+    market.settle()
+    assert by_symbol(market.all_bytes_of("rejected")) == expected
     assert market.sum(metrics.DEAD_LETTERS) == 0

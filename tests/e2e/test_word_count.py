@@ -7,7 +7,6 @@ from pathlib import Path
 from bettong import metrics
 from bettong.client.sender import Sender
 from tests.e2e.conftest import ROOT, StartSuite
-from tests.waiting import eventually
 
 
 def test_word_count_equals_a_plain_counter(start_suite: StartSuite) -> None:
@@ -21,7 +20,7 @@ def test_word_count_equals_a_plain_counter(start_suite: StartSuite) -> None:
             sender.send_rows([line.encode() for line in lines[start : start + 50]])
         sender.flush(60)
 
-    eventually(lambda: running.all_bytes_of("counts").count(b"\n") >= expected.total(), seconds=120)
+    running.settle()
     seen: Counter[str] = Counter()
     for line in map(json.loads, running.all_bytes_of("counts").splitlines()):
         seen[line["word"]] += 1

@@ -126,6 +126,18 @@ def test_commands_that_need_a_suite_say_how_to_start_one(shell: Shell) -> None:
 
 def test_down_removes_only_folders_of_a_suite(shell: Shell) -> None:
     (shell.folder / "precious").mkdir()
-    done = shell("down", "--dir", "precious", "--remove")
+    (shell.folder / "precious" / "thesis.txt").touch()
+    (shell.folder / "precious" / "lock").touch()
+    for arguments in (("down", "--remove"), ("up", APPLICATION)):
+        done = shell(*arguments, "--dir", "precious")
+        assert done.returncode == 6
+        assert done.stderr.count("\n") == 1
+    assert sorted(path.name for path in (shell.folder / "precious").iterdir()) == ["lock", "thesis.txt"]
+
+
+@pytest.mark.parametrize("command", [("up", APPLICATION, "--dir"), ("run", APPLICATION, "--keep")])
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(shell: Shell, command: tuple[object, ...]) -> None:
+    done = shell(*command, "/proc/foo")
     assert done.returncode == 6
-    assert (shell.folder / "precious").is_dir()
+    assert done.stderr.startswith("bettong: error: /proc/foo cannot be used:")
+    assert done.stderr.count("\n") == 1

@@ -5,20 +5,29 @@ import io
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
-from bettong.cli.overview import StageSummary, line, overview, service_of, stages
+from bettong.cli.overview import StageSummary, line, overview, stages
 from bettong.cli.service_rows import ProcessFacts, local_rows, remote_rows
 from bettong.cli.status import duration, services_table, stages_table, summary
 from bettong.errors import BettongError
 
 LIVE = {
-    "sender": {"state": "running", "since": "100", "messages": "1500", "buffered": "0", "dead_letters": "1"},
+    "sender": {
+        "service": "sender",
+        "state": "running",
+        "since": "100",
+        "messages": "1500",
+        "dead_letters": "1",
+        "dead_letter_last": "orders: UnicodeDecodeError (orders/feed, frame 2, message 0)",
+    },
     "processor": {
+        "service": "processor",
         "state": "waiting",
         "since": "150",
         "detail": "waiting for Kafka [/at 127.0.0.1:9092]",
         "lag": "3",
     },
     "receiver": {
+        "service": "receiver",
         "state": "running",
         "since": "100",
         "messages": "40",
@@ -26,6 +35,7 @@ LIVE = {
         "lag": "2",
         "latency_p50_ms": "12.5",
         "latency_p99_ms": "250.0",
+        "dead_letters": "7",
         "dead_letter_last": "check: ValueError: no price (orders/feed, frame 7, message 3)",
     },
 }
@@ -53,7 +63,7 @@ def printed(table: object) -> str:
 
 def test_the_overview_adds_up_instances_and_partitions() -> None:
     found = overview(LIVE, PARTITIONS)
-    assert (found.messages, found.results, found.dead_letters, found.lag) == (1500, 40, 5, 5)
+    assert (found.messages, found.results, found.dead_letters, found.lag) == (1500, 40, 7, 5)
     assert (found.p50_ms, found.p99_ms) == (12.5, 250.0)
     assert "no price" in found.dead_letter_last
 
@@ -66,7 +76,7 @@ def test_an_empty_deployment_has_an_overview_too() -> None:
 def test_a_line_of_counts_has_the_rate_since_the_line_before() -> None:
     before, now = overview({}, {}), overview(LIVE, PARTITIONS)
     assert line(now, before, 0.5) == (
-        "1,500 in  3,000/s  40 out  5 dead letters  lag 5  p50 12 ms  p99 250 ms"
+        "1,500 in  3,000/s  40 out  7 dead letters  lag 5  p50 12 ms  p99 250 ms"
     )
     assert "  0/s  " in line(before, now, 1.0), "a sender that starts again counts from 0"
 
@@ -86,11 +96,31 @@ def test_stages_are_summed_over_their_partitions() -> None:
     assert "1,500" in printed(stages_table([expected]))
 
 
-def test_an_instance_is_told_by_its_name_or_its_figures() -> None:
-    assert service_of("receiver-0", {}) == "receiver"
-    assert service_of("pod-a", {"buffered": "0"}) == "sender"
-    assert service_of("pod-b", {"gaps": "0"}) == "receiver"
-    assert service_of("pod-c", {"state": "waiting"}) == "processor"
+def test_dead_letters_are_those_of_the_receiver_which_reads_each_once() -> None:
+    """A sender counts since it started, and again what is resent; names say nothing about who was last."""
+    senders = {"zz": LIVE["sender"], "aa": {**LIVE["sender"], "dead_letters": "90"}}
+    found = overview({**senders, "mm": LIVE["receiver"]}, PARTITIONS)
+    assert found.dead_letters == 7
+    assert "no price" in found.dead_letter_last
+
+
+def test_without_a_receiver_dead_letters_are_those_of_senders_and_partitions() -> None:
+    found = overview({"sender-1": LIVE["sender"]}, PARTITIONS)
+    assert found.dead_letters == 5
+    assert "UnicodeDecodeError" in found.dead_letter_last
+
+
+def test_a_receiver_that_has_not_seen_the_last_one_leaves_it_to_the_sender() -> None:
+    found = overview({**LIVE, "receiver": {**LIVE["receiver"], "dead_letter_last": ""}}, PARTITIONS)
+    assert found.dead_letters == 7
+    assert "UnicodeDecodeError" in found.dead_letter_last
+
+
+def test_an_instance_says_which_service_it_is_whatever_its_name() -> None:
+    assert [row.name for row in remote_rows({"sender": LIVE["receiver"]}) if row.state == "down"] == [
+        "sender",
+        "processor",
+    ]
 
 
 def test_what_a_process_says_counts_only_while_it_runs() -> None:
@@ -127,7 +157,7 @@ def test_elsewhere_each_service_is_expected_at_least_once() -> None:
 
 def test_the_summary_says_how_many_dead_letters_and_why() -> None:
     assert summary(overview(LIVE, PARTITIONS))[-1] == (
-        "[red]5 dead letters[/red], the last: check: ValueError: no price (orders/feed, frame 7, message 3)"
+        "[red]7 dead letters[/red], the last: check: ValueError: no price (orders/feed, frame 7, message 3)"
     )
     assert summary(overview({}, {}))[-1] == "no dead letters"
 

@@ -124,6 +124,67 @@ def test_check_tells_a_mistake_in_one_line(
     assert complaint.count("\n") == 1
 
 
+MARKED = """
+from dataclasses import dataclass, field
+from typing import Annotated
+import bettong
+
+@dataclass
+class Payment:
+    account: Annotated[str, bettong.Width(8)]
+    note: str
+
+@dataclass
+class Account:
+    total: float = 0.0
+
+@dataclass
+class Exact:
+    account: Annotated[str, bettong.Width(8)]
+
+class Strict:
+    def __init__(self, needed):
+        self.needed = needed
+
+@bettong.compiled
+def wide(payment: Payment, account: Account) -> Payment:
+    return payment
+
+@bettong.compiled
+def opens(exact: Exact, account: Account) -> Exact:
+    open("x")
+    return exact
+
+def plain(payment: Payment, state) -> Payment:
+    return payment
+
+app = bettong.Application("a")
+payments = app.source("payments", schema=Payment, key="account")
+exact = app.source("exact", schema=Exact, key="account")
+exact.sink("all")
+payments.sink("every")
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("exact.stateful(opens, state=Account).sink('out')", "'opens' ("),
+        ("payments.stateful(wide, state=Account).sink('out')", "note has no fixed width"),
+        ("payments.stateful(plain, state=Strict).sink('out')", "a new state cannot be made"),
+    ],
+    ids=["not compilable", "variable width", "state with arguments"],
+)
+def test_check_finds_what_a_stage_cannot_run(
+    code: str, error: str, bettong: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(f"{MARKED}\n{code}\n")
+    status, _, complaint = bettong("check", tmp_path / "app.py")
+    assert status == 3
+    assert error in complaint
+    assert complaint.count("\n") == 1
+
+
 @pytest.mark.parametrize("service", list(SUMMARIES))
 def test_every_setting_of_a_service_is_a_flag_with_its_variable(
     service: str, bettong: Callable[..., Ran]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bettong.errors import LocalError
-from bettong.local.directories import Directories, sweep
+from bettong.local.directories import Directories, claim, remove_suite, sweep
 from tests.waiting import eventually
 
 
@@ -35,6 +35,47 @@ def test_a_kept_folder_has_one_owner_at_a_time(tmp_path: Path) -> None:
         Directories(tmp_path / "kept")
     first.remove()
     Directories(tmp_path / "kept").remove()
+
+
+def test_a_folder_that_holds_what_is_not_a_suites_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("years of work")
+    (mine / "lock").touch()  # other programs lock their folders too
+    for take in (Directories, claim):
+        with pytest.raises(LocalError, match=r"mine holds .*thesis.txt.* empty folder"):
+            take(mine)
+    with pytest.raises(LocalError, match="is no folder of a suite"):
+        remove_suite(mine)
+    assert sorted(path.name for path in mine.iterdir()) == ["lock", "thesis.txt"]
+
+
+def test_a_suites_folder_is_removed_and_what_else_lies_in_it_stays(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    claim(kept)
+    (kept / "kafka" / "logs").mkdir(parents=True)
+    (kept / "suite.json").write_text("{}")
+    Directories(kept).remove()
+    (kept / "notes.txt").write_text("mine")
+    assert remove_suite(kept) == [kept / "notes.txt"]
+    assert [path.name for path in kept.iterdir()] == ["notes.txt"]
+
+    claim(tmp_path / "other")
+    assert remove_suite(tmp_path / "other") == []
+    assert not (tmp_path / "other").exists()
+
+
+def test_what_a_run_announced_there_before_it_was_killed_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "suite.json").write_text("{}")
+    claim(tmp_path / "here")
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for take in (Directories, claim):
+        with pytest.raises(LocalError, match=r"file/below cannot be used: .*; choose another folder"):
+            take(tmp_path / "file" / "below")
 
 
 def test_folders_of_a_run_that_was_killed_are_swept_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:

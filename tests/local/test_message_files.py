@@ -162,3 +162,31 @@ def test_endings_tell_the_format() -> None:
     assert {name: format_of(Path(name)) for name in names} == names
     with pytest.raises(BettongError, match="give --format"):
         format_of(Path("a.xyz"))
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        ('{"note": true, "ratio": 1.0}', "'note' is text or bytes, and got bool"),
+        ('{"note": 5, "ratio": 1.0}', "'note' is text or bytes, and got int64"),
+        ('{"note": "a", "ratio": 1e300}', "'ratio' has a number that is too large for float"),
+    ],
+)
+def test_values_of_another_type_are_refused_and_not_made_to_fit(
+    line: str, error: str, tmp_path: Path
+) -> None:
+    schema = pa.schema(
+        [pa.field("note", pa.string(), nullable=False), pa.field("ratio", pa.float32(), nullable=False)]
+    )
+    path = tmp_path / "file.json"
+    path.write_text(f"{line}\n")
+    with pytest.raises(SchemaError, match=error):
+        list(portions(path, Format.JSON, wanted(schema)))
+
+
+@pytest.mark.parametrize("value", [True, 7, 1.5])
+def test_a_number_is_no_text_of_a_fixed_width_either(value: object, tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps({**RECORDS[0], "symbol": value}) + "\n")
+    with pytest.raises(SchemaError, match="'symbol' is text"):
+        list(portions(path, Format.JSON, wanted()))

@@ -12,12 +12,35 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bettong.errors import LocalError
+from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
+from bettong.local.suite import Suite
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
 
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
+CHANGING = """
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Number:
+    number: bettong.i64
+
+@dataclass
+class Sum:
+    total: int = 0
+
+@bettong.compiled
+def add(number: Number, kept: Sum) -> Number:
+    {body}
+    return number
+
+app = bettong.Application("changing")
+app.source("numbers", schema=Number, key="number").stateful(add, state=Sum).sink("out")
+"""
 START_S = 240.0
 STOP_S = 60.0
 
@@ -142,6 +165,34 @@ def test_nothing_is_started_for_an_application_with_a_mistake(tmp_path: Path) ->
     assert done.stderr == "bettong: error: application 'empty' has no source: add one with .source(...)\n"
 
 
+def test_a_folder_that_cannot_be_written_ends_it_with_one_error() -> None:
+    """And with no traceback of its thread: pytest would tell."""
+    suite = Suite(SuiteOptions(application=str(APPLICATION), partitions=1, announce=Path("/proc/foo")))
+    with pytest.raises(LocalError, match=r"the suite failed: .*/proc/foo"):
+        suite.start()
+
+
+def test_a_processor_that_no_start_mends_is_not_started_again(tmp_path: Path) -> None:
+    """Its topics are there, but the application has changed into one that cannot be compiled."""
+    application = tmp_path / "app.py"
+    application.write_text(CHANGING.format(body="pass"))
+    said: list[str] = []
+    options = SuiteOptions(application=str(application), partitions=1)
+    with Suite(options, say=said.append) as suite:
+        application.write_text(CHANGING.format(body="open('x')"))
+        os.kill(suite.record.services["processor"].pid, signal.SIGKILL)
+        line = eventually(
+            lambda: next((line for line in said if "stopped for good" in line), None),
+            seconds=START_S,
+            what="it is given up",
+        )
+        assert "exit code 3" in line
+        assert "cannot be compiled" in line
+        assert suite.record.services["processor"].restarts == 1
+        suite.check()  # the others run on
+        assert "its last line:" in next(line for line in said if "is started again" in line)
+
+
 def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: Running) -> None:
     record = running.ready()
     assert record.name == "word-count"
@@ -174,7 +225,7 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: R
 
     eventually(kill_the_sender, seconds=STOP_S)
     assert running.process.returncode == 6
-    assert "sender died 6 times in a minute, everything is stopped" in running.output()
+    assert "sender died 6 times in 120 s, everything is stopped" in running.output()
     assert not leftovers(running.folder)
 
 

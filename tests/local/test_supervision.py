@@ -5,7 +5,7 @@ import itertools
 from bettong.local.supervision import DEATHS_MAX, WINDOW_S, GiveUp, StartAgain, decide
 
 
-def test_the_wait_doubles_with_each_death_in_a_minute_up_to_a_bound() -> None:
+def test_the_wait_doubles_with_each_death_in_the_window_up_to_a_bound() -> None:
     waits = [decide([float(second) for second in range(count)]) for count in range(1, DEATHS_MAX + 1)]
     assert waits == [StartAgain(0.2), StartAgain(0.4), StartAgain(0.8), StartAgain(1.6), StartAgain(3.2)]
 

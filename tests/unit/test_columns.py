@@ -117,6 +117,7 @@ def test_integers_are_kept_to_their_limits_and_refused_beyond(name: str, low: in
     [
         ("u8", "1"), ("u8", 1.5), ("u8", None), ("u8", b"1"), ("i64", [1]), ("i64", 2**64),
         ("u8", 2.0), ("i64", math.nan), ("f64", "1.0"), ("f64", None), ("f64", b"1"), ("f64", 10**400),
+        ("f32", 1e300), ("f32", -3.5e38),
         ("flag", 1), ("flag", "yes"), ("flag", None),
         ("text", 1), ("text", None), ("text", b"\xff"), ("text", "\ud800"),
         ("blob", 1), ("blob", None),
@@ -133,6 +134,13 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(name: str, 
     assert same(columns.messages(), [PLAIN, PLAIN])
     assert list(refused) == [1]
     assert f"field {name!r}" in refused[1]
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, 3.4028235e38, 1e-300, 0.1])
+def test_a_single_float_takes_infinities_and_is_rounded(value: float) -> None:
+    columns, refused = fitting(WIDE, [changed(f32=value)])
+    assert not refused
+    assert columns.messages()[0].f32 == np.float32(value)
 
 
 @pytest.mark.parametrize("thing", [None, 1, "text", {"u8": 1}, object()])

@@ -114,6 +114,61 @@ def test_a_function_that_returns_several_gives_all_or_none_of_a_message() -> Non
     assert (letter.index, letter.reason) == (1, "RuntimeError: too many")
 
 
+@dataclass
+class Running:
+    key: str = ""
+    total: int = 0
+
+
+def state_itself(item: Item, running: Running) -> Running:
+    running.key, running.total = item.key, running.total + item.value
+    return running
+
+
+def state_in_a_list(item: Item, running: Running) -> list[Running]:
+    return [state_itself(item, running)]
+
+
+def state_yielded(item: Item, running: Running) -> Iterator[Running]:
+    yield state_itself(item, running)
+
+
+def one_object_yielded(item: Item, running: Running) -> Iterator[Running]:
+    found = Running(item.key)
+    for _ in range(2):
+        running.total += item.value
+        found.total = running.total
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("function", "totals"),
+    [
+        (state_itself, [1, 3, 6]),
+        (state_in_a_list, [1, 3, 6]),
+        (state_yielded, [1, 3, 6]),
+        (one_object_yielded, [1, 2, 4, 6, 9, 12]),
+    ],
+)
+def test_a_result_is_what_it_was_when_it_was_given(function: Callable[..., Any], totals: list[int]) -> None:
+    one = worker(python(application(function, Running)))
+    records = fold(one, [data("in/a", 1, [Item("k", value) for value in (1, 2, 3)])])
+    assert [each.total for each in results(records, OUT, Running)] == totals
+
+
+def interrupted(item: Item, kept: Kept) -> Sum:
+    if item.value < 0:
+        raise SystemExit("enough")
+    return Sum(item.key, item.value)
+
+
+def test_a_function_that_would_end_the_process_leads_to_a_dead_letter() -> None:
+    items = [Item("k", 1), Item("k", -1), Item("k", 2)]
+    records = fold(worker(python(application(interrupted))), [data("in/a", 1, items)])
+    assert [each.reason for each in letters(records)] == ["SystemExit: enough"]
+    assert [each.total for each in results(records, OUT, Sum)] == [1, 2]
+
+
 class Broken:
     def __init__(self) -> None:
         Broken.made += 1

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bettong.worker.kernel_cache import fingerprint
+from bettong.worker.kernel_cache import fingerprint, folder_of
 
 APPLICATION = """
 from dataclasses import dataclass
@@ -138,3 +138,12 @@ def even(value: int) -> bool:
 
 def odd(value: int) -> bool:
     return value != 0 and even(value - 1)
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def homeless(_path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    assert folder_of(tmp_path) == tmp_path
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert folder_of(Path("~/x")) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +54,56 @@ def downwards(number: Number) -> Iterator[Number]:
         if number.number % 5 == 0 and each == number.number // 2:
             raise RuntimeError("half-way")
         yield Number(each)
+
+
+def one_object(number: Number) -> Iterator[Number]:
+    found = Number(0)
+    for found.number in range(number.number):
+        yield found
+
+
+def twice(number: Number) -> Iterator[Number]:
+    yield from itertools.repeat(number, 2)
+
+
+@pytest.mark.parametrize(("function", "expected"), [(one_object, [0, 1, 2, 0, 1]), (twice, [3, 3, 2, 2])])
+def test_an_object_that_is_yielded_again_is_what_it_was_each_time(
+    function: Callable[..., Any], expected: list[int]
+) -> None:
+    one = worker(python(application(lambda source: source.flat_map(function))))
+    records = fold(one, [data("in/a", 1, [Number(3), Number(2)])])
+    assert [each.number for each in results(records, OUT, Number)] == expected
+
+
+def leaving(number: Number) -> Number:
+    if number.number == 1:
+        sys.exit(3)
+    return number
+
+
+def leaving_filter(number: Number) -> bool:
+    return bool(leaving(number))
+
+
+def leaving_flat_map(number: Number) -> list[Number]:
+    return [leaving(number)]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda source: source.map(leaving),
+        lambda source: source.filter(leaving_filter),
+        lambda source: source.flat_map(leaving_flat_map),
+    ],
+    ids=["map", "filter", "flat_map"],
+)
+def test_a_function_that_would_end_the_process_leads_to_a_dead_letter(
+    build: Callable[[bettong.Stream], bettong.Stream],
+) -> None:
+    records = fold(worker(python(application(build))), [data("in/a", 1, [Number(1), Number(2)])])
+    assert [each.reason for each in letters(records)] == ["SystemExit: 3"]
+    assert [each.number for each in results(records, OUT, Number)] == [2]
 
 
 def application(build: Callable[[bettong.Stream], bettong.Stream]) -> Application:

@@ -28,6 +28,7 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     status.waits_for("Kafka", "no broker answers")
     status.waits_for("Redis", "it is away")
     assert status.figures() == {
+        metrics.SERVICE.name: "receiver",
         metrics.STATE.name: "waiting",
         metrics.SINCE.name: 107.0,
         metrics.DETAIL.name: "no broker answers; it is away",
@@ -37,6 +38,7 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     assert status.figures()[metrics.DETAIL.name] == "it is away"
     status.has("Redis")
     assert status.figures() == {
+        metrics.SERVICE.name: "receiver",
         metrics.STATE.name: RUNNING,
         metrics.SINCE.name: 109.0,
         metrics.DETAIL.name: "",

@@ -36,7 +36,7 @@ class Sample:
 
 FIELDS = ["small", "signed", "wide", "plain", "flag", "name", "code", "text", "blob"]
 
-# Fields of fixed width are padded with NUL, so a value does not end in one. So says `bettong.routing` of keys.
+# Fields of fixed width are padded with NUL, so a value of theirs does not end in one.
 short_text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=1)
 samples = st.builds(
     Sample,
@@ -48,7 +48,7 @@ samples = st.builds(
     name=st.text(string.ascii_letters, max_size=6) | short_text,
     code=st.binary(max_size=5).map(lambda value: value.rstrip(b"\0")),
     text=st.text(st.characters(codec="utf-8")),
-    blob=st.binary().map(lambda value: value.rstrip(b"\0")),
+    blob=st.binary() | st.binary(max_size=3).map(lambda value: value + b"\0\0"),
 )
 
 

@@ -74,6 +74,20 @@ def test_each_message_goes_to_the_partition_of_its_key_once_and_in_order(
         assert [each.count for each in frames] == ([len(expected)] if expected else [])
 
 
+@pytest.mark.parametrize("step", [1, 2, PARTITIONS, 4096])
+def test_frames_without_a_key_are_dealt_over_all_partitions_however_they_are_numbered(step: int) -> None:
+    """`bettong send` numbers frames by their last message: 4096, 8192 ..."""
+    keyless = route(source(key=None))
+    counts = [0] * PARTITIONS
+    ours, again = session(keyless), session(keyless)
+    for number in range(1, 201):
+        frame = columns_frame(keyless.source, number * step, orders([number]))
+        (append,) = ours.take(frame, 0, 9).appends
+        assert append.partition == again.take(frame, 0, 9).appends[0].partition, "a resend goes there too"
+        counts[append.partition] += 1
+    assert min(counts) > 200 / PARTITIONS / 2
+
+
 def test_a_frame_carries_its_clients_number_and_what_was_sent_to_the_partition_before() -> None:
     here, log = route(), MemoryLog()
     ours = session(here, acknowledged=4)

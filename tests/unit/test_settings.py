@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,12 @@ def test_defaults_serve_one_machine() -> None:
     assert settings.partitions == 16
     assert settings.schedule is Schedule.MICRO_BATCH
     assert settings.compiled
+
+
+def test_services_of_one_host_have_names_of_their_own() -> None:
+    names = [read(kind).instance for kind in (SenderSettings, ProcessorSettings, ReceiverSettings)]
+    host = socket.gethostname()
+    assert names == [f"sender-{host}", f"processor-{host}", f"receiver-{host}"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -97,6 +104,83 @@ def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         assert part in text
     assert "\n" not in text
+
+
+def test_addresses_are_checked_with_all_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "KAFKA": "localhost",
+        "REDIS": "redis//u:secret@host",
+        "SENDER_LISTEN": "7100",
+        "PARTITIONS": "0",
+    }.items():
+        monkeypatch.setenv(PREFIX + name, value)
+    text = faults(SenderSettings)
+    assert text.startswith("4 setting(s) wrong: ")
+    for part in (
+        "BETTONG_KAFKA: expected host:port[,host:port] (got 'localhost')",
+        "BETTONG_REDIS: expected redis://",
+        "BETTONG_SENDER_LISTEN: expected host:port (got '7100')",
+        "BETTONG_PARTITIONS: ",
+    ):
+        assert part in text
+    assert "secret" not in text
+    assert "BETTONG_RECEIVER_LISTEN: expected host:port" in faults(ReceiverSettings, receiver_listen="x")
+
+
+def test_spaces_between_servers_are_left_out() -> None:
+    assert read(ServiceSettings, {"kafka": "a:1, [::1]:2"}).kafka == "a:1,[::1]:2"
+
+
+def test_a_misspelt_variable_is_refused_with_the_right_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BETTONG_PARTITION", "3")
+    monkeypatch.setenv("BETTONG_SENDER_CREDIT", "7")
+    monkeypatch.setenv("BETTONG_REPLICATION", "0")
+    text = faults(ReceiverSettings)
+    assert text.startswith("3 setting(s) wrong: ")
+    assert "BETTONG_PARTITION: there is no such setting; is BETTONG_PARTITIONS meant?" in text
+    assert "BETTONG_SENDER_CREDIT: there is no such setting; is BETTONG_SENDER_CREDITS meant?" in text
+
+
+@pytest.mark.parametrize(
+    "name",
+    # What Kubernetes sets in pods beside services of these names, and what other tools may.
+    [
+        "SENDER_PORT",
+        "SENDER_SERVICE_HOST",
+        "RECEIVER_SERVICE_PORT",
+        "REDIS_PORT_6379_TCP",
+        "KAFKA_PORT",
+        "HOME",
+    ],
+)
+def test_variables_of_others_are_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PREFIX + name, "tcp://10.0.0.1:7100")
+    read(SenderSettings)
+    read(ReceiverSettings)
+
+
+def test_an_empty_flag_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(ReceiverSettings, {"receiver_dir": ""}).receiver_dir is None
+    monkeypatch.setenv("BETTONG_PARTITIONS", "3")
+    assert read(ReceiverSettings, {"partitions": ""}).partitions == 3
+
+
+def test_the_state_of_each_deployment_has_a_folder_of_its_own() -> None:
+    ours = read(ProcessorSettings, {"kafka": "a:1", "checkpoint": "/x"})
+    assert ours.state_folder("totals") == ours.state_folder("totals")
+    others = [
+        ours.state_folder("words"),
+        read(ProcessorSettings, {"kafka": "b:1", "checkpoint": "/x"}).state_folder("totals"),
+        read(ProcessorSettings, {"kafka": "a:1", "checkpoint": "/y"}).state_folder("totals"),
+    ]
+    assert len({ours.state_folder("totals"), *others}) == 4
+    assert all(folder.parent == ours.state_dir for folder in others)
+
+
+def test_applications_of_one_folder_have_checkpoints_of_their_own() -> None:
+    settings = read(ProcessorSettings, {"checkpoint": "s3a://bucket/bettong/"})
+    assert settings.checkpoint_of("totals") == "s3a://bucket/bettong/totals"
+    assert read(ProcessorSettings).checkpoint_of("words") == "checkpoint/words"
 
 
 @pytest.mark.parametrize("schedule", ["resident", "fast"])

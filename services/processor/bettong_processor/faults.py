@@ -3,8 +3,12 @@
 import re
 from dataclasses import dataclass
 
+from bettong.errors import ApplicationError, BettongError, LogHoleError, SettingsError, StateChangedError
+
 # Errors of the worker that come back at every start: an operator has to act.
-_FINAL = ("LogHoleError", "StateChangedError", "ApplicationError", "SettingsError")
+_FINAL: dict[str, type[BettongError]] = {
+    kind.__name__: kind for kind in (LogHoleError, StateChangedError, ApplicationError, SettingsError)
+}
 
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
@@ -15,10 +19,10 @@ TEXT_CHARACTERS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`final`: starting again would only fail again."""
+    """`final`: the error to end with, for starting again would only fail again; None when it may mend."""
 
     text: str
-    final: bool
+    final: type[BettongError] | None
 
 
 def fault_of(text: str) -> Fault:
@@ -27,12 +31,12 @@ def fault_of(text: str) -> Fault:
     own = [(name, reason) for name, reason in errors if name in _FINAL]
     if own:
         name, reason = own[-1]
-        return Fault(f"{name}: {reason}"[:TEXT_CHARACTERS_MAX], final=True)
+        return Fault(f"{name}: {reason}"[:TEXT_CHARACTERS_MAX], final=_FINAL[name])
     if any(words in text for words in _DATA_LOSS):
         first = next(line for line in text.splitlines() if any(words in line for words in _DATA_LOSS))
-        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=True)
+        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=LogHoleError)
     python = [
         f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))
     ]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=False)
+    return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=None)

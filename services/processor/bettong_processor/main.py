@@ -3,6 +3,10 @@
 import signal
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
@@ -13,6 +17,7 @@ from bettong.settings import ProcessorSettings, read
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import all_topics, stage_topic
+from bettong_processor.programs import programs
 from bettong_processor.query import start
 from bettong_processor.session import session, warm_up
 from bettong_processor.supervision import Live, Supervisor
@@ -26,42 +31,55 @@ def main(overrides: Mapping[str, object]) -> None:
     planned = plan(load(settings.application))
     admin, store = LogAdmin(settings.kafka), RedisStore(settings.redis, planned.application)
     live = Live(LiveFigures(store), settings.instance, log, time.time, settings.live_interval_ms / 1000)
-    spark = session(settings, application=planned.application)
-    warm_up(spark)
-    topics = tuple(stage_topic(planned.application, stage.name) for stage in planned.stages)
-
-    supervisor = Supervisor(
-        start=lambda: start(
-            spark,
-            settings,
-            topics=topics,
-            first_offsets=snapshot_offsets(RedisSnapshots(store), planned, settings.partitions),
-        ),
-        admin=admin,
-        store=store,
-        live=live,
-        log=log,
-    )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: supervisor.stop())
+    with ThreadPoolExecutor(1, thread_name_prefix="compile") as beside:
+        # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
+        compiled = beside.submit(
+            programs, settings.application, compiled=settings.compiled, cache=settings.kernel_cache
+        )
+        spark = session(settings, application=planned.application)
     try:
+        compiled.result()
+        warm_up(spark)
+        supervisor = Supervisor(
+            start=lambda: _start(spark, settings, planned, admin, store),
+            admin=admin,
+            store=store,
+            live=live,
+            log=log,
+        )
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: supervisor.stop())
         live.tell("starting")
-        if supervisor.wait_for_parts():
-            admin.create_topics(
-                all_topics(
-                    planned.application,
-                    stages=[stage.name for stage in planned.stages],
-                    sinks=[sink.name for sink in planned.sinks],
-                ),
-                partitions=settings.partitions,
-                replication=settings.replication,
-                frame_bytes_max=settings.frame_bytes_max,
-            )
-            supervisor.run()
+        supervisor.run()
     finally:
         spark.stop()
-        DirectorySnapshots(settings.state_dir / planned.application).clear()
+        DirectorySnapshots(settings.state_folder(planned.application)).clear()
         log.info("stopped")
+
+
+def _start(
+    spark: SparkSession, settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore
+) -> StreamingQuery:
+    """Starts the query over topics that are there and as the settings say. Raises LogError, StoreError."""
+    topics = all_topics(
+        planned.application,
+        stages=[stage.name for stage in planned.stages],
+        sinks=[sink.name for sink in planned.sinks],
+    )
+    admin.create_topics(
+        topics,
+        partitions=settings.partitions,
+        replication=settings.replication,
+        frame_bytes_max=settings.frame_bytes_max,
+    )
+    admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
+    return start(
+        spark,
+        settings,
+        checkpoint=settings.checkpoint_of(planned.application),
+        topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
+        first_offsets=snapshot_offsets(RedisSnapshots(store), planned, settings.partitions),
+    )
 
 
 def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[tuple[str, int], int]:

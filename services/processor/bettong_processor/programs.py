@@ -6,6 +6,7 @@ from pathlib import Path
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.worker.kernel_cache import folder_of
 from bettong.worker.stage_program import StageProgram, program
 
 
@@ -21,7 +22,7 @@ class Programs:
 def programs(application: str, *, compiled: bool, cache: Path) -> Programs:
     """Loads an application file and compiles its stages. Takes seconds the first time in a process."""
     planned = plan(load(application))
-    folder = cache.expanduser()
+    folder = folder_of(cache)
     return Programs(
         planned, {stage.name: program(stage, compiled=compiled, cache=folder) for stage in planned.stages}
     )

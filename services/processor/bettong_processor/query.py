@@ -23,10 +23,11 @@ def start(
     spark: SparkSession,
     settings: ProcessorSettings,
     *,
+    checkpoint: str,
     topics: tuple[str, ...],
     first_offsets: Mapping[tuple[str, int], int],
 ) -> StreamingQuery:
-    """Starts the query: from its checkpoint when there is one, else from `first_offsets` (else offset 0)."""
+    """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0)."""
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
         spark.readStream.format("kafka")
@@ -54,7 +55,7 @@ def start(
         .option("kafka.linger.ms", 0)
         .option("kafka.acks", "all")
         .option("kafka.enable.idempotence", "true")
-        .option("checkpointLocation", settings.checkpoint)
+        .option("checkpointLocation", checkpoint)
         .trigger(processingTime="0 seconds")
         .start()
     )

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bettong.errors import SettingsError
 from bettong.settings import PREFIX, ProcessorSettings
+from bettong_processor.faults import fault_of
 
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
@@ -17,7 +20,7 @@ _ARROW_BYTES_MAX = 8 * 1024 * 1024
 
 
 def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
-    """Starts Spark. Blocks for seconds. Raises SettingsError when the connector's jars are missing."""
+    """Starts Spark. Blocks for seconds. Raises SettingsError when it cannot: no Java, no jars, no such master."""
     for name, value in settings.model_dump(mode="json").items():
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)
@@ -27,7 +30,13 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
     builder = SparkSession.builder.appName(f"bettong {application}").master(settings.spark_master)
     for key, value in options(settings).items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        raise SettingsError(
+            f"Spark does not start with {PREFIX}SPARK_MASTER={settings.spark_master}: {fault_of(str(error)).text};"
+            " is the master right, and Java 17 installed?"
+        ) from None
     spark.sparkContext.setLogLevel("WARN")
     return spark
 

@@ -12,24 +12,56 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming.query import StreamingQuery
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from bettong import metrics
-from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.errors import LogError, LogHoleError, StoreError
+from bettong.edges.redis_store import LiveFigures, ttl_of
+from bettong.errors import LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
 
 # Restarts wait this long at most; the first ones come sooner.
 _BACKOFF_S_MAX = 10.0
+_BACKOFF_S_MIN = 1.0
 # A query that ran this long has recovered: the next fault starts with a short wait again.
 _HEALTHY_S = 60.0
 _STOP_S_MAX = 20.0
-# One wait for Kafka or Redis; waits are repeated, and said again, for as long as it takes.
-_WAIT_S = 30.0
+# One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
+_WAIT_S = 2.0
+# What is waited for is said once, and again after this long: a wait may last for hours.
+_SAY_AGAIN_S = 10.0
+
+
+class Part(Protocol):
+    """What the query needs: Kafka or Redis."""
+
+    def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
+        """Returns when it answers. Raises Log- or StoreUnavailableError when it did not for `deadline_s`."""
+
+
+class Query(Protocol):
+    """What is needed of Spark's StreamingQuery, whose contract holds."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def lastProgress(self) -> Any: ...  # noqa: D102, N802
+    @property
+    def status(self) -> dict[str, Any]: ...  # noqa: D102
+    def awaitTermination(self, timeout: int | None = None) -> bool | None: ...  # noqa: D102, N802
+    def stop(self) -> None: ...  # noqa: D102
+
+
+class Teller(Protocol):
+    """Where the supervisor says how it goes, every `interval_s`."""
+
+    interval_s: float
+
+    def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
+        """Must not raise."""
 
 
 @dataclass(slots=True)
@@ -45,17 +77,18 @@ class Live:
     _since: float = 0.0
 
     def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
-        """Writes state and figures, with a time to live of a few intervals."""
+        """Writes state and figures, as a record that goes by itself."""
         if state != self._state:
             self._state, self._since = state, self.clock()
         record: dict[str, str | int | float] = {
+            metrics.SERVICE.name: "processor",
             metrics.STATE.name: state,
             metrics.SINCE.name: self._since,
             metrics.DETAIL.name: detail,
             **(figures or {}),
         }
         try:
-            self.figures.write_live(self.instance, record, max(10.0, 10 * self.interval_s))
+            self.figures.write_live(self.instance, record, ttl_of(self.interval_s))
         except StoreError as error:
             self.log.debug("live record not written", fault=str(error))
 
@@ -66,56 +99,75 @@ class Supervisor:
     def __init__(
         self,
         *,
-        start: Callable[[], StreamingQuery],
-        admin: LogAdmin,
-        store: RedisStore,
-        live: Live,
+        start: Callable[[], Query],
+        admin: Part,
+        store: Part,
+        live: Teller,
         log: Logger,
+        wait_s_min: float = _BACKOFF_S_MIN,
     ) -> None:
+        """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind."""
         self._start = start
         self._admin = admin
         self._store = store
         self._live = live
         self._log = log
+        self._wait_s_min = wait_s_min
         self._stop = threading.Event()
+        self._said_s = float("-inf")
 
     def stop(self) -> None:
         """Asks for a clean stop; safe in a signal handler. `run` returns soon after."""
         self._stop.set()
 
     def wait_for_parts(self) -> bool:
-        """Waits for Kafka and Redis for as long as it takes, saying so. False: asked to stop meanwhile."""
+        """Waits for Kafka and Redis for as long as it takes, saying so. False: asked to stop meanwhile.
+
+        Raises LogError or StoreError for what waiting does not mend: a wrong address, a refused password.
+        """
         for part in (self._admin, self._store):
             while not self._stop.is_set():
                 try:
                     part.wait(_WAIT_S, self._waiting)
                     break
-                except (LogError, StoreError) as error:
+                except (LogUnavailableError, StoreUnavailableError) as error:
                     self._waiting(str(error))
+                    self._stop.wait(self._wait_s_min)
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the query until `stop`. Raises LogHoleError and what else no new start would mend."""
-        backoff_s = 1.0
+        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, ApplicationError ..."""
+        backoff_s = self._wait_s_min
+        started = False
         while self.wait_for_parts():
-            started = time.monotonic()
+            started_s = time.monotonic()
             try:
                 query = self._start()
+                started = True
                 self._log.info("query runs", query=str(query.id))
                 if self._follow(query):
                     return
-            except StreamingQueryException as error:
+            except (LogUnavailableError, StoreUnavailableError) as error:
+                self._waiting(str(error))
+                self._stop.wait(self._wait_s_min)
+                continue
+            except (PySparkException, Py4JError) as error:
                 fault = fault_of(str(error))
-                if fault.final:
-                    raise LogHoleError(fault.text) from None
+                if fault.final is not None:
+                    self._live.tell("stopping", fault.text)
+                    raise fault.final(fault.text) from None
+                if not started and not isinstance(error, StreamingQueryException):
+                    raise SettingsError(
+                        f"Spark cannot start the query; are BETTONG_CHECKPOINT and BETTONG_KAFKA right? ({fault.text})"
+                    ) from None
                 self._log_fault(fault)
-            if time.monotonic() - started > _HEALTHY_S:
-                backoff_s = 1.0
+            if time.monotonic() - started_s > _HEALTHY_S:
+                backoff_s = self._wait_s_min
             self._live.tell("waiting", f"starts again in {backoff_s:.0f} s")
             self._stop.wait(backoff_s)
             backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
 
-    def _follow(self, query: StreamingQuery) -> bool:
+    def _follow(self, query: Query) -> bool:
         """Tells live figures until the query ends (False) or a stop is asked for (True)."""
         while not self._stop.is_set():
             self._live.tell("running", figures=figures_of(query.lastProgress))
@@ -131,7 +183,9 @@ class Supervisor:
         return True
 
     def _waiting(self, why: str) -> None:
-        self._log.warning("waiting", reason=why)
+        if time.monotonic() - self._said_s >= _SAY_AGAIN_S:
+            self._said_s = time.monotonic()
+            self._log.warning("waiting", reason=why)
         self._live.tell("waiting", why)
 
     def _log_fault(self, fault: Fault) -> None:

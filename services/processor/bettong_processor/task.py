@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
-from bettong.errors import StoreError
-from bettong.logs import Logger, configure
+from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
@@ -22,6 +21,7 @@ from bettong.worker.partition import PartitionWorker
 from bettong_processor.partitions import Limits, Partitions
 from bettong_processor.programs import programs
 from bettong_processor.replay import Replay
+from bettong_processor.telling import PartitionFigures
 from bettong_processor.uploads import Stores, Uploads
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
@@ -82,8 +82,7 @@ class Process:
 
     partitions: Partitions
     uploads: Uploads
-    figures: LiveFigures
-    log: Logger
+    figures: PartitionFigures
 
     def tell(self, worker: PartitionWorker) -> None:
         """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
@@ -101,10 +100,7 @@ class Process:
         saved = self.uploads.saved_offset(stage, partition)
         if saved is not None:
             figures[metrics.SNAPSHOT_OFFSET.name] = saved
-        try:
-            self.figures.write_partition(stage, partition, figures)
-        except StoreError as error:
-            self.log.warning("live figures not written", fault=str(error))
+        self.figures.write(stage, partition, figures)
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +110,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
     store = RedisStore(settings.redis, ready.plan.application)
     stores = Stores(
-        local=DirectorySnapshots(settings.state_dir / ready.plan.application),
+        local=DirectorySnapshots(settings.state_folder(ready.plan.application)),
         durable=RedisSnapshots(store),
     )
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
@@ -126,4 +122,4 @@ def process_of(settings: ProcessorSettings) -> Process:
         replay_log=Replay(settings.kafka, frame_bytes_max=settings.frame_bytes_max),
         log=log,
     )
-    return Process(partitions, uploads, LiveFigures(store), log)
+    return Process(partitions, uploads, PartitionFigures(LiveFigures(store), time.monotonic, log))

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures
+from bettong.edges.redis_store import LiveFigures, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery import Delivery
@@ -15,9 +15,6 @@ from bettong_receiver.status import Status, figures_of, lag
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 1.0
-# A record outlives a write that was slow; that of a dead receiver is gone soon.
-_TTL_S_MIN = 10.0
-_TTL_INTERVALS = 10
 
 _Figures = dict[str, str | int | float]
 _Result = TypeVar("_Result")
@@ -85,9 +82,8 @@ class Reporter:
         self._redis.shutdown(wait=False)
 
     def _write(self, figures: _Figures) -> None:
-        ttl_s = max(_TTL_S_MIN, _TTL_INTERVALS * self._interval_s)
         try:
-            self._live.write_live(self._instance, figures, ttl_s)
+            self._live.write_live(self._instance, figures, ttl_of(self._interval_s))
         except StoreError as error:
             if self._writes:
                 self._log.warning("live record not written, more such faults are not told", fault=str(error))

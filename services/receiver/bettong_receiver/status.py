@@ -63,6 +63,7 @@ class Status:
         """State, since when, and why."""
         with self._lock:
             return {
+                metrics.SERVICE.name: "receiver",
                 metrics.STATE.name: _WAITING if self._waits else self._state,
                 metrics.SINCE.name: self._since_s,
                 metrics.DETAIL.name: "; ".join(self._waits.values()),

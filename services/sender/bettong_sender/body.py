@@ -82,7 +82,7 @@ def assign(source: Source, body: Body, partitions: int) -> tuple[Body, Array]:
         return body, partitions_of(body.columns, key, partitions)
     try:
         return body, partitions_of(body.columns, key, partitions)
-    except Exception:  # noqa: BLE001 - the user's key function may raise anything: find the messages it fails on
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's key function may raise anything: find the messages it fails on
         return _assign_each(body, key, partitions)
 
 
@@ -128,7 +128,7 @@ def _decode(
         if found == len(rows):
             return decoded, columns, unfit
         reason = f"the decoder answered for {found} of {len(rows)} messages"
-    except Exception as error:  # noqa: BLE001 - a user's decoder may raise anything: its frame is refused, the stream goes on
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's decoder may raise anything: its frame is refused, the stream goes on
         reason = f"the decoder raised {type(error).__name__}: {error}"
     return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
 
@@ -142,7 +142,7 @@ def _assign_each(body: Body, key: Callable[..., str | int | bytes], partitions: 
     for row, message in enumerate(columns.messages()):
         try:
             partition = partitions_of_keys([key(message)], partitions)[0]
-        except Exception as error:  # noqa: BLE001 - whatever the user's key function raises refuses the message
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's key function raises refuses the message
             reason = f"the key function raised {type(error).__name__}: {error}"
             refused.append(Refused(int(places[row]), reason, json_line(columns.schema, message)))
         else:

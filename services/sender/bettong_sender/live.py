@@ -7,12 +7,8 @@ from typing import Self
 
 from structlog.stdlib import BoundLogger
 
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisStore, ttl_of
 from bettong.errors import StoreError
-
-# A record outlives this many intervals, and at least some seconds: one late write does not make an instance vanish.
-_INTERVALS_PER_TTL = 6
-_TTL_S_MIN = 5.0
 
 # The last record says that the sender stops; without Redis nobody waits for it longer.
 _CLOSE_S_MAX = 1.0
@@ -31,7 +27,6 @@ class LiveReport:
         self._instance = instance
         self._figures = figures
         self._interval_s = interval_s
-        self._ttl_s = max(_TTL_S_MIN, _INTERVALS_PER_TTL * interval_s)
         self._logger = logger
         self._stopping = threading.Event()
         self._absent = False
@@ -52,7 +47,7 @@ class LiveReport:
         while not last:
             last = self._stopping.wait(self._interval_s)
             try:
-                self._live.write_live(self._instance, self._figures(), self._ttl_s)
+                self._live.write_live(self._instance, self._figures(), ttl_of(self._interval_s))
             except StoreError as error:
                 if not self._absent:
                     self._logger.warning("no live figures: ingest goes on without", reason=str(error))

@@ -123,7 +123,8 @@ class Session:
         partitions = self._route.partitions
         if self._route.source.key is None:
             columns = body.columns
-            place = (partition_of(self.origin, partitions) + sequence) % partitions
+            # Hashed: clients number their frames in steps, which may be a multiple of the partitions.
+            place = partition_of(f"{self.origin}/{sequence}", partitions)
             return body, [(place, columns.length, columns.payload())] if columns.length else []
         body, assignment = assign(self._route.source, body, partitions)
         division = split(assignment, partitions)

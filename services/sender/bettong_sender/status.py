@@ -50,6 +50,7 @@ class Status:
     def figures(self, *, buffered: int) -> dict[str, str | int | float]:
         """The live record."""
         return {
+            metrics.SERVICE.name: "sender",
             metrics.STATE.name: self.state.value,
             metrics.SINCE.name: self.since_s,
             metrics.DETAIL.name: self.detail,

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bettong.application.decoders import Decoder
+from bettong.application.keys import check_keys
 from bettong.application.schema import schema_of
-from bettong.application.streams import Key, Merged, Node, Sink, Source, check_key, parents_of
+from bettong.application.streams import Key, Merged, Node, Sink, Source, Stateful, check_key, parents_of
 from bettong.errors import ApplicationError, SchemaError
 
 # No dot: it parts the names of topics, and two applications must never share one.
@@ -74,7 +75,7 @@ class Application:
         return tuple(node for node in self.nodes.values() if isinstance(node, Sink))
 
     def check(self) -> None:
-        """Raises ApplicationError when a stream leads nowhere or nothing comes in."""
+        """Raises ApplicationError when a stream leads nowhere, nothing comes in, or keys differ in type."""
         if not self.sources:
             raise ApplicationError(f"application {self.name!r} has no source: add one with .source(...)")
         used = {parent.name for node in self.nodes.values() for parent in parents_of(node)}
@@ -83,6 +84,8 @@ class Application:
                 raise ApplicationError(
                     f"{type(node).__name__.lower()} {node.name!r} leads to no sink: end it with .sink(...)"
                 )
+            if isinstance(node, Stateful):
+                check_keys(node)
 
 
 def _check_name(what: str, name: object) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
+from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
 
 Column = np.ndarray[Any, np.dtype[Any]]
@@ -49,10 +50,8 @@ class each:  # noqa: N801 - reads as a function in an application
 
     def check(self, source: str, schema: Schema) -> None:
         """See Decoder."""
-        if not callable(self.function):
-            raise ApplicationError(
-                f"decoder of {source!r}: {self.function!r} is no function of {schema.name}"
-            )
+        owner = f"decoder of {source!r}"
+        check_function(owner, self.function, takes=bytes, returns=(schema.message,))
 
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """See Decoder."""
@@ -61,7 +60,7 @@ class each:  # noqa: N801 - reads as a function in an application
         for place, row in enumerate(rows):
             try:
                 message = self.function(row)
-            except Exception as error:  # noqa: BLE001 - whatever the user's function raises refuses the message
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's function raises refuses the message
                 refused[place] = f"{type(error).__name__}: {error}"
                 continue
             if isinstance(message, schema.message):

@@ -8,7 +8,7 @@ import inspect
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.schema import Schema, schema_of
 from bettong.errors import ApplicationError, SchemaError
@@ -34,7 +34,7 @@ class Output:
 
 def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `map`: exactly one message."""
-    returns = _returns(name, function, (schema.message,))
+    returns = _returns(repr(name), function, (schema.message,))
     output = _output(name, returns)
     if output.many or _is_optional(returns):
         raise ApplicationError(
@@ -45,7 +45,7 @@ def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Outpu
 
 def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `flat_map`: an iterable of messages."""
-    returns = _returns(name, function, (schema.message,))
+    returns = _returns(repr(name), function, (schema.message,))
     output = _output(name, returns)
     if not output.many or _is_optional(returns):
         raise ApplicationError(
@@ -57,7 +57,7 @@ def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> 
 
 def predicate(name: str, function: Callable[..., Any], schema: Schema) -> None:
     """Checks the function of a `filter`: takes a message, returns a bool."""
-    returns = _returns(name, function, (schema.message,))
+    returns = _returns(repr(name), function, (schema.message,))
     if returns not in (bool, inspect.Signature.empty):
         raise ApplicationError(f"filter {name!r}: must return bool, not {_text(returns)}")
 
@@ -69,7 +69,7 @@ def stateful_output(
     takes_state = state if isinstance(state, type) else Any
     outputs: list[Output] = []
     for schema, function in handlers.items():
-        returns = _returns(name, function, (schema.message, takes_state))
+        returns = _returns(repr(name), function, (schema.message, takes_state))
         if returns is not None:
             outputs.append(_output(name, returns))
     if not outputs:
@@ -84,24 +84,55 @@ def stateful_output(
     return outputs[0]
 
 
-def _returns(name: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
+def check_function(owner: str, function: object, *, takes: type, returns: tuple[type, ...]) -> None:
+    """Refuses what is no function of one argument, or says that it takes or returns something else.
+
+    What says nothing (a lambda, a built-in) is taken at its word.
+    """
+    if not callable(function):
+        raise ApplicationError(f"{owner}: {function!r} is no function")
+    try:
+        inspect.signature(function)
+    except ValueError:  # of a built-in that does not tell
+        return
+    stated = _returns(owner, function, (takes,))
+    members = get_args(stated) if _is_union(stated) else (stated,)
+    for each in map(plain_type, members):
+        if (
+            isinstance(each, type)
+            and each not in (inspect.Signature.empty, Any)
+            and not issubclass(each, returns)
+        ):
+            names = [kind.__name__ for kind in returns]
+            expected = " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+            raise ApplicationError(f"{owner}: must return {expected}, not {_text(stated)}")
+
+
+def plain_type(stated: Any) -> Any:
+    """An annotation without its marks: `int` for `u8`."""
+    while get_origin(stated) is Annotated:
+        stated = get_args(stated)[0]
+    return stated
+
+
+def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -> Any:
     """What a function says it returns, `inspect.Signature.empty` when nothing. Checks what it takes."""
     if not callable(function):
-        raise ApplicationError(f"{name!r}: {function!r} is no function")
+        raise ApplicationError(f"{owner}: {function!r} is no function")
     try:
         signature = inspect.signature(function, eval_str=True)
         signature.bind(*takes)
     except (NameError, AttributeError, SyntaxError) as error:
-        raise ApplicationError(f"{name!r}: an annotation cannot be resolved: {error}") from None
+        raise ApplicationError(f"{owner}: an annotation cannot be resolved: {error}") from None
     except ValueError as error:
-        raise ApplicationError(f"{name!r}: {error}; wrap it in a function with annotations") from None
+        raise ApplicationError(f"{owner}: {error}; wrap it in a function with annotations") from None
     except TypeError as error:
         arguments = "one argument" if len(takes) == 1 else "two arguments, a message and a state"
-        raise ApplicationError(f"{name!r}: must take {arguments}: {error}") from None
+        raise ApplicationError(f"{owner}: must take {arguments}: {error}") from None
     for parameter, given in zip(signature.parameters.values(), takes, strict=False):
         if not _accepts(parameter.annotation, given):
             raise ApplicationError(
-                f"{name!r}: parameter {parameter.name!r} is annotated {_text(parameter.annotation)},"
+                f"{owner}: parameter {parameter.name!r} is annotated {_text(parameter.annotation)},"
                 f" but gets {_text(given)}"
             )
     return signature.return_annotation

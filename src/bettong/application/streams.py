@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
+    check_function,
     check_version,
     flat_map_output,
     map_output,
@@ -62,9 +63,8 @@ class Stream:
 
         What follows is a new stage behind a topic of its own, so that its order is part of the log.
         """
-        label = key if isinstance(key, str) else _name_of(key)
         # A merged stream is named `a+b`, but what enters a stage names a topic.
-        name = name or f"{self.name}-by-{label}".replace("+", "-")
+        name = name or f"{self.name}-by-{key if isinstance(key, str) else _name_of(key)}".replace("+", "-")
         schema = self._one_schema(name)
         check_key(name, key, schema)
         return self.app.add(Keyed(self.app, name, schema, keyed=True, parent=self, key=key))
@@ -128,7 +128,8 @@ class Stream:
     def sink(self, name: str, *, encoder: Callable[[Any], bytes] | None = None) -> Sink:
         """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each."""
         if encoder is not None:
-            self._one_schema(name)
+            message = self._one_schema(name).message
+            check_function(f"encoder of sink {name!r}", encoder, takes=message, returns=(bytes,))
         return self.app.add(Sink(self.app, name, self, encoder))
 
     def _one_schema(self, consumer: str) -> Schema:
@@ -247,6 +248,8 @@ def check_key(owner: str, key: Key, schema: Schema) -> None:
             raise ApplicationError(f"key of {owner!r}: field {key!r} is a float; use text, bytes or integers")
     elif not callable(key):
         raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
+    else:
+        check_function(f"key of {owner!r}", key, takes=schema.message, returns=(str, int, bytes))
 
 
 def _check_part(stream: Stream, other: object) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +14,9 @@ from bettong.cli.run import HERE, PARTITIONS, PYTHON, RECEIVER, SCHEDULE, SENDER
 DIRECTORY = typer.Option(
     "--dir", metavar="DIR", help="The folder of the suite: its data, logs, results and addresses."
 )
-_REMOVE = typer.Option("--remove", help="Remove the folder too, with all data and results.")
+_REMOVE = typer.Option(
+    "--remove", help="Remove all data and results too, and the folder unless it holds files of your own."
+)
 
 
 def up(
@@ -61,9 +62,8 @@ def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool
     """End what `bettong up` (or `run`) started. The data stays for the next `up`, unless --remove."""
     from rich.console import Console
 
-    from bettong.errors import LocalError
     from bettong.local.background import down as stop
-    from bettong.local.directories import belongs_to_a_suite
+    from bettong.local.directories import remove_suite
     from bettong.local.record import find
 
     console = Console(highlight=False)
@@ -74,7 +74,6 @@ def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool
         with console.status(f"stopping {record.name} ..."):
             stop(record)
         console.print(f"{record.name} stopped")
-    if remove and directory.exists():
-        if not belongs_to_a_suite(directory):
-            raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
-        shutil.rmtree(directory)
+    if remove and directory.exists() and (others := remove_suite(directory)):
+        names = ", ".join(path.name for path in others)
+        console.print(f"{directory} stays: {names} is not the suite's", markup=False, soft_wrap=True)

@@ -21,13 +21,22 @@ _KINDS = {"Mapped": "map", "Filtered": "filter", "FlatMapped": "flat_map", "Stat
 
 
 def check(application: Annotated[str, APPLICATION]) -> None:
-    """Build an application, find its mistakes, and print its graph: stages, topics, streams, computations."""
+    """Build and compile an application, find its mistakes, and print its graph: stages, topics, streams.
+
+    Compiled functions take some seconds the first time.
+    """
     from rich.console import Console
 
     from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.settings import ServiceSettings
+    from bettong.worker.kernel_cache import folder_of
+    from bettong.worker.stage_program import program
 
-    Console().print(tree(plan(load(application))))
+    planned = plan(load(application))
+    for stage in planned.stages:
+        program(stage, compiled=True, cache=folder_of(ServiceSettings.model_fields["kernel_cache"].default))
+    Console().print(tree(planned))
 
 
 def tree(planned: Plan) -> Tree:
@@ -51,7 +60,11 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
     for entrance in stage.entrances:
         source = sources.get(entrance.stream)
         what = "source" if source is not None else "keyed"
-        key = f"key {_named(entrance.key)}" if entrance.key is not None else "no key, frames dealt in turn"
+        key = (
+            f"key {_named(entrance.key)}"
+            if entrance.key is not None
+            else "no key, frames dealt over partitions"
+        )
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"

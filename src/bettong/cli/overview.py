@@ -40,17 +40,17 @@ class StageSummary:
 
 
 def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]) -> Overview:
-    """Counts of senders and receivers are since the start of each; those of partitions since their first record."""
-    kinds = {instance: service_of(instance, record) for instance, record in live.items()}
-    senders = [live[instance] for instance, kind in kinds.items() if kind == "sender"]
-    receivers = [live[instance] for instance, kind in kinds.items() if kind == "receiver"]
-    refused = [*senders, *partitions.values()]
-    last = [text for record in live.values() if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
+    """Messages are counted since the start of each sender; results and dead letters since the first record."""
+    senders = [record for record in live.values() if service_of(record) == "sender"]
+    receivers = [record for record in live.values() if service_of(record) == "receiver"]
+    # A receiver reads the dead letters of all from their topic, each once; others only know their own.
+    refused = receivers or [*senders, *partitions.values()]
+    last = [text for record in (*receivers, *senders) if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
     return Overview(
         messages=_total(senders, metrics.MESSAGES),
         results=_total(receivers, metrics.MESSAGES),
         dead_letters=_total(refused, metrics.DEAD_LETTERS),
-        dead_letter_last=last[-1] if last else "",
+        dead_letter_last=last[0] if last else "",
         lag=_total(live.values(), metrics.LAG),
         p50_ms=_worst(receivers, metrics.LATENCY_P50),
         p99_ms=_worst(receivers, metrics.LATENCY_P99),
@@ -76,14 +76,9 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
     ]
 
 
-def service_of(instance: str, record: Record) -> str:
-    """Which service wrote a record: told by its name (`sender`, `sender-0`), else by figures that only one has."""
-    for service in SERVICES:
-        if instance == service or instance.startswith(f"{service}-"):
-            return service
-    if metrics.BUFFERED.name in record:
-        return "sender"
-    return "receiver" if metrics.GAPS.name in record else "processor"
+def service_of(record: Record) -> str:
+    """Which service wrote a record."""
+    return record.get(metrics.SERVICE.name, "")
 
 
 def line(now: Overview, before: Overview, seconds: float) -> str:

@@ -33,7 +33,8 @@ _TO = typer.Option("--to", metavar="HOST:PORT", help="The sender; by default tha
 _STREAM = typer.Option(
     metavar="NAME",
     help="Name this stream, so that sending the same file again, with the same --frame, adds nothing: frames are"
-    " numbered by their last message. By default each call is a stream of its own.",
+    " numbered by their last message. By default each call is a stream of its own. Another file needs another name:"
+    " under one that was used, messages below the number reached are taken for repetitions and left out.",
 )
 _FRAME = typer.Option(
     min=1, max=1_000_000, metavar="N", help="Messages a frame, fewer where they would be too large."

@@ -44,7 +44,7 @@ def local_rows(live: Mapping[str, Record], processes: Mapping[str, ProcessFacts]
 def remote_rows(live: Mapping[str, Record]) -> list[ServiceRow]:
     """A row for each instance that writes figures, and one for each service of which none does."""
     rows = [_told_row(name, record) for name, record in sorted(live.items())]
-    present = {service_of(name, record) for name, record in live.items()}
+    present = {service_of(record) for record in live.values()}
     missing = [ServiceRow(name, DOWN, detail="writes no figures") for name in SERVICES if name not in present]
     return rows + missing
 

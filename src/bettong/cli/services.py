@@ -82,7 +82,7 @@ def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
     switch = field.annotation is bool
     names = (f"--{dashed}/--no-{dashed}",) if switch else (f"--{dashed}",)
     if field.default_factory is not None:
-        default = "this machine's name"
+        default = "SERVICE-HOST"
     elif field.default is PydanticUndefined:
         default = "none, must be given"
     else:

@@ -20,6 +20,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
+from bettong.client.channels import channel as open_channel
 from bettong.client.outbox import Outbox
 from bettong.errors import ClientError, RefusedError
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, IngestResponse, Welcome
@@ -141,7 +142,7 @@ class Courier:
         )
         end = ClientError(f"the stream to {self._target} is closed")
         try:
-            with grpc.insecure_channel(self._target, options=_OPTIONS) as channel:
+            with open_channel(self._target, _OPTIONS) as channel:
                 stub = IngestServiceStub(channel)
                 while not self._is_over():
                     attempts(self._converse, stub)

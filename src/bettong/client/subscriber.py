@@ -9,6 +9,7 @@ from typing import Literal, Self
 
 import grpc
 
+from bettong.client.channels import channel
 from bettong.errors import ClientError, RefusedError
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
@@ -87,7 +88,7 @@ class Subscriber:
         self._start = pb.START_LATEST if start == "latest" else pb.START_EARLIEST
         self._reconnect_s = reconnect_s
         self._closed = threading.Event()
-        self._channel = grpc.insecure_channel(target, options=_OPTIONS)
+        self._channel = channel(target, _OPTIONS)
         self._call: grpc.Call | None = None
         self._results = self._read()
 

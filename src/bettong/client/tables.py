@@ -48,13 +48,38 @@ def _column(field: pa.Field, values: Any) -> pa.Array:
         if isinstance(values, np.ndarray) and values.dtype.kind == "S" and fixed:
             return _of_bytes(field, values)
         array = values if isinstance(values, pa.Array) else pa.array(values)
+        if (fixed or _is_text(field.type)) and not (_is_text(array.type) or pa.types.is_null(array.type)):
+            raise SchemaError(f"column {field.name!r} is text or bytes, and got {array.type}")
         if fixed and not array.type.equals(field.type):
             return _padded(field, array)
         if pa.types.is_boolean(array.type):
             array = array.cast(pa.uint8())
-        return array.cast(field.type)
+        return _not_infinite(field, array, array.cast(field.type))
     except (pa.ArrowException, ValueError, TypeError, UnicodeError) as error:
         raise SchemaError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    """Whether values are text or bytes. Arrow would turn numbers into text without a word."""
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    more = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    )
+    return any(test(kind) for test in (*tests, *more))
+
+
+def _not_infinite(field: pa.Field, given: pa.Array, cast: pa.Array) -> pa.Array:
+    """Refuses numbers that a narrower float can only hold as infinity."""
+    if pa.types.is_float32(field.type) and pa.types.is_float64(given.type):
+        lost = pc.and_(pc.is_inf(cast), pc.is_finite(given))
+        if pc.any(lost).as_py():
+            raise SchemaError(f"column {field.name!r} has a number that is too large for {field.type}")
+    return cast
 
 
 def _padded(field: pa.Field, array: pa.Array) -> pa.Array:

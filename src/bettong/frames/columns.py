@@ -228,7 +228,10 @@ def _column_of_values(field: Field, values: list[Any]) -> Column:
             return _fixed_text(field, values, field.dtype)
         else:
             # Arrow and numpy would cut 1.5 to an integer; an array of Python's refuses it, and is quicker.
-            return np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
+            numbers = np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
+            if field.dtype == np.float32 and (np.isinf(numbers) & np.isfinite(values)).any():
+                raise OverflowError("a number too large for 32 bits")
+            return numbers
     except (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError) as error:
         raise SchemaError(f"field {field.name!r}: {error}") from None
     if column.null_count:

@@ -9,10 +9,12 @@ from bettong.errors import LocalError
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range from which the kernel gives ports to outgoing connections (ip_local_port_range): there, a
-# connection of anybody could take the port between our look and the server's start.
-_LOWEST = 15_000
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 15_000
+_HIGHEST = 65_535
+# Where to look when the kernel leaves no room beside its range, or tells no range: below Linux' default one.
+_ANYWHERE = range(_LOWEST, 32_768)
+_ROOM_MIN = 1000  # ports; with fewer, two callers would often choose the same
 _TRIES_MAX = 200
 
 
@@ -21,17 +23,30 @@ def free_ports(count: int) -> list[int]:
 
     Chosen at random, so that two callers at the same time rarely get the same; who comes second fails to start.
     """
-    highest = int(_RANGE.read_text().split()[0]) - 1 if _RANGE.exists() else 32_767
-    candidates = range(min(_LOWEST, highest - 1), highest)
+    room = candidates(_RANGE.read_text() if _RANGE.exists() else "")
     found: list[int] = []
-    for port in random.sample(candidates, min(_TRIES_MAX, len(candidates))):
+    for port in random.sample(room, min(_TRIES_MAX, len(room))):
         if len(found) == count:
             break
         if is_free(port):
             found.append(port)
     if len(found) < count:
-        raise LocalError(f"no {count} free ports found between {candidates.start} and {highest}")
+        raise LocalError(f"no {count} free ports found between {room.start} and {room.stop - 1}")
     return found
+
+
+def candidates(outgoing: str) -> range:
+    """The ports to choose from. `outgoing`: the kernel's range for outgoing connections (ip_local_port_range).
+
+    Outside it as far as there is room: inside, a connection of anybody could take the port between our look and
+    the server's start.
+    """
+    try:
+        first, last = map(int, outgoing.split())
+    except ValueError:
+        return _ANYWHERE
+    rooms = (range(_LOWEST, first), range(max(_LOWEST, last + 1), _HIGHEST + 1))
+    return next((room for room in rooms if len(room) >= _ROOM_MIN), _ANYWHERE)
 
 
 def is_free(port: int) -> bool:

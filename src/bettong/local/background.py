@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bettong.errors import BettongError, LocalError
+from bettong.local.directories import claim
 from bettong.local.interrupts import Terminated, terminable
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
@@ -28,14 +29,15 @@ _WAIT_S = 3600.0
 def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
     """Starts a suite that outlives this process, with `keep` as its folder; returns when all of it answers.
 
-    Raises LocalError when one runs there already, or with the last line of the suite when it cannot start; an
-    interrupt meanwhile stops it again.
+    Raises LocalError when one runs there already, for a folder that is not a suite's, or with the last line of the
+    suite when it cannot start; an interrupt meanwhile stops it again.
     """
     running = find(directory)
     if running is not None:
         raise LocalError(f"{running.name} runs in {directory} already: end it with `bettong down`")
+    claim(directory)
     log = directory / "logs" / "suite.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
+    log.parent.mkdir(exist_ok=True)
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "bettong.local.background", options.model_dump_json()],

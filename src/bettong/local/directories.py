@@ -1,7 +1,8 @@
 """The folders of one run: its data, and its part of shared memory. Owned by one process at a time.
 
-An owner holds a lock on a file in each; the kernel lets go of it when the owner ends, however it ends. So a folder
-of ours that can be locked belongs to nobody, and the next run removes it.
+An owner holds a lock on a file in each; the kernel lets go of it when the owner ends, however it ends. So a temporary
+folder of ours that can be locked belongs to nobody, and the next run removes it. The file is also the mark by which
+a suite's folder is told from anybody else's: a folder that holds something and has no mark is never used nor removed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,21 @@ from pathlib import Path
 from typing import IO
 
 from bettong.errors import LocalError
+from bettong.local.record import FILES
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - shared memory is the point
 _PREFIX = "bettong-run-"
 _UNLOCKED = "bettong-new-"
-_LOCK = "lock"
+_MARK = ".bettong-suite"
+
+# All that a suite puts into its folder.
+_ENTRIES = ("logs", "scratch", "kafka", "redis", "checkpoint", "results", "state", *FILES, _MARK)
 
 
 class Directories:
     """Makes the folders and locks them. `root` is `keep`, or a temporary folder; `state` is in shared memory, if any.
 
-    Raises LocalError when another run owns `keep`.
+    Raises LocalError when another run owns `keep`, when it holds what is not a suite's, or cannot be made.
     """
 
     def __init__(self, keep: Path | None = None) -> None:
@@ -55,7 +60,7 @@ class Directories:
 
     def _made(self, directory: Path) -> Path:
         directory = directory.resolve()
-        directory.mkdir(parents=True, exist_ok=True)
+        claim(directory)
         self._lock(directory)
         return directory
 
@@ -87,14 +92,50 @@ def sweep() -> None:
                     lock.close()
 
 
-def belongs_to_a_suite(directory: Path) -> bool:
-    """Whether a folder was made for a suite, so that removing it removes nothing else."""
-    return (directory / _LOCK).is_file()
+def claim(directory: Path) -> None:
+    """Makes a folder, or marks an empty one, as a suite's. Raises LocalError when it holds something else."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if not _is_marked(directory):
+            if strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES):
+                raise LocalError(
+                    f"{directory} holds {', '.join(strange[:3])}{' ...' * (len(strange) > 3)} and no suite of"
+                    " Bettong's: give a new or an empty folder"
+                )
+            (directory / _MARK).touch()
+    except OSError as error:
+        raise LocalError(f"{directory} cannot be used: {error}; choose another folder") from None
+
+
+def remove_suite(directory: Path) -> list[Path]:
+    """Removes what a suite put into its folder, and the folder when nothing else is in it; returns what else is.
+
+    Raises LocalError for a folder that was not made for a suite, or that cannot be removed.
+    """
+    if not _is_marked(directory):
+        raise LocalError(f"{directory} is no folder of a suite: remove it by hand if you mean to")
+    try:
+        for name in _ENTRIES:
+            path = directory / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        strange = sorted(directory.iterdir())
+        if not strange:
+            directory.rmdir()
+    except OSError as error:
+        raise LocalError(f"{directory} cannot be removed: {error}") from None
+    return strange
+
+
+def _is_marked(directory: Path) -> bool:
+    return (directory / _MARK).is_file()
 
 
 def _locked(directory: Path) -> IO[str] | None:
     """The lock of a folder, now ours; None when somebody else holds it."""
-    lock = (directory / _LOCK).open("a")
+    lock = (directory / _MARK).open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

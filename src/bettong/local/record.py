@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bettong.errors import LocalError
 
 FILE = "suite.json"
+_UNFINISHED = "suite.new"
+FILES = (FILE, _UNFINISHED)
 _START_S_SAME = 1.0  # two readings of one process's start differ by less
 
 
@@ -70,7 +72,7 @@ class SuiteRecord(BaseModel):
         """Replaces the file in a folder, in one step: a reader sees the old one or the new one."""
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / FILE
-        unfinished = path.with_suffix(".new")
+        unfinished = directory / _UNFINISHED
         unfinished.write_text(self.model_dump_json(indent=2) + "\n")
         unfinished.replace(path)
 

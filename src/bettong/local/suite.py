@@ -20,7 +20,7 @@ from bettong.local.options import SuiteOptions
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, find, forget
 from bettong.local.redis_server import RedisServer
 from bettong.local.server import Server
-from bettong.local.supervision import GiveUp, decide
+from bettong.local.supervision import FINAL_STATUSES, WINDOW_S, GiveUp, decide
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -55,6 +55,7 @@ class Suite:
         self._servers: dict[str, Server] = {}
         self._deaths_s: dict[str, list[float]] = {}
         self._due_s: dict[str, float] = {}
+        self._stopped: set[str] = set()
         # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
         self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
 
@@ -110,6 +111,8 @@ class Suite:
             self._run()
         except BettongError as error:
             self._failure = error
+        except OSError as error:  # a folder that cannot be written, a full disk
+            self._failure = LocalError(f"the suite failed: {error}; is there room, and may it write there?")
         except BaseException as error:
             self._failure = LocalError(f"the suite failed: {type(error).__name__}: {error}")
             raise
@@ -141,7 +144,7 @@ class Suite:
         scratch.mkdir(exist_ok=True)
         kafka = KafkaBroker(root / "kafka")
         redis = RedisServer(root / "redis", appendonly=directories.kept)
-        settings = self._settings(application, kafka.bootstrap, redis.url, directories)
+        settings = self._settings(kafka.bootstrap, redis.url, directories)
         self._servers = {
             "redis": redis,
             "processor": services.processor(settings, logs, application=application, scratch=scratch),
@@ -167,7 +170,7 @@ class Suite:
             services={},
         )
 
-    def _settings(self, name: str, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
+    def _settings(self, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
         options = self._options
         path, colon, chosen = options.application.partition(":")
         sender, receiver = (f"{LOOPBACK}:{port}" for port in free_ports(2))
@@ -181,7 +184,7 @@ class Suite:
             "compiled": str(options.compiled).lower(),
             "sender_listen": sender,
             "receiver_listen": receiver,
-            "checkpoint": str(directories.root / "checkpoint" / name),
+            "checkpoint": str(directories.root / "checkpoint"),
             "state_dir": str(directories.state),
             **options.settings,
         }
@@ -214,18 +217,27 @@ class Suite:
                     del self._due_s[name]
                     server.launch()
                     self._note(ready=True)
-            elif server.process is not None and server.process.ending is not None:
+            elif (
+                name not in self._stopped and server.process is not None and server.process.ending is not None
+            ):
+                if server.process.ending.status in FINAL_STATUSES:
+                    # The others go on: the log takes messages in, and shows why.
+                    self._stopped.add(name)
+                    self._say(f"{name} stopped for good, everything else runs on: {server.obituary()}")
+                    continue
                 deaths = self._deaths_s.setdefault(name, [])
                 deaths.append(now)
                 decision = decide(deaths)
                 if isinstance(decision, GiveUp):
                     raise LocalError(
-                        f"{name} died {decision.deaths} times in a minute, everything is stopped: {server.obituary()}"
+                        f"{name} died {decision.deaths} times in {WINDOW_S:g} s, everything is stopped:"
+                        f" {server.obituary()}"
                     )
                 self._due_s[name] = now + decision.wait_s
+                last = " ".join(server.process.tail(1)) or "nothing"
                 self._say(
                     f"{name} died ({server.process.ending}) and is started again in {decision.wait_s:g} s:"
-                    f" {_MEANING[name]}; its log: {server.command.log}"
+                    f" {_MEANING[name]}; its last line: {last}; its log: {server.command.log}"
                 )
 
     def _note(self, *, ready: bool) -> None:

@@ -3,8 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bettong.errors import ApplicationError, LogHoleError, SettingsError
+
+# What a start with the same code, settings and log would end with again.
+FINAL_STATUSES = frozenset({ApplicationError.exit_code, LogHoleError.exit_code, SettingsError.exit_code})
+
 DEATHS_MAX = 5  # more within the window means that starting again does not help
-WINDOW_S = 60.0
+WINDOW_S = 120.0  # a processor that dies as soon as it is started needs about 60 s for that
 _FIRST_WAIT_S = 0.2  # doubled with each death in the window
 _WAIT_S_MAX = 5.0
 

@@ -52,7 +52,7 @@ class CompiledFold:
         while start < columns.length:
             try:
                 kernel(start, columns.length, self._table.count, *addresses)
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 failed = _row_at_work(cursor, start, error)
                 letters.add(self.name, _with_text(error), rows.parent(failed))
                 start = failed + 1
@@ -190,7 +190,7 @@ def _check_fixed(node: Stateful, schema: Schema) -> None:
         )
 
 
-def _row_at_work(cursor: Array, start: int, error: Exception) -> int:
+def _row_at_work(cursor: Array, start: int, error: BaseException) -> int:
     """The row that raised. Raises when no row did, for then going on would never end."""
     row = int(cursor[0])
     if row < start:
@@ -204,7 +204,7 @@ def _address(array: Array) -> int:
     return address
 
 
-def _with_text(error: Exception) -> Exception:
+def _with_text(error: BaseException) -> BaseException:
     """The exception as plain Python would raise it: compiled, text constants are bytes."""
     error.args = tuple(each.decode() if isinstance(each, bytes) else each for each in error.args)
     return error

@@ -118,7 +118,7 @@ class Sending:
         try:
             division = split(partitions_of(columns, target.key, self.partitions), self.partitions)
             order = division.order
-        except Exception:  # noqa: BLE001 - the user's key function: find the messages that it cannot take
+        except (Exception, SystemExit):  # noqa: BLE001 - the user's key function: find the messages that it cannot take
             kept, assignment = _keyable(target, rows, letters, self.partitions)
             division = split(assignment, self.partitions)
             order = kept.take(division.order)
@@ -145,7 +145,7 @@ class Sending:
                     raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
                 if len(data) > size_max:
                     raise self._too_large(len(data))
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 letters.add(sink, error, rows.parent(row))
             else:
                 encoded.append(data)
@@ -242,7 +242,7 @@ def _keyable(target: Keyed, rows: Rows, letters: Letters, partitions: int) -> tu
         try:
             key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
             found.append(partition_of(key, partitions))
-        except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
             letters.add(target.name, error, rows.parent(row))
         else:
             kept.append(row)

@@ -75,6 +75,7 @@ def _names(function: Callable[..., Any], takes: Schema, state: Schema, gives: Sc
         "pointer": _pointer,
         "int64": numba.int64,
         "float64": numba.float64,
+        "float32": numba.float32,
         "int32": np.int32,
         **types,
     }
@@ -141,6 +142,12 @@ def _stored(field: Field, name: str) -> Iterator[str]:
         yield f"{target} = {value} | 0"
     elif field.kind is Kind.BOOL:
         yield f"{target} = 1 if {value} else 0"
+    elif field.kind is Kind.FLOAT and dtype == np.float32:
+        yield f"single = float32({value})"
+        # Infinity minus itself is no number: infinite now, and finite before.
+        yield f"if single - single != 0 and {value} - {value} == 0:"
+        yield f"    raise OverflowError({f'field {field.name!r}: a number too large for 32 bits'!r})"
+        yield f"{target} = single"
     elif field.kind is Kind.FLOAT:
         yield f"{target} = {value}"
     else:

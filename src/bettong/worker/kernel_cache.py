@@ -21,6 +21,14 @@ import numpy as np
 _CONSTANTS = (int, float, complex, bool, str, bytes, tuple, np.generic)
 
 
+def folder_of(cache: Path) -> Path | None:
+    """The folder with `~` resolved; None, that is no cache, for a user without a home."""
+    try:
+        return cache.expanduser()
+    except RuntimeError:
+        return None
+
+
 def fingerprint(function: Callable[..., Any], *parts: str) -> str:
     """Names the machine code of a user's function and of all that it calls, under these further parts."""
     digest = hashlib.blake2b(digest_size=16)

@@ -21,7 +21,7 @@ class Letters:
 
     found: list[Letter] = field(default_factory=list)
 
-    def add(self, computation: str, reason: str | Exception, place: int) -> None:
+    def add(self, computation: str, reason: str | BaseException, place: int) -> None:
         """Notes that a message could not be processed."""
         text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
         self.found.append(Letter(computation, text[:REASON_CHARACTERS_MAX], place))

@@ -7,6 +7,7 @@ goes on.
 from typing import Any, Protocol
 
 from bettong.application.streams import Filtered, FlatMapped, Mapped
+from bettong.worker.given import flat
 from bettong.worker.letters import Letters
 from bettong.worker.rows import Rows
 
@@ -35,7 +36,7 @@ class MapOperator:
         for row, message in enumerate(rows.messages()):
             try:
                 result = function(message)
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 if parents is None:
                     parents = [rows.parent(earlier) for earlier in range(row)]
                 letters.add(self.name, error, rows.parent(row))
@@ -61,7 +62,7 @@ class FilterOperator:
         for row, message in enumerate(rows.messages()):
             try:
                 keep = function(message)
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 letters.add(self.name, error, rows.parent(row))
                 continue
             if keep:
@@ -84,8 +85,8 @@ class FlatMapOperator:
         parents: list[int] = []
         for row, message in enumerate(rows.messages()):
             try:
-                several = list(function(message))
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+                several = flat(function, message)
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 letters.add(self.name, error, rows.parent(row))
                 continue
             results.extend(several)

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from copy import copy
 from itertools import islice
 from operator import length_hint
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from bettong.application.compiled import is_compiled
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError
+from bettong.worker.given import several
 from bettong.worker.letters import Letters
 from bettong.worker.packing import pack, unpack
 from bettong.worker.rows import NoKey, Rows
@@ -63,13 +65,13 @@ class PythonFold:
                         continue
                     parent = rows.parent(last - length_hint(keys))
                     if many:
-                        several = list(result)
-                        results.extend(several)
-                        parents.extend([parent] * len(several))
+                        found = several(result, state)
+                        results.extend(found)
+                        parents.extend([parent] * len(found))
                     else:
-                        results.append(result)
+                        results.append(copy(result) if result is state else result)
                         parents.append(parent)
-            except Exception as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 letters.add(self.name, error, rows.parent(last - length_hint(keys)))
             else:
                 break

@@ -56,7 +56,7 @@ class NoKey:
     The function gave a key when the message was partitioned, so this takes a changed or impure one.
     """
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
 
     def __hash__(self) -> int:
@@ -130,5 +130,5 @@ class Rows:
 def _told(key: Callable[[Any], Any], message: Any) -> Any:
     try:
         return key(message)
-    except Exception as error:  # noqa: BLE001 - whatever the user's function raises is this message's dead letter
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's function raises is this message's dead letter
         return NoKey(error)

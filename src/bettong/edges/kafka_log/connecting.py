@@ -1,6 +1,5 @@
 """Clients of kafka-python, and its errors as ours."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from kafka.errors import (
 )
 from kafka.net.compat import KafkaNetClient
 
+from bettong.endpoints import servers
 from bettong.errors import LogError, LogUnavailableError
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 
@@ -26,8 +26,6 @@ _RECONNECT_WAIT_MS_MAX = 500
 
 # What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), rounded up.
 _BATCH_OVERHEAD_BYTES = 128
-
-_SERVERS = re.compile(r"[^\s,:]+:\d{1,5}(,[^\s,:]+:\d{1,5})*|\[[0-9a-fA-F:]+\]:\d{1,5}")
 
 
 def value_bytes_max(frame_bytes_max: int) -> int:
@@ -47,8 +45,10 @@ def connect(
 
     Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then.
     """
-    if not _SERVERS.fullmatch(bootstrap):
-        raise LogError(f"Kafka's bootstrap servers {bootstrap!r}: expected host:port[,host:port]")
+    try:
+        places = servers(bootstrap).split(",")
+    except ValueError as error:
+        raise LogError(f"Kafka's bootstrap servers {bootstrap!r}: {error}") from None
     networks: list[KafkaNetClient] = []
 
     def network(**configs: object) -> KafkaNetClient:
@@ -57,7 +57,7 @@ def connect(
 
     try:
         client = kind(
-            bootstrap_servers=bootstrap.split(","),
+            bootstrap_servers=places,
             bootstrap_timeout_ms=wait_ms_max,
             reconnect_backoff_max_ms=_RECONNECT_WAIT_MS_MAX,
             kafka_client=network,

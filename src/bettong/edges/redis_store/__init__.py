@@ -22,8 +22,8 @@ Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait
 """
 
 from bettong.edges.redis_store.connection import RedisStore
-from bettong.edges.redis_store.live import LiveFigures
+from bettong.edges.redis_store.live import LiveFigures, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
 from bettong.edges.redis_store.snapshots import RedisSnapshots
 
-__all__ = ["LiveFigures", "RedisSink", "RedisSnapshots", "RedisStore"]
+__all__ = ["LiveFigures", "RedisSink", "RedisSnapshots", "RedisStore", "ttl_of"]

@@ -30,7 +30,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.errors import StoreError
+from bettong.errors import StoreError, StoreUnavailableError
 
 _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0
@@ -47,8 +47,9 @@ _Answer = TypeVar("_Answer")
 class RedisStore:
     """The Redis of one application. Connects at the first command; safe to use from several threads.
 
-    A command that gets no answer is tried again a few times; StoreError after at most 15 s, which
-    names the URL (without password) and the remedy. Every command sent is harmless when it is carried out twice.
+    A command that gets no answer is tried again a few times; StoreUnavailableError after at most 15 s, which
+    names the URL (without password) and the remedy; StoreError at once when Redis refuses. Every command sent is
+    harmless when it is carried out twice.
     """
 
     def __init__(self, url: str, application: str) -> None:
@@ -79,7 +80,7 @@ class RedisStore:
         """Returns as soon as Redis answers.
 
         `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
-        Raises StoreError when it did not answer for `deadline_s`, at once when it refuses the password.
+        Raises StoreUnavailableError when it did not answer for `deadline_s`, StoreError when it refuses the password.
         """
 
         def tell(attempt: RetryCallState) -> None:
@@ -87,12 +88,14 @@ class RedisStore:
 
         self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
 
-    def ask(self, doing: str, command: Callable[[Client], _Answer]) -> _Answer:
+    def ask(
+        self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = _ATTEMPTS_S
+    ) -> _Answer:
         """What `command` answers; for the modules of this package. It must be harmless to carry out twice.
 
-        Raises StoreError; `doing` says what failed.
+        No attempt is begun after `attempts_s`. Raises StoreError; `doing` says what failed.
         """
-        return self._attempts(_ATTEMPTS_S, doing, command)
+        return self._attempts(attempts_s, doing, command)
 
     def close(self) -> None:
         """Lets go of the connections. Never raises."""
@@ -123,7 +126,8 @@ class RedisStore:
         try:
             return attempts(lambda: command(self._client))
         except RedisError as error:
-            raise StoreError(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
+            kind = StoreUnavailableError if _may_pass(error) else StoreError
+            raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -4,7 +4,20 @@ from collections.abc import Mapping
 
 from bettong.edges.redis_store.connection import Client, RedisStore
 
+# Figures can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
+_ATTEMPTS_S = 0.5
+
+# A live record outlives this many intervals, and at least some seconds: one late write does not make an instance
+# vanish, and that of a dead one is gone soon.
+_INTERVALS_PER_TTL = 10
+_TTL_S_MIN = 10.0
+
 Figures = Mapping[str, str | int | float]
+
+
+def ttl_of(interval_s: float) -> float:
+    """How long a live record that is written every `interval_s` should live, in seconds."""
+    return max(_TTL_S_MIN, _INTERVALS_PER_TTL * interval_s)
 
 
 class LiveFigures:
@@ -16,7 +29,7 @@ class LiveFigures:
         self._partitions = store.key("partitions")
 
     def write_live(self, instance: str, figures: Figures, ttl_s: float) -> None:
-        """Replaces the record of an instance. It disappears after `ttl_s` unless it is written again."""
+        """Replaces the record of an instance. It disappears after `ttl_s` (see `ttl_of`) unless it is written again."""
         self._write(self._instances, instance, self._store.key("live", instance), figures, ttl_s)
 
     def write_partition(self, stage: str, partition: int, figures: Figures) -> None:
@@ -47,7 +60,7 @@ class LiveFigures:
                 together.sadd(index, name)
                 together.execute()
 
-        self._store.ask(f"writing figures of {name}", command)
+        self._store.ask(f"writing figures of {name}", command, attempts_s=_ATTEMPTS_S)
 
     def _records(self, index: str, kind: str) -> dict[str, dict[str, str]]:
         def command(client: Client) -> dict[str, dict[str, str]]:

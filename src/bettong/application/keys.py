@@ -1,0 +1,46 @@
+"""Keys of streams that share a state: they must be of one type, or messages of one key never meet."""
+
+import inspect
+from collections.abc import Iterator
+
+from bettong.application.fields import Kind
+from bettong.application.signatures import plain_type
+from bettong.application.streams import Keyed, Node, Source, Stateful, parents_of
+from bettong.errors import ApplicationError
+
+_OF_FIELDS = {Kind.TEXT: "text", Kind.BYTES: "bytes", Kind.INT: "integers", Kind.BOOL: "integers"}
+_OF_FUNCTIONS = {str: "text", bytes: "bytes", int: "integers", bool: "integers"}
+
+
+def check_keys(node: Stateful) -> None:
+    """Raises ApplicationError when the keys of the streams that a computation reads are known to differ in type.
+
+    A key function that does not say what it returns may return anything.
+    """
+    types = {entrance.name: kind for entrance in _entrances(node) if (kind := _type_of(entrance)) is not None}
+    if len(set(types.values())) > 1:
+        told = ", ".join(f"{name} ({kind})" for name, kind in types.items())
+        raise ApplicationError(
+            f"stateful {node.name!r}: keys of different types never meet in one state: {told};"
+            " key them by fields, or functions, of one type"
+        )
+
+
+def _entrances(node: Node) -> Iterator[Source | Keyed]:
+    """The streams that gave a node's messages their keys."""
+    for parent in parents_of(node):
+        if isinstance(parent, Source | Keyed):
+            yield parent
+        else:
+            yield from _entrances(parent)
+
+
+def _type_of(entrance: Source | Keyed) -> str | None:
+    key = entrance.key
+    if isinstance(key, str):
+        return _OF_FIELDS.get(entrance.schema.fields[entrance.schema.position(key)].kind)
+    try:
+        stated = inspect.signature(key, eval_str=True).return_annotation if key is not None else None
+    except (ValueError, TypeError, NameError):
+        return None
+    return _OF_FUNCTIONS.get(plain_type(stated))

@@ -1,0 +1,39 @@
+"""Live figures of partitions: they never hold up a task for long, and come back with Redis."""
+
+import time
+
+import structlog
+from structlog.testing import capture_logs
+
+from bettong import metrics
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.redis_server import RedisServer
+from bettong_processor.telling import PartitionFigures
+
+
+def test_without_redis_figures_are_left_out_for_a_while() -> None:
+    now_s = [0.0]
+    with RedisStore(f"redis://{LOOPBACK}:{free_ports(1)[0]}", "figures") as store, capture_logs() as said:
+        figures = PartitionFigures(LiveFigures(store), lambda: now_s[0], structlog.get_logger())
+        begun_s = time.monotonic()
+        for partition in range(100):
+            figures.write("stage", partition, {metrics.OFFSET.name: 1})
+        assert time.monotonic() - begun_s < 3, "one attempt, not a hundred"
+        assert [line["event"] for line in said] == ["live figures not written"]
+        now_s[0] = 60.0
+        figures.write("stage", 0, {metrics.OFFSET.name: 1})
+        assert len(said) == 2
+
+
+def test_figures_are_written_again_after_connections_were_cut(redis_server: RedisServer) -> None:
+    with RedisStore(redis_server.url, "figures-again") as store:
+        live = LiveFigures(store)
+        figures = PartitionFigures(live, time.monotonic, structlog.get_logger())
+        figures.write("stage", 0, {metrics.OFFSET.name: 1})
+        # What a restart of Redis does to the connections that it had.
+        store.ask(
+            "cutting connections", lambda client: client.client_kill_filter(_type="normal", skipme=False)
+        )
+        figures.write("stage", 0, {metrics.OFFSET.name: 2})
+        assert live.partitions()["stage", 0][metrics.OFFSET.name] == "2"

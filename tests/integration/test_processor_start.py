@@ -1,0 +1,153 @@
+"""The processor's start: what it waits for, and what it refuses with one line and an exit code."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bettong import metrics
+from bettong.edges.kafka_log import LogAdmin
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.topics import all_topics
+from tests.processor_process import PARTITIONS, ProcessorProcess
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.slow
+
+MINUTE_S = 60.0
+
+PLAIN = """\
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Payment:
+    account: str
+    amount: float
+
+def same(payment: Payment) -> Payment:
+    return payment
+
+app = bettong.Application({name!r})
+app.source("payments", schema=Payment, key="account").map(same).sink("out")
+"""
+
+NOT_COMPILABLE = """\
+from dataclasses import dataclass
+from typing import Annotated
+import bettong
+
+@dataclass
+class Payment:
+    account: Annotated[str, bettong.Width(8)]
+    amount: float
+
+@dataclass
+class Sum:
+    amount: float = 0.0
+
+@bettong.compiled
+def add(payment: Payment, total: Sum) -> Payment:
+    print(open("/etc/hostname").read())
+    return payment
+
+app = bettong.Application({name!r})
+app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")
+"""
+
+Start = Callable[..., ProcessorProcess]
+
+
+@pytest.fixture
+def start(
+    tmp_path: Path, unique_name: Callable[..., str], kafka: KafkaBroker, redis_server: RedisServer
+) -> Iterator[Start]:
+    """Launches a processor; by default with all that it needs. Killed at the end."""
+    with ExitStack() as stack:
+
+        def launched(source: str = PLAIN, **settings: str) -> ProcessorProcess:
+            name = unique_name("start")
+            parts = {"kafka": kafka.bootstrap, "redis": redis_server.url} | settings
+            process = ProcessorProcess(name, source.format(name=name), tmp_path, **parts)
+            stack.callback(process.kill)
+            process.launch()
+            return process
+
+        yield launched
+
+
+def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
+    start: Start, own_broker: KafkaBroker
+) -> None:
+    own_broker.kill()
+    processor = start(kafka=own_broker.bootstrap)
+
+    def reason() -> str | None:
+        figures = processor.figures()
+        return figures[metrics.DETAIL.name] if figures.get(metrics.STATE.name) == "waiting" else None
+
+    assert own_broker.bootstrap in eventually(reason, seconds=2 * MINUTE_S, what="it says that it waits")
+    own_broker.start()
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    processor.terminate()
+    assert processor.status() == 0
+    assert "Traceback" not in processor.said()
+
+
+def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:
+    with RedisServer(tmp_path / "redis") as away:
+        url = away.url
+    processor = start(redis=url)
+    eventually(lambda: "waiting for Redis" in processor.said(), seconds=2 * MINUTE_S, what="it says so")
+    processor.terminate()
+    assert processor.status() == 0
+
+
+def test_an_application_that_cannot_be_compiled_is_refused_before_anything_runs(start: Start) -> None:
+    processor = start(NOT_COMPILABLE)
+    assert processor.status() == 3
+    assert processor.last_line().startswith("bettong: error: 'add' (")
+
+
+def test_topics_of_another_number_of_partitions_are_refused(start: Start, kafka: KafkaBroker) -> None:
+    # Named before: the next name of `unique_name` is not ours to guess, so the topics come with a first start.
+    processor = start()
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    processor.terminate()
+    assert processor.status() == 0
+    with LogAdmin(kafka.bootstrap) as admin:
+        topics = all_topics(processor.name, stages=["payments"], sinks=["out"])
+        admin.check_topics(topics, partitions=PARTITIONS, frame_bytes_max=1024 * 1024)
+    again = ProcessorProcess(
+        processor.name,
+        PLAIN.format(name=processor.name),
+        processor.command.log.parent,
+        kafka=kafka.bootstrap,
+        redis=processor.command.environment["BETTONG_REDIS"],
+        BETTONG_PARTITIONS=str(PARTITIONS + 1),
+    )
+    again.launch()
+    try:
+        assert again.status() == 5
+    finally:
+        again.kill()
+    assert f"has {PARTITIONS} partitions, expected {PARTITIONS + 1}" in again.last_line()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"BETTONG_SPARK_MASTER": "nonsense"}, "BETTONG_SPARK_MASTER=nonsense"),
+        ({"BETTONG_CHECKPOINT": "/proc/foo"}, "BETTONG_CHECKPOINT"),
+    ],
+    ids=["master", "checkpoint"],
+)
+def test_settings_that_spark_refuses_are_told_in_one_line(
+    start: Start, settings: dict[str, str], words: str
+) -> None:
+    processor = start(**settings)
+    assert processor.status() == 4
+    assert words in processor.last_line()
+    assert processor.last_line().startswith("bettong: error: ")

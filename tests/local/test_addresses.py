@@ -1,0 +1,42 @@
+"""Free ports: taken where the kernel gives none to outgoing connections, as far as it leaves room."""
+
+import socket
+from itertools import pairwise
+
+import pytest
+
+from bettong.errors import LocalError
+from bettong.local.addresses import LOOPBACK, candidates, free_ports, is_free
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("32768\t60999\n", range(15_000, 32_768)),  # Linux' default: below it
+        ("1024\t40000\n", range(40_001, 65_536)),  # no room below: above it
+        ("1024\t65535\n", range(15_000, 32_768)),  # no room at all: anywhere, and who is unlucky starts again
+        ("16000\t65535\n", range(15_000, 16_000)),
+        ("15100\t65400\n", range(15_000, 32_768)),  # room too small to choose from
+        ("nonsense", range(15_000, 32_768)),
+    ],
+)
+def test_ports_lie_outside_the_range_of_outgoing_connections(text: str, expected: range) -> None:
+    assert candidates(text) == expected
+
+
+def test_free_ports_are_different_and_free() -> None:
+    ports = sorted(free_ports(20))
+    assert all(first < second for first, second in pairwise(ports))
+    assert all(is_free(port) for port in ports)
+
+
+def test_a_port_with_a_listener_is_not_free() -> None:
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, 0))
+        taken.listen()
+        assert not is_free(taken.getsockname()[1])
+
+
+def test_more_ports_than_there_can_be_are_an_error() -> None:
+    with pytest.raises(LocalError, match="no 1000 free ports found"):
+        free_ports(1000)

@@ -1,0 +1,35 @@
+"""Channels of clients, and proxies that are meant for other machines."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+import pytest
+
+from bettong.client.channels import channel, is_loopback
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1:7100", "127.8.9.1:1", "localhost:7100", "[::1]:7100"])
+def test_this_machine_is_told_from_others(target: str) -> None:
+    assert is_loopback(target)
+
+
+@pytest.mark.parametrize(
+    "target", ["10.0.0.1:7100", "sender:7100", "[2001:db8::1]:7100", "dns:///sender:1", ""]
+)
+def test_others_are_told_from_this_machine(target: str) -> None:
+    assert not is_loopback(target)
+
+
+def test_a_proxy_is_left_out_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "grpc_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    for name in ("no_proxy", "NO_PROXY", "no_grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        with channel(f"127.0.0.1:{port}", ()) as here:
+            grpc.channel_ready_future(here).result(timeout=10)
+    finally:
+        server.stop(None).wait()

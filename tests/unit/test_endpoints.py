@@ -1,0 +1,71 @@
+"""Addresses in settings."""
+
+import pytest
+
+from bettong.endpoints import listening, redis_url, servers
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("kafka:9092", "kafka:9092"),
+        ("a:1, b:2 ,c:3", "a:1,b:2,c:3"),
+        ("[::1]:9092,[fe80::2]:9092", "[::1]:9092,[fe80::2]:9092"),
+        ("10.0.0.1:65535", "10.0.0.1:65535"),
+    ],
+)
+def test_kafkas_servers_are_hosts_with_ports(text: str, expected: str) -> None:
+    assert servers(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "localhost",
+        ":9092",
+        "a:1,",
+        "a:1,,b:2",
+        "a:0",
+        "a:65536",
+        "::1:9092",
+        "kafka://a:1",
+        "a b:1",
+        "a:x",
+    ],
+)
+def test_other_servers_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        servers(text)
+
+
+def test_a_server_listens_on_a_host_and_a_port() -> None:
+    assert listening(" 0.0.0.0:7100") == "0.0.0.0:7100"
+    assert listening("[::]:7100") == "[::]:7100"
+    assert listening("127.0.0.1:0") == "127.0.0.1:0"
+    for text in ("7100", ":7100", "a:1,b:2", "a:99999", ""):
+        with pytest.raises(ValueError, match="host:port"):
+            listening(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://h",
+        "redis://h:1/0",
+        "rediss://u:p%40@h:6380/3",
+        "unix:///run/redis.sock",
+        "redis://[::1]:6379/0",
+    ],
+)
+def test_a_redis_url_is_taken_as_it_is(url: str) -> None:
+    assert redis_url(url) == url
+
+
+@pytest.mark.parametrize(
+    "url", ["foo", "h:6379", "http://h:1", "redis://", "redis://h:secret", "unix://", ""]
+)
+def test_another_url_is_refused_without_quoting_it(url: str) -> None:
+    with pytest.raises(ValueError, match="expected redis://") as caught:
+        redis_url(url)
+    assert "secret" not in str(caught.value)

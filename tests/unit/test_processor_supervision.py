@@ -1,0 +1,223 @@
+"""The processor's supervisor: what it waits for, what it starts again after, and what ends it."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import structlog
+from pyspark.errors import AnalysisException, StreamingQueryException
+
+from bettong.errors import (
+    ApplicationError,
+    BettongError,
+    LogError,
+    LogHoleError,
+    LogUnavailableError,
+    SettingsError,
+    StoreError,
+    StoreUnavailableError,
+)
+from bettong.logs import Logger
+from bettong_processor.supervision import Supervisor
+from tests.waiting import eventually
+
+
+@dataclass
+class Part:
+    """Kafka or Redis: away for as many waits as there are `faults`."""
+
+    faults: list[BettongError] = field(default_factory=list)
+    asked: int = 0
+
+    def wait(self, _deadline_s: float, _on_wait: Callable[[str], None]) -> None:
+        self.asked += 1
+        if self.faults:
+            raise self.faults.pop(0)
+
+
+@dataclass
+class Told:
+    """What was told, in order."""
+
+    states: list[tuple[str, str]] = field(default_factory=list)
+    figures: dict[str, str | float] = field(default_factory=dict)
+    interval_s: float = 0.01
+
+    def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
+        self.figures.update(figures or {})
+        if not self.states or self.states[-1] != (state, detail):
+            self.states.append((state, detail))
+
+
+@dataclass
+class Query:
+    """A query that runs until it is stopped, or ends at once with a fault."""
+
+    fault: str | None = None
+    stopped: bool = False
+    id: str = "1"
+    lastProgress: dict[str, Any] | None = None  # noqa: N815 - Spark's word
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {"isTriggerActive": False}
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's word
+        if self.fault is not None:
+            raise StreamingQueryException(self.fault)
+        threading.Event().wait(min(0.001, timeout or 0))
+        return False
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def log() -> Logger:
+    logger: Logger = structlog.get_logger()
+    return logger
+
+
+class Running:
+    """A supervisor in a thread, over attempts to start: each a query, or what the attempt raises."""
+
+    def __init__(
+        self,
+        log: Logger,
+        attempts: list[Query | Exception],
+        kafka: Part | None = None,
+        redis: Part | None = None,
+    ) -> None:
+        self.told, self.kafka, self.redis = Told(), kafka or Part(), redis or Part()
+        self.attempts = attempts
+        self.error: BaseException | None = None
+        self.supervisor = Supervisor(
+            start=self._start, admin=self.kafka, store=self.redis, live=self.told, log=log, wait_s_min=0.01
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def end(self) -> BaseException | None:
+        """Asks for a stop; what the supervisor raised."""
+        self.supervisor.stop()
+        return self.ended()
+
+    def ended(self) -> BaseException | None:
+        """Waits for the end; what the supervisor raised."""
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+        return self.error
+
+    def runs(self) -> bool:
+        return bool(self.told.states) and self.told.states[-1][0] == "running"
+
+    def _start(self) -> Query:
+        attempt = self.attempts.pop(0)
+        if isinstance(attempt, Exception):
+            raise attempt
+        return attempt
+
+    def _run(self) -> None:
+        try:
+            self.supervisor.run()
+        except BettongError as error:
+            self.error = error
+
+
+def test_it_waits_for_kafka_and_redis_says_so_and_runs_when_they_are_there(log: Logger) -> None:
+    query = Query()
+    running = Running(
+        log,
+        [query],
+        kafka=Part([LogUnavailableError("no Kafka")]),
+        redis=Part([StoreUnavailableError("no Redis")] * 2),
+    )
+    eventually(running.runs)
+    assert running.end() is None
+    assert query.stopped
+    assert running.told.states == [
+        ("waiting", "no Kafka"),
+        ("waiting", "no Redis"),
+        ("running", ""),
+        ("stopping", ""),
+    ]
+
+
+@pytest.mark.parametrize("error", [LogError("no port"), StoreError("wrong password")])
+def test_what_waiting_does_not_mend_ends_it_at_once(log: Logger, error: BettongError) -> None:
+    part = Part([error])
+    kafka, redis = (part, Part()) if isinstance(error, LogError) else (Part(), part)
+    assert Running(log, [], kafka=kafka, redis=redis).ended() is error
+    assert part.asked == 1
+
+
+def test_it_pauses_between_two_waits(log: Logger) -> None:
+    """An address that is refused at once is not asked thousands of times a second."""
+    kafka = Part([LogUnavailableError("refused")] * 1_000_000)
+    running = Running(log, [], kafka=kafka)
+    eventually(lambda: kafka.asked >= 3)
+    before, began = kafka.asked, time.monotonic()
+    eventually(lambda: kafka.asked >= before + 5)
+    assert time.monotonic() - began > 4 * 0.01
+    assert running.end() is None
+
+
+@pytest.mark.parametrize("error", [LogUnavailableError("no Kafka"), StoreUnavailableError("no Redis")])
+def test_a_part_that_goes_away_while_the_query_starts_is_waited_for(log: Logger, error: Exception) -> None:
+    running = Running(log, [error, error, Query()])
+    eventually(running.runs)
+    assert ("waiting", str(error)) in running.told.states
+    assert running.end() is None
+
+
+def test_topics_of_another_shape_end_it(log: Logger) -> None:
+    error = LogError("topic a.stage.b has 4 partitions, expected 2; set BETTONG_PARTITIONS to 4")
+    assert Running(log, [error]).ended() is error
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("LogHoleError", LogHoleError),
+        ("ApplicationError", ApplicationError),
+        ("SettingsError", SettingsError),
+    ],
+)
+def test_a_fault_that_no_start_mends_is_raised_as_what_it_is(
+    log: Logger, name: str, kind: type[BettongError]
+) -> None:
+    running = Running(log, [Query(f"Traceback\nbettong.errors.{name}: this is wrong\n")])
+    error = running.ended()
+    assert type(error) is kind
+    assert "this is wrong" in str(error)
+
+
+def test_after_a_passing_fault_it_starts_again(log: Logger) -> None:
+    running = Running(log, [Query("java.io.IOException: connection reset"), Query("x"), Query()])
+    eventually(running.runs)
+    eventually(lambda: not running.attempts and running.runs())
+    assert running.end() is None
+    assert any(state == "waiting" and "starts again" in detail for state, detail in running.told.states)
+
+
+def test_what_spark_refuses_at_the_first_start_is_a_matter_of_settings(log: Logger) -> None:
+    error = Running(log, [AnalysisException("checkpoint: Permission denied")]).ended()
+    assert isinstance(error, SettingsError)
+    assert "Permission denied" in str(error)
+    assert "BETTONG_CHECKPOINT" in str(error)
+
+
+def test_what_spark_refuses_later_is_tried_again(log: Logger) -> None:
+    running = Running(log, [Query("x"), AnalysisException("for now"), Query()])
+    eventually(lambda: not running.attempts and running.runs())
+    assert running.end() is None
+
+
+def test_a_stop_ends_a_wait(log: Logger) -> None:
+    running = Running(log, [], redis=Part([StoreUnavailableError("no Redis")] * 1_000_000))
+    eventually(lambda: running.redis.asked > 1)
+    assert running.end() is None
+    assert running.attempts == []
