@@ -3,22 +3,27 @@
 import re
 from dataclasses import dataclass
 
+from bettong.errors import ApplicationError, BettongError, LogHoleError, PoisonError, SettingsError
+
 # Errors of the worker that come back at every start: an operator has to act.
-_FINAL = ("LogHoleError", "ApplicationError", "SettingsError")
+_FINAL: dict[str, type[BettongError]] = {
+    kind.__name__: kind for kind in (LogHoleError, PoisonError, ApplicationError, SettingsError)
+}
 
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
 
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception))(?:: (.+))?$", re.MULTILINE)
-TEXT_CHARACTERS_MAX = 500
+# Room for the whole of a PoisonError, message included.
+TEXT_CHARACTERS_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`final`: starting again would only fail again."""
+    """`final`: the error to end with, for starting again would only fail again; None when it may mend."""
 
     text: str
-    final: bool
+    final: type[BettongError] | None
 
 
 def fault_of(text: str) -> Fault:
@@ -27,12 +32,12 @@ def fault_of(text: str) -> Fault:
     own = [(name, reason) for name, reason in errors if name in _FINAL]
     if own:
         name, reason = own[-1]
-        return Fault(f"{name}: {reason}"[:TEXT_CHARACTERS_MAX], final=True)
+        return Fault(f"{name}: {reason}"[:TEXT_CHARACTERS_MAX], final=_FINAL[name])
     if any(words in text for words in _DATA_LOSS):
         first = next(line for line in text.splitlines() if any(words in line for words in _DATA_LOSS))
-        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=True)
+        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=LogHoleError)
     python = [
         f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))
     ]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=False)
+    return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=None)

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.errors import LogError, LogHoleError, StoreError
+from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
 
@@ -95,7 +95,7 @@ class Supervisor:
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the query until `stop`. Raises LogHoleError and what else no new start would mend."""
+        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
         backoff_s = 1.0
         while self.wait_for_parts():
             started = time.monotonic()
@@ -106,8 +106,9 @@ class Supervisor:
                     return
             except StreamingQueryException as error:
                 fault = fault_of(str(error))
-                if fault.final:
-                    raise LogHoleError(fault.text) from None
+                if fault.final is not None:
+                    self._live.tell("stopping", fault.text)
+                    raise fault.final(fault.text) from None
                 self._log_fault(fault)
             if time.monotonic() - started > _HEALTHY_S:
                 backoff_s = 1.0

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
     flat_map_output,
@@ -37,26 +38,51 @@ class Stream:
     schema: Schema | None
     keyed: bool
 
-    def map(self, function: Callable[[Any], Any], *, name: str | None = None) -> Mapped:
-        """One message out for each message in. `function(message)` says by annotation what it returns."""
-        name = name or _name_of(function)
-        output = map_output(name, function, self._one_schema(name))
-        return self.app.add(Mapped(self.app, name, output.schema, self.keyed, self, function))
+    def map(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Mapped:
+        """One message out for each message in. `function(message)` says by annotation what it returns.
 
-    def filter(self, function: Callable[[Any], bool], *, name: str | None = None) -> Filtered:
+        `on_error`, here and below: what becomes of a message for which the function raises, or returns what does
+        not fit (see `application.on_error`).
+        """
+        name = name or _name_of(function)
+        check_on_error(f"map {name!r}", on_error)
+        output = map_output(name, function, self._one_schema(name))
+        return self.app.add(Mapped(self.app, name, output.schema, self.keyed, self, function, on_error))
+
+    def filter(
+        self,
+        function: Callable[[Any], bool],
+        *,
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Filtered:
         """Keeps the messages for which `function(message)` is true."""
         name = name or _name_of(function)
+        check_on_error(f"filter {name!r}", on_error)
         schema = self._one_schema(name)
         predicate(name, function, schema)
-        return self.app.add(Filtered(self.app, name, schema, self.keyed, self, function))
+        return self.app.add(Filtered(self.app, name, schema, self.keyed, self, function, on_error))
 
-    def flat_map(self, function: Callable[[Any], Any], *, name: str | None = None) -> FlatMapped:
+    def flat_map(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> FlatMapped:
         """Any number of messages out for each one in: `function(message) -> Iterable[Message]`."""
         name = name or _name_of(function)
+        check_on_error(f"flat_map {name!r}", on_error)
         output = flat_map_output(name, function, self._one_schema(name))
-        return self.app.add(FlatMapped(self.app, name, output.schema, self.keyed, self, function))
+        return self.app.add(FlatMapped(self.app, name, output.schema, self.keyed, self, function, on_error))
 
-    def key_by(self, key: Key, *, name: str | None = None) -> Keyed:
+    def key_by(self, key: Key, *, name: str | None = None, on_error: OnError = DEAD_LETTER) -> Keyed:
         """Partitions the stream anew by a field, or by `function(message) -> str | int | bytes`.
 
         What follows is a new stage behind a topic of its own, so that its order is part of the log.
@@ -64,9 +90,12 @@ class Stream:
         label = key if isinstance(key, str) else _name_of(key)
         # A merged stream is named `a+b`, but what enters a stage names a topic.
         name = name or f"{self.name}-by-{label}".replace("+", "-")
+        check_on_error(f"key_by {name!r}", on_error)
         schema = self._one_schema(name)
         check_key(name, key, schema)
-        return self.app.add(Keyed(self.app, name, schema, keyed=True, parent=self, key=key))
+        return self.app.add(
+            Keyed(self.app, name, schema, keyed=True, parent=self, key=key, on_error=on_error)
+        )
 
     def merge(self, *others: Stream) -> Merged:
         """This stream and others as one; the log's order decides who comes first."""
@@ -86,16 +115,19 @@ class Stream:
         *,
         state: Callable[[], Any],
         name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
     ) -> Stateful:
         """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
 
         `state()` makes the state of a new key; the function changes it in place. Streams of different schemas
-        need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
+        need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`. What a function has
+        changed before it raises stays, unless `on_error="stop"`.
         """
         handlers: Mapping[Any, Callable[[Any, Any], Any]] = (
             function if isinstance(function, Mapping) else {self: function}
         )
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
+        check_on_error(f"stateful {name!r}", on_error)
         if not self.keyed:
             raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
         if not callable(state):
@@ -112,14 +144,22 @@ class Stream:
                 handlers=by_schema,
                 state=state,
                 many=output.many,
+                on_error=on_error,
             )
         )
 
-    def sink(self, name: str, *, encoder: Callable[[Any], bytes] | None = None) -> Sink:
+    def sink(
+        self,
+        name: str,
+        *,
+        encoder: Callable[[Any], bytes] | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Sink:
         """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each."""
+        check_on_error(f"sink {name!r}", on_error)
         if encoder is not None:
             self._one_schema(name)
-        return self.app.add(Sink(self.app, name, self, encoder))
+        return self.app.add(Sink(self.app, name, self, encoder, on_error))
 
     def _one_schema(self, consumer: str) -> Schema:
         if self.schema is None:
@@ -142,6 +182,7 @@ class Source(Uniform):
 
     key: Key | None
     decoder: Decoder | None
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +191,7 @@ class Mapped(Uniform):
 
     parent: Stream
     function: Callable[[Any], Any]
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +200,7 @@ class Filtered(Uniform):
 
     parent: Stream
     function: Callable[[Any], bool]
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +209,7 @@ class FlatMapped(Uniform):
 
     parent: Stream
     function: Callable[[Any], Any]
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +218,7 @@ class Keyed(Uniform):
 
     parent: Stream
     key: Key
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +236,7 @@ class Stateful(Uniform):
     handlers: Mapping[Schema, Callable[[Any, Any], Any]]
     state: Callable[[], Any]
     many: bool
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +247,7 @@ class Sink:
     name: str
     parent: Stream
     encoder: Callable[[Any], bytes] | None
+    on_error: OnError = DEAD_LETTER
 
     def __getattr__(self, attribute: str) -> NoReturn:
         if hasattr(Stream, attribute):

@@ -1,6 +1,6 @@
 """What the command `bettong` ends with. The codes of errors are those of the error tree."""
 
-from bettong.errors import ApplicationError, BettongError, LocalError, LogError, SettingsError
+from bettong.errors import ApplicationError, BettongError, LocalError, LogError, PoisonError, SettingsError
 
 USAGE = 2
 NOT_RUNNING = 7
@@ -16,6 +16,7 @@ MEANINGS = {
     LogError.exit_code: "Kafka, Redis, a sender or a receiver cannot be reached",
     LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
     NOT_RUNNING: "status: not everything is running",
+    PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

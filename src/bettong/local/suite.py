@@ -20,7 +20,7 @@ from bettong.local.options import SuiteOptions
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, find, forget
 from bettong.local.redis_server import RedisServer
 from bettong.local.server import Server
-from bettong.local.supervision import GiveUp, decide
+from bettong.local.supervision import FINAL_STATUSES, GiveUp, decide
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -55,6 +55,7 @@ class Suite:
         self._servers: dict[str, Server] = {}
         self._deaths_s: dict[str, list[float]] = {}
         self._due_s: dict[str, float] = {}
+        self._stopped: set[str] = set()
         # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
         self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
 
@@ -214,7 +215,14 @@ class Suite:
                     del self._due_s[name]
                     server.launch()
                     self._note(ready=True)
-            elif server.process is not None and server.process.ending is not None:
+            elif (
+                name not in self._stopped and server.process is not None and server.process.ending is not None
+            ):
+                if server.process.ending.status in FINAL_STATUSES:
+                    # The others go on: the log takes messages in, and shows why.
+                    self._stopped.add(name)
+                    self._say(f"{name} stopped for good, everything else runs on: {server.obituary()}")
+                    continue
                 deaths = self._deaths_s.setdefault(name, [])
                 deaths.append(now)
                 decision = decide(deaths)

@@ -3,6 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bettong.errors import PoisonError
+
+# What a start with the same code, settings and log would end with again.
+FINAL_STATUSES = frozenset({PoisonError.exit_code})
+
 DEATHS_MAX = 5  # more within the window means that starting again does not help
 WINDOW_S = 60.0
 _FIRST_WAIT_S = 0.2  # doubled with each death in the window
