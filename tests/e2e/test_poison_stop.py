@@ -12,7 +12,7 @@ from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from tests.waiting import eventually
 
-PROGRAM = '''
+PROGRAM = """
 from dataclasses import dataclass
 import bettong
 
@@ -38,7 +38,7 @@ def divide(number: Number, group: Group) -> Share:
 app = bettong.Application("stops")
 numbers = app.source("numbers", schema=Number, key="group")
 numbers.stateful(divide, state=Group, on_error="stop").sink("shares")
-'''
+"""
 BROKEN = PROGRAM.replace("{share}", "100 / number.value")
 MENDED = PROGRAM.replace("{share}", "100 / number.value if number.value else 0.0")
 VALUES = [1, 2, 0, 4, 5]
