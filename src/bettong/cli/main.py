@@ -9,6 +9,7 @@ import typer
 
 from bettong.cli.background import down, up
 from bettong.cli.check import check
+from bettong.cli.dead_letters import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.run import run
@@ -46,6 +47,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
 
 for _command in (check, run, up, status, down, send, tail):
     app.command(rich_help_panel="Applications on this machine")(_command)
+app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 for _name, _service in SUMMARIES.items():
     app.command(
         _name,
