@@ -12,6 +12,7 @@ from bettong.cli.check import check
 from bettong.cli.dead_letters import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
+from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
 from bettong.cli.services import STUB, SUMMARIES, run_service
@@ -45,7 +46,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, down, send, tail):
+for _command in (check, run, up, status, down, send, tail, replay):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 for _name, _service in SUMMARIES.items():

@@ -46,12 +46,11 @@ def places(
     *,
     kafka: str | None = None,
     redis: str | None = None,
-    needs_redis: bool = False,
 ) -> Places:
     """The places of application `name` in the file `application`.
 
-    Raises LocalError when nobody says where Kafka (or, when it is needed, Redis) is, or when the suite in
-    `directory` runs another application; SettingsError for a wrong environment.
+    Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
+    SettingsError for a wrong environment.
     """
     from bettong.errors import LocalError
     from bettong.local.record import find
@@ -70,12 +69,11 @@ def places(
         overrides["kafka"] = record.kafka
         overrides["redis"] = redis or record.redis
     settings = read(ServiceSettings, overrides)
-    for part in ("kafka", *(["redis"] if needs_redis else [])):
-        if part not in settings.model_fields_set:
-            raise LocalError(
-                f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
-                f" --{part} or {PREFIX}{part.upper()}"
-            )
+    if "kafka" not in settings.model_fields_set:
+        raise LocalError(
+            f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
+            f" --kafka or {PREFIX}KAFKA"
+        )
     return Places(
         kafka=settings.kafka,
         redis=settings.redis,

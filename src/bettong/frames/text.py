@@ -51,17 +51,21 @@ def text_of(data: bytes) -> str:
     return _BASE64 + base64.b64encode(data).decode()
 
 
+def bytes_of(text: str) -> bytes:
+    """What `text_of` wrote as text. Raises ValueError for `base64:` and something else behind it."""
+    if not text.startswith(_BASE64):
+        return text.encode()
+    return base64.b64decode(text.removeprefix(_BASE64), validate=True)
+
+
 def _plain(value: Any) -> Any:
     return text_of(value) if isinstance(value, bytes) else value
 
 
 def _bytes_of(name: str, text: object) -> bytes:
-    """What `text_of` wrote as text."""
     if not isinstance(text, str):
         raise SchemaError(f"field {name!r}: expected text, got {type(text).__name__}")
-    if not text.startswith(_BASE64):
-        return text.encode()
     try:
-        return base64.b64decode(text.removeprefix(_BASE64), validate=True)
+        return bytes_of(text)
     except ValueError as error:
         raise SchemaError(f"field {name!r}: {error}") from None

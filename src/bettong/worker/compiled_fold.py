@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bettong.application.fields import Kind
 from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
@@ -14,17 +15,22 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.kernel import Kernel, compile_kernel, state_dtype
 from bettong.worker.key_table import KeyTable, words_per_key
 from bettong.worker.letters import Letters
+from bettong.worker.plain import plain
 from bettong.worker.rows import Rows
 
 
 class CompiledFold:
     """`Stream.stateful` with `@bettong.compiled` functions. Same answers as PythonFold, at machine speed."""
 
+    exact = True
+
     def __init__(self, node: Stateful, key: np.dtype[Any], kernels: dict[Schema, Kernel]) -> None:
         self.name = node.name
         self._output = node.schema
         self._kernels = kernels
+        self._state = schema_of(node.state)
         self._first = first_state(node)
+        self._key = key
         self._table = KeyTable(words_per_key(key))
         self._states = self._fresh(0)
 
@@ -83,6 +89,22 @@ class CompiledFold:
         """How many keys have a state."""
         return self._table.count
 
+    def state_of(self, key: str | int | bytes) -> Any:
+        """See Fold."""
+        column = key_column(key, self._key)
+        slot = self._table.find(column) if column is not None else None
+        if slot is None:
+            return None
+        record = self._states[slot]
+        values = {name: record[name].item() for name in record.dtype.names}
+        texts = {field.name for field in self._state.fields if field.kind is Kind.TEXT}
+        return plain(
+            {
+                name: value.decode("utf-8", "replace") if name in texts else value
+                for name, value in values.items()
+            }
+        )
+
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
         return np.repeat(self._first, max(held, 2 * self._table.count, 1024))
@@ -117,6 +139,17 @@ def compile_node(node: Stateful, *, cache: Path | None) -> dict[Schema, Kernel]:
         schema: compile_kernel(function, schema, state, node.schema, cache=cache)
         for schema, function in node.handlers.items()
     }
+
+
+def key_column(key: str | int | bytes, dtype: np.dtype[Any]) -> Array | None:
+    """A key as a column of one row; None for one that no message of that type can have."""
+    if dtype.kind == "S" and not isinstance(key, int):
+        data = (key.encode() if isinstance(key, str) else key).rstrip(b"\0")
+        return np.array([data], dtype) if len(data) <= dtype.itemsize else None
+    if dtype.kind in "iu" and isinstance(key, int):
+        limits = np.iinfo(dtype)
+        return np.array([key], dtype) if limits.min <= key <= limits.max else None
+    return None
 
 
 def _check_fixed(node: Stateful, schema: Schema) -> None:

@@ -47,7 +47,7 @@ class PartitionWorker:
         self._sent = SentTable()
         self._folds = program.folds()
         self._operators = program.operators(self._folds)
-        self._on_error = program.stage.on_error()
+        self._on_error = program.on_error()
         self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
 
     @property

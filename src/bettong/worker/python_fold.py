@@ -8,6 +8,7 @@ from bettong.application.compiled import is_compiled
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError
 from bettong.worker.letters import Letters
+from bettong.worker.plain import plain
 from bettong.worker.rows import Rows
 
 
@@ -23,11 +24,11 @@ class PythonFold:
         self._node = node
         self._states: dict[Any, Any] = {}
         # A function that could run compiled sees and gives only what fits a schema, as it would there.
-        self._exact = any(map(is_compiled, node.handlers.values()))
+        self.exact = any(map(is_compiled, node.handlers.values()))
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator. Folds the rows in order, each into the state of its key."""
-        if self._exact:
+        if self.exact:
             rows.columns(self.name, letters)
         handler = self._node.handlers[rows.schema]
         make, states, many = self._node.state, self._states, self._node.many
@@ -60,7 +61,7 @@ class PythonFold:
             else:
                 break
         given = rows.of_messages(self._node.schema, results, parents)
-        if self._exact:
+        if self.exact:
             given.columns(self.name, letters)
         return given
 
@@ -79,6 +80,10 @@ class PythonFold:
     def keys(self) -> int:
         """How many keys have a state."""
         return len(self._states)
+
+    def state_of(self, key: str | int | bytes) -> Any:
+        """See Fold."""
+        return plain(self._states.get(key))
 
 
 def check_state(node: Stateful) -> None:
