@@ -93,17 +93,8 @@ def replay(
         if history.stopped is not None:
             Console(stderr=True, highlight=False).print(str(history.stopped), markup=False, soft_wrap=True)
         return
-    begun = f"from the snapshot at {stretch.first}" if stretch.snapshot is not None else "from the beginning"
-    console.print(
-        f"{key} is in partition {stretch.partition} of stage {chosen.name}; folded {begun} up to offset"
-        f" {history.next_offset}, the last {len(events):,} message(s) of the key:",
-        markup=False,
-        soft_wrap=True,
-    )
-    if events:
-        console.print(events_table(events))
-    if history.stopped is not None:
-        console.print(f"the fold stops here: {history.stopped}", style="red", markup=False, soft_wrap=True)
+    console.print(f"{key} is in partition {stretch.partition} of stage {chosen.name}", markup=False)
+    _show(console, events, history, stretch)
 
 
 def events_table(events: Sequence[Event]) -> Table:
@@ -159,6 +150,18 @@ def event_json(event: Event) -> str:
         ],
     }
     return json_module.dumps(values, ensure_ascii=False)
+
+
+def _show(console: Console, events: Sequence[Event], history: KeyHistory, stretch: Stretch) -> None:
+    begun = f"from the snapshot at {stretch.first}" if stretch.snapshot is not None else "from the beginning"
+    console.print(
+        f"folded {begun} up to offset {history.next_offset}; the last {len(events):,} message(s) of the key:",
+        soft_wrap=True,
+    )
+    if events:
+        console.print(events_table(events))
+    if history.stopped is not None:
+        console.print(f"the fold stops here: {history.stopped}", style="red", markup=False, soft_wrap=True)
 
 
 def _stage(plan: Plan, name: str | None) -> Stage:
