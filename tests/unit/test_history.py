@@ -288,3 +288,40 @@ def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
     expected = kept(5, 1) if key in ("a", b"a") else None
     assert states[0] == expected
     assert states[1] == (None if key == b"a" else expected)
+
+
+@WAYS
+def test_every_key_is_told_with_its_state(*, compiled: bool) -> None:
+    of = worker(TALLY[compiled])
+    fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])
+    names = [b"abcdef", b"b"] if compiled else ["abcdef", "b"]
+    assert list(of.folds["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
+    assert list(worker(TALLY[compiled]).folds["tally"].items()) == []
+
+
+@dataclass(slots=True)
+class Signed:
+    number: int
+    value: bettong.u64
+
+
+@dataclass(slots=True)
+class Largest:
+    value: int = 0
+
+
+@bettong.compiled
+def largest(signed: Signed, kept: Largest) -> Largest:
+    kept.value = signed.number
+    return Largest(kept.value)
+
+
+@pytest.mark.parametrize("key", ["number", "value"])
+def test_keys_that_are_numbers_are_told_as_numbers(key: str) -> None:
+    app = Application("meters")
+    app.source("in", schema=Signed, key=key).stateful(largest, state=Largest).sink("out")
+    of = worker(program(plan(app).stages[0], compiled=True))
+    fold(of, [data("in/c", 1, [Signed(-5, 2**64 - 1), Signed(7, 3)])])
+    keys = [-5, 7] if key == "number" else [2**64 - 1, 3]
+    assert list(of.folds["largest"].items()) == [(keys[0], {"value": -5}), (keys[1], {"value": 7})]
+    assert [of.folds["largest"].state_of(each) for each in keys] == [{"value": -5}, {"value": 7}]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
+from rich.console import Console
 
 import bettong
 from bettong import Application, Width
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
+from bettong.cli.check import tree
 from bettong.errors import ApplicationError, PoisonError
 from bettong.worker.letters import REASON_CHARACTERS_MAX
 from bettong.worker.partition import PartitionWorker
@@ -222,3 +225,18 @@ def test_a_record_that_is_no_frame_is_a_dead_letter_whatever_the_computations_sa
     (letter,) = letters(fold(of, [b"garbage"]))
     assert letter.computation == "in"
     assert of.counters.dead_letters == 1
+
+
+def test_the_graph_shows_every_choice_but_the_usual_one() -> None:
+    app = Application("meters")
+    numbers = app.source("in", schema=Number, key="name", on_error="stop")
+    numbers.map(halved, on_error="skip").sink("out", on_error="stop")
+    numbers.filter(positive).key_by("value", name="by-value", on_error="skip").sink("values")
+    text = io.StringIO()
+    Console(width=200, file=text).print(tree(plan(app)))
+    shown = {line.split(":")[0].split()[-1]: line for line in text.getvalue().splitlines() if ":" in line}
+    assert "on error stop" in shown["in"]
+    assert "on error skip" in shown["halved"]
+    assert "on error stop" in shown["out"]
+    assert "on error" not in shown["positive"]
+    assert "to stage by-value: positive, by key value, on error skip" in text.getvalue()

@@ -37,6 +37,7 @@ class Places:
     compiled: bool
     kernel_cache: Path
     frame_bytes_max: int
+    state_dir: Path
 
 
 def places(
@@ -54,7 +55,7 @@ def places(
     """
     from bettong.errors import LocalError
     from bettong.local.record import find
-    from bettong.settings import PREFIX, ServiceSettings, read
+    from bettong.settings import PREFIX, ProcessorSettings, read
 
     record = find(directory)
     if record is not None and record.name != name and kafka is None:
@@ -68,7 +69,7 @@ def places(
     if record is not None:
         overrides["kafka"] = record.kafka
         overrides["redis"] = redis or record.redis
-    settings = read(ServiceSettings, overrides)
+    settings = read(ProcessorSettings, overrides)
     if "kafka" not in settings.model_fields_set:
         raise LocalError(
             f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
@@ -81,4 +82,5 @@ def places(
         compiled=record.compiled if record is not None else settings.compiled,
         kernel_cache=settings.kernel_cache.expanduser(),
         frame_bytes_max=settings.frame_bytes_max,
+        state_dir=settings.state_dir,
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.keys import key_in, stage_named
 from bettong.cli.places import DirectoryFlag, KafkaFlag, Places, RedisFlag, places
 from bettong.cli.run import HERE
 
@@ -79,8 +80,8 @@ def replay(
     from bettong.application.plan import plan
 
     planned = plan(load(application))
-    chosen = _stage(planned, stage)
-    value = _key(chosen, key)
+    chosen = stage_named(planned, stage)
+    value = key_in(chosen, key)
     where = places(application, planned.application, directory, kafka=kafka, redis=redis)
     console = Console(highlight=False)
     with console.status("looking for where to begin ..."):
@@ -162,34 +163,6 @@ def _show(console: Console, events: Sequence[Event], history: KeyHistory, stretc
         console.print(events_table(events))
     if history.stopped is not None:
         console.print(f"the fold stops here: {history.stopped}", style="red", markup=False, soft_wrap=True)
-
-
-def _stage(plan: Plan, name: str | None) -> Stage:
-    names = ", ".join(stage.name for stage in plan.stages)
-    if name is None and len(plan.stages) > 1:
-        raise typer.BadParameter(f"the application has several stages, give --stage: {names}")
-    found = [stage for stage in plan.stages if name in (None, stage.name)]
-    if not found:
-        raise typer.BadParameter(f"--stage {name}: there is no such stage, only {names}")
-    return found[0]
-
-
-def _key(stage: Stage, text: str) -> KeyValue:
-    """The key as the messages of a stage have it: all that enter it have the same kind of key."""
-    from bettong.worker.history import key_of
-
-    keyed = [entrance for entrance in stage.entrances if entrance.key is not None]
-    if not keyed:
-        raise typer.BadParameter(f"stage {stage.name} has no keys: its source has none")
-    faults, found = [], []
-    for entrance in keyed:
-        try:
-            found.append(key_of(entrance, text))
-        except ValueError as error:
-            faults.append(f"{entrance.stream}: {error}")
-    if not found:
-        raise typer.BadParameter(f"--key {text}: no key of stage {stage.name}: {'; '.join(faults)}")
-    return found[0]
 
 
 def _stretch(

@@ -1,6 +1,7 @@
 """Stateful computations compiled by Numba: states in one numpy array, a record a key."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,25 @@ class CompiledFold:
         """See Fold."""
         column = key_column(key, self._key)
         slot = self._table.find(column) if column is not None else None
-        if slot is None:
-            return None
+        return None if slot is None else self._plain(slot)
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """See Fold."""
+        words = np.ascontiguousarray(self._table.keys)
+        if self._key.kind == "S":
+            keys = words.view(f"S{words.itemsize * self._table.words}")
+        else:
+            keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
+        return ((key, self._plain(slot)) for slot, key in enumerate(keys.ravel().tolist()))
+
+    def _plain(self, slot: int) -> Any:
+        """A state as JSON can hold it."""
         record = self._states[slot]
-        values = {name: record[name].item() for name in record.dtype.names}
-        texts = {field.name for field in self._state.fields if field.kind is Kind.TEXT}
-        return plain(
-            {
-                name: value.decode("utf-8", "replace") if name in texts else value
-                for name, value in values.items()
-            }
-        )
+        values = {field.name: record[field.name].item() for field in self._state.fields}
+        for field in self._state.fields:
+            if field.kind is Kind.TEXT:
+                values[field.name] = values[field.name].decode("utf-8", "replace")
+        return plain(values)
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""

@@ -3,7 +3,7 @@
 The state after offset o is a fold of the log's first o records and of nothing else. Schedules only feed it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,7 @@ from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
 from bettong.worker.letters import Letter, Letters
 from bettong.worker.rows import Rows
-from bettong.worker.stage_program import StageProgram, run
+from bettong.worker.stage_program import Fold, StageProgram, run
 
 # Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
 _MESSAGE_SHOWN = 1000
@@ -54,6 +54,11 @@ class PartitionWorker:
     def keys(self) -> int:
         """How many keys have a state, over all computations."""
         return sum(fold.keys for fold in self._folds.values())
+
+    @property
+    def folds(self) -> Mapping[str, Fold]:
+        """The stateful computations, by name, to look at their states."""
+        return self._folds
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.

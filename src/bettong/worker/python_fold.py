@@ -1,6 +1,7 @@
 """Stateful computations as plain Python: a function of a message and its key's state, message by message."""
 
 import pickle
+from collections.abc import Iterator
 from operator import length_hint
 from typing import Any
 
@@ -84,6 +85,10 @@ class PythonFold:
     def state_of(self, key: str | int | bytes) -> Any:
         """See Fold."""
         return plain(self._states.get(key))
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """See Fold."""
+        return ((key, plain(state)) for key, state in self._states.items())
 
 
 def check_state(node: Stateful) -> None:

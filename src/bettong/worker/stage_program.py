@@ -1,5 +1,6 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,6 +42,9 @@ class Fold(Operator, Protocol):
 
     def state_of(self, key: str | int | bytes) -> Any:
         """The state of one key as JSON can hold it (see `plain`), a copy; None when the key has none."""
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
