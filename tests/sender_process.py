@@ -169,14 +169,19 @@ def opened(address: str, source: str = "orders", stream: str = "feed") -> Iterat
 
 def frames_in(kafka: str, topic: str) -> dict[int, list[Frame]]:
     """All frames of a topic up to its present end, by partition."""
+    return {partition: list(map(decode, values)) for partition, values in values_in(kafka, topic).items()}
+
+
+def values_in(kafka: str, topic: str) -> dict[int, list[bytes]]:
+    """The values of all records of a topic up to its present end, by partition."""
     with LogAdmin(kafka) as admin:
         ends = admin.ends([topic])
-    found: dict[int, list[Frame]] = {partition: [] for _, partition in ends}
+    found: dict[int, list[bytes]] = {partition: [] for _, partition in ends}
     with LogReader(kafka, dict.fromkeys(ends, 0), frame_bytes_max=FRAME_BYTES_MAX) as log:
 
         def complete() -> bool:
             for record in log.poll(200, 10_000):
-                found[record.partition].append(decode(record.value))
+                found[record.partition].append(record.value)
             return all(len(found[partition]) >= end for (_, partition), end in ends.items())
 
         eventually(complete, seconds=_ANSWER_S_MAX, what=f"all of {topic}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bettong import Application, Width, each, f64, packed, u8, u32
+from bettong.application.on_error import OnError
 from bettong.application.streams import Key, Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
@@ -37,21 +38,26 @@ class Line:
 
 
 def application(name: str) -> Application:
-    """Sources of each kind: `orders` by a key, `lines` without one, `quotes` without a decoder."""
+    """Sources of each kind: `orders` by a key, `lines` without one, `quotes` without a decoder; and those that
+    skip or refuse what they cannot read.
+    """
     app = Application(name)
     app.source("orders", schema=Order, key="symbol", decoder=packed(LAYOUT, prefix=b"\x01")).sink(
         "all-orders"
     )
     app.source("lines", schema=Line, decoder=each(lambda row: Line(row.decode()))).sink("all-lines")
     app.source("quotes", schema=Order, key=lambda order: order.number).sink("all-quotes")
+    decoder = packed(LAYOUT, prefix=b"\x01")
+    app.source("lenient", schema=Order, key="symbol", decoder=decoder, on_error="skip").sink("all-lenient")
+    app.source("strict", schema=Order, key="symbol", decoder=decoder, on_error="stop").sink("all-strict")
     return app
 
 
-def source(key: Key | None = "symbol", *, decodes: bool = True) -> Source:
+def source(key: Key | None = "symbol", *, decodes: bool = True, on_error: OnError = "dead-letter") -> Source:
     """The source `orders` of a new application."""
     app = Application("shop")
     decoder = packed(LAYOUT, prefix=b"\x01") if decodes else None
-    orders = app.source("orders", schema=Order, key=key, decoder=decoder)
+    orders = app.source("orders", schema=Order, key=key, decoder=decoder, on_error=on_error)
     orders.sink("all")
     return orders
 

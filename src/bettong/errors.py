@@ -10,6 +10,7 @@
     ├── LogError           the log (Kafka) cannot do what is asked of it
     │   ├── LogUnavailableError   no broker answers within the wait that was asked for
     │   └── LogHoleError          records that are needed are no longer, or not, in the log
+    ├── PoisonError        a message that a computation with on_error="stop" cannot process
     ├── StoreError         the store (Redis) cannot be reached or refuses
     │   └── StoreUnavailableError   it does not answer
     ├── ClientError        a client's call to a sender or receiver failed
@@ -73,6 +74,12 @@ class LogHoleError(LogError):
     """Records that a fold needs are missing from the log. The stage stops rather than go on wrongly."""
 
     exit_code = 9
+
+
+class PoisonError(BettongError):
+    """A computation with `on_error="stop"` cannot process a message. The same code would fail on it again."""
+
+    exit_code = 8
 
 
 class StoreError(BettongError):

@@ -24,9 +24,14 @@ MESSAGES = Figure("messages", "messages", "taken in (sender), folded (processor)
 FRAMES = Figure("frames", "frames", "taken in, folded, delivered")
 SESSIONS = Figure("sessions", "sessions", "clients connected to a sender, subscribers of a receiver")
 BUFFERED = Figure("buffered", "bytes", "under way to Kafka in a sender")
-DEAD_LETTERS = Figure("dead_letters", "messages", "that could not be processed")
+DEAD_LETTERS = Figure(
+    "dead_letters", "messages", "that could not be processed and went to the sink dead-letters"
+)
 DEAD_LETTER_LAST = Figure(
     "dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index"
+)
+SKIPPED = Figure(
+    "skipped", "messages", 'that could not be processed, of computations and sources with on_error="skip"'
 )
 DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
 GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")

@@ -112,6 +112,8 @@ def test_sources_can_be_listed(sender: SenderProcess) -> None:
         ("orders", True),
         ("lines", True),
         ("quotes", False),
+        ("lenient", True),
+        ("strict", True),
     ]
     assert sources[0].schema == SCHEMA.fingerprint
 
@@ -164,11 +166,44 @@ def test_unreadable_rows_are_dead_letters_and_the_stream_goes_on(
     assert "12 bytes, expected 18 (orders/unreadable, frame 1" in sender.figures()["dead_letter_last"]
 
 
+def test_a_source_that_skips_counts_unreadable_rows_and_gives_receipts_without_a_record(
+    sender: SenderProcess, kafka: KafkaBroker
+) -> None:
+    good = orders(range(10))
+    before = int(sender.figures().get("skipped", "0"))
+    with opened(sender.address, "lenient", "skips") as session:
+        session.send(rows_frame(1, good, spoilt=[b"not an order"]), rows_frame(2, [], spoilt=[b"nor this"]))
+        assert session.acknowledged(2).dead_letters == 0
+        session.finish()
+    assert orders_in(kafka.bootstrap, sender, "skips", "lenient") == expected(good)
+    letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))[0]
+    assert not [each for each in letters if each.origin == "lenient/skips" and each.kind is Kind.DATA]
+    eventually(lambda: int(sender.figures()["skipped"]) == before + 2)
+
+
+def test_a_source_that_stops_refuses_the_frame_and_takes_it_when_it_is_mended(
+    sender: SenderProcess, kafka: KafkaBroker
+) -> None:
+    good = orders(range(10))
+    with opened(sender.address, "strict", "stops") as session:
+        session.send(rows_frame(1, good[:5]))
+        session.acknowledged(1)
+        session.send(rows_frame(2, good[5:], spoilt=[b"not an order"]))
+        code, text = session.status()
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert "frame 2 of 'strict/stops', message 5: 12 bytes, expected 18" in text
+    with BareSession(sender.address, hello("strict", "stops", acknowledged=1)) as session:
+        session.welcome()
+        session.send(rows_frame(2, good[5:]))
+        session.acknowledged(2)
+    assert orders_in(kafka.bootstrap, sender, "stops", "strict") == expected(good)
+
+
 def test_an_unknown_source_is_not_found(sender: SenderProcess) -> None:
     with BareSession(sender.address, hello("trades")) as session:
         code, text = session.status()
     assert code is grpc.StatusCode.NOT_FOUND
-    assert text.endswith("has no source 'trades'; it has lines, orders, quotes")
+    assert text.endswith("has no source 'trades'; it has lenient, lines, orders, quotes, strict")
 
 
 @pytest.mark.parametrize(

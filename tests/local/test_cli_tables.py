@@ -46,6 +46,7 @@ PARTITIONS = {
         "messages": "900",
         "results": "25",
         "duplicates": "2",
+        "skipped": "2",
     },
     ("nbbo", 1): {"offset": "9", "messages": "600", "results": "15", "dead_letters": "4", "gaps": "1"},
 }
@@ -90,7 +91,8 @@ def test_stages_are_summed_over_their_partitions() -> None:
         messages=1500,
         results=40,
         dead_letters=4,
-        skipped=3,
+        skipped=2,
+        passed_over=3,
     )
     assert stages(PARTITIONS) == [expected]
     assert "1,500" in printed(stages_table([expected]))
@@ -156,10 +158,15 @@ def test_elsewhere_each_service_is_expected_at_least_once() -> None:
 
 
 def test_the_summary_says_how_many_dead_letters_and_why() -> None:
-    assert summary(overview(LIVE, PARTITIONS))[-1] == (
+    assert summary(overview(LIVE, PARTITIONS))[-2] == (
         "[red]7 dead letters[/red], the last: check: ValueError: no price (orders/feed, frame 7, message 3)"
     )
     assert summary(overview({}, {}))[-1] == "no dead letters"
+
+
+def test_the_summary_says_what_was_skipped() -> None:
+    sender = {"sender": {"state": "running", "skipped": "3"}}
+    assert "[yellow]5 messages skipped[/yellow]" in summary(overview(sender, PARTITIONS))[-1]
 
 
 def test_durations_take_the_largest_unit() -> None:

@@ -52,6 +52,11 @@ def test_slots_are_those_of_a_dict(kind: str, frames: list[list[int]]) -> None:
     keys = [key for column in columns for key in column.tolist()]
     assert found == expected(keys)
     assert table.count == len(set(keys))
+    slots = dict(zip(keys, found, strict=True))
+    for each in range(41):
+        key = np.array([str(each) if dtype.kind == "S" else each], dtype)
+        assert table.find(key) == slots.get(key.tolist()[0])
+    assert table.count == len(set(keys)), "looking adds nothing"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import json
 
 from bettong import metrics
-from bettong.errors import ApplicationError, LogHoleError
+from bettong.errors import ApplicationError, LogHoleError, PoisonError
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.query import starting_offsets
 from bettong_processor.supervision import durations_of, figures_of
@@ -26,10 +26,16 @@ def test_a_hole_in_the_log_is_final_and_told_in_our_own_words() -> None:
 
 
 def test_a_mistake_in_the_application_is_final() -> None:
-    assert (
-        fault_of(PYTHON.format(error="bettong.errors.ApplicationError: no such file")).final
-        is ApplicationError
-    )
+    fault = fault_of(PYTHON.format(error="bettong.errors.ApplicationError: no such file"))
+    assert fault.final is ApplicationError
+
+
+def test_a_message_that_stops_the_processor_is_final_and_told_whole() -> None:
+    told = "bettong.errors.PoisonError: 'divide' (on_error=\"stop\") cannot process a message: " + "x" * 1500
+    text = PYTHON.format(error=f"ZeroDivisionError: division by zero\n\nThe above exception ...\n{told}")
+    fault = fault_of(text)
+    assert fault.final is PoisonError
+    assert fault.text == told.removeprefix("bettong.errors.")
 
 
 def test_records_that_spark_finds_missing_are_final() -> None:
@@ -42,7 +48,7 @@ def test_records_that_spark_finds_missing_are_final() -> None:
 
 def test_a_store_that_is_away_is_a_passing_fault() -> None:
     fault = fault_of(PYTHON.format(error="bettong.errors.StoreError: Redis at x does not answer"))
-    assert not fault.final
+    assert fault.final is None
     assert fault.text == "StoreError: Redis at x does not answer"
 
 

@@ -121,6 +121,38 @@ def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_s
     assert set(places.values()) == set(range(PARTITIONS))
 
 
+def test_a_source_that_skips_leaves_no_dead_letters_and_counts_what_it_left_out() -> None:
+    of = session(route(source(on_error="skip")))
+    taken = of.take(rows_frame(2, orders(range(3)), spoilt=[b"short", b"shorter"]), 0, 9)
+    assert (taken.messages, taken.refused, taken.skipped) == (5, (), 2)
+    assert {append.topic for append in taken.appends} == {STAGE}
+    nothing = of.take(rows_frame(3, [], spoilt=[b"short"]), 0, 9)
+    assert (nothing.appends, nothing.skipped) == ([], 1)
+
+
+def test_a_source_that_stops_refuses_the_whole_frame_and_names_the_first_message() -> None:
+    of = session(route(source(on_error="stop")))
+    frame = rows_frame(2, orders(range(3)), spoilt=[b"short", b"shorter"])
+    refusal = refusal_of(lambda: of.take(frame, 0, 9))
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert str(refusal) == (
+        "frame 2 of 'orders/feed-1', message 3: 5 bytes, expected 18; 2 message(s) refused, and with them the"
+        ' frame, for the source has on_error="stop": mend them, and send the frame again'
+    )
+
+
+def test_a_dead_letter_says_whether_its_message_is_as_it_was_received_and_whole() -> None:
+    def fails(order: Order) -> str:
+        raise KeyError(order.number)
+
+    log = MemoryLog()
+    of = session(route(source(fails), frame_bytes_max=400))
+    log.extend(of.take(rows_frame(1, orders([7]), spoilt=[b"x" * 300]), 0, 9).appends)
+    raw, keyless = sorted(letters_in(log.frames[LETTERS, 0][0]), key=lambda letter: -letter.index)
+    assert (raw.as_received, raw.cut, raw.message) == (True, True, b"x" * 200)
+    assert (keyless.as_received, keyless.cut) == (False, False)
+
+
 def test_messages_that_the_decoder_refuses_are_dead_letters_and_the_others_go_on() -> None:
     here, log = route(), MemoryLog()
     good = orders([1, 2], "AAAA")
@@ -139,6 +171,7 @@ def test_messages_that_the_decoder_refuses_are_dead_letters_and_the_others_go_on
             sequence=2,
             index=0,
             message=rows[0],
+            as_received=True,
         ),
         DeadLetter(
             computation="orders",
@@ -147,6 +180,7 @@ def test_messages_that_the_decoder_refuses_are_dead_letters_and_the_others_go_on
             sequence=2,
             index=2,
             message=rows[2],
+            as_received=True,
         ),
     ]
     assert (taken.messages, len(taken.refused)) == (4, 2)

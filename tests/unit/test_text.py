@@ -8,13 +8,15 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong import Width
 from bettong.application.schema import schema_of
+from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.text import json_line, text_of
+from bettong.frames.text import json_line, message_of, text_of
 
 
 @dataclass
@@ -80,3 +82,42 @@ def test_numbers_that_json_does_not_know_are_words() -> None:
 
 def test_letters_of_all_languages_stay_readable() -> None:
     assert '"name":"日本ä"'.encode() in json_line(SCHEMA, Reading("日本ä", "b", 1, 1.0, good=True, raw=b""))
+
+
+@given(
+    st.builds(
+        Reading,
+        name=st.text(st.characters(exclude_categories=["Cs"])),
+        code=st.text("abc", max_size=4),
+        count=st.integers(-(2**63), 2**63 - 1),
+        value=st.floats(allow_nan=False),
+        good=st.booleans(),
+        raw=st.binary(),
+    )
+)
+def test_a_message_reads_back_as_it_was(reading: Reading) -> None:
+    assert message_of(SCHEMA, json_line(SCHEMA, reading)) == reading
+
+
+def test_not_a_number_reads_back_too() -> None:
+    reading = Reading("a", "b", 1, math.nan, good=True, raw=b"")
+    assert math.isnan(message_of(SCHEMA, json_line(SCHEMA, reading)).value)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"", "no JSON"),
+        (b"\xff", "no JSON"),
+        (b"[1]", "expected fields name, code, count, value, good, raw, found list"),
+        (b'{"name":"a"}', "found name"),
+        (
+            b'{"name":"","code":"","count":1,"value":1,"good":true,"raw":7}',
+            "field 'raw': expected text, got int",
+        ),
+        (b'{"name":"","code":"","count":1,"value":1,"good":true,"raw":"base64:!"}', "field 'raw'"),
+    ],
+)
+def test_what_is_no_message_says_why(line: bytes, why: str) -> None:
+    with pytest.raises(SchemaError, match=why):
+        message_of(SCHEMA, line)

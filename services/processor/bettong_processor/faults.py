@@ -3,18 +3,27 @@
 import re
 from dataclasses import dataclass
 
-from bettong.errors import ApplicationError, BettongError, LogHoleError, SettingsError, StateChangedError
+from bettong.errors import (
+    ApplicationError,
+    BettongError,
+    LogHoleError,
+    PoisonError,
+    SettingsError,
+    StateChangedError,
+)
 
 # Errors of the worker that come back at every start: an operator has to act.
 _FINAL: dict[str, type[BettongError]] = {
-    kind.__name__: kind for kind in (LogHoleError, StateChangedError, ApplicationError, SettingsError)
+    kind.__name__: kind
+    for kind in (LogHoleError, PoisonError, StateChangedError, ApplicationError, SettingsError)
 }
 
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
 
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception))(?:: (.+))?$", re.MULTILINE)
-TEXT_CHARACTERS_MAX = 500
+# Room for the whole of a PoisonError, message included.
+TEXT_CHARACTERS_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,7 +136,7 @@ class Supervisor:
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, ApplicationError ..."""
+        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
         backoff_s = self._wait_s_min
         started = False
         while self.wait_for_parts():

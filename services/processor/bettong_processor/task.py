@@ -93,6 +93,7 @@ class Process:
             metrics.MESSAGES.name: worker.counters.messages,
             metrics.RESULTS.name: worker.counters.results,
             metrics.DEAD_LETTERS.name: worker.counters.dead_letters,
+            metrics.SKIPPED.name: worker.counters.skipped,
             metrics.DUPLICATES.name: worker.counters.duplicates,
             metrics.GAPS.name: worker.counters.gaps,
             metrics.KEYS.name: worker.keys,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bettong.errors import StoreError
 from bettong.logs import Logger
-from bettong.snapshots.chain import Increment, chain
+from bettong.snapshots.chain import Increment, chain, chains
 from bettong.snapshots.store import SnapshotStore
 
 # A store that failed is left alone for this long.
@@ -116,5 +116,5 @@ class Uploads:
 
 def newest(increments: list[Increment]) -> int | None:
     """The highest offset whose state is complete."""
-    whole = [each.offset for each in increments if chain(increments, each) is not None]
-    return max(whole, default=None)
+    complete = chains(increments)
+    return complete[0][-1].offset if complete else None

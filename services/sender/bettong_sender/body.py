@@ -19,11 +19,15 @@ from bettong_sender.refusal import invalid
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A message that goes to the dead letters: its place in the client's frame, why, and what it was."""
+    """A message that goes to the dead letters: its place in the client's frame, why, and what it was.
+
+    `message` is JSON unless it is `as_received`.
+    """
 
     place: int
     reason: str
     message: bytes
+    as_received: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def _decoded(schema: Schema, decoder: Decoder, rows: Sequence[bytes]) -> Body:
     return Body(
         columns,
         np.array([place for place in range(len(rows)) if place not in refused], np.int64),
-        tuple(Refused(place, refused[place], rows[place]) for place in sorted(refused)),
+        tuple(Refused(place, refused[place], rows[place], as_received=True) for place in sorted(refused)),
     )
 
 
@@ -144,7 +148,8 @@ def _assign_each(body: Body, key: Callable[..., str | int | bytes], partitions: 
             partition = partitions_of_keys([key(message)], partitions)[0]
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's key function raises refuses the message
             reason = f"the key function raised {type(error).__name__}: {error}"
-            refused.append(Refused(int(places[row]), reason, json_line(columns.schema, message)))
+            text = json_line(columns.schema, message)
+            refused.append(Refused(int(places[row]), reason, text, as_received=False))
         else:
             kept.append(row)
             assignment.append(partition)

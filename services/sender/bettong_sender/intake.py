@@ -224,6 +224,8 @@ class Feed:
         except Refusal:
             self._ledger.drop(entry)
             raise
+        if entry.is_answered:
+            self.wake()  # nothing of it went to the log, so the log will not
         self._intake.status.took(taken, self.origin, frame.sequence)
 
     async def receipt(self) -> Receipt | None:

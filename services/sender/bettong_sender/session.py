@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.routing import partition_of, split
@@ -51,11 +52,12 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a frame led to: `appends` in this order."""
+    """What a frame led to: `appends` in this order. `refused` became dead letters; `skipped` are only counted."""
 
     appends: list[Append]
     messages: int = 0
     refused: tuple[Refused, ...] = ()
+    skipped: int = 0
 
 
 class Session:
@@ -89,17 +91,18 @@ class Session:
         self._check(frame)
         self._sequence = frame.sequence
         body, shares = self._shares(frame.sequence, read_body(self._route.source, frame))
+        refused, skipped = self._judged(frame.sequence, body.refused)
         appends: list[Append] = []
         for place, count, columns in shares:
             if len(columns) > self._route.frame_bytes_max:
                 raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
             appends += self._reopened(place, acknowledged, now_ns)
             appends.append(self._data(place, frame, now_ns, count=count, columns=columns))
-        if body.refused:
-            rows = self._letters(frame.sequence, body.refused)
+        if refused:
+            rows = self._letters(frame.sequence, refused)
             appends += self._reopened(self._letter_place, acknowledged, now_ns)
             appends.append(self._data(self._letter_place, frame, now_ns, count=len(rows), rows=rows))
-        return Taken(appends, body.columns.length + len(body.refused), body.refused)
+        return Taken(appends, body.columns.length + len(body.refused), refused, skipped)
 
     def _check(self, frame: IngestFrame) -> None:
         if frame.sequence <= self._sequence:
@@ -111,6 +114,21 @@ class Session:
         size = len(frame.columns) if of_columns else frame.rows.ByteSize()
         if size > self._route.frame_bytes_max:
             raise self._too_large(frame.sequence, f"has {size} bytes")
+
+    def _judged(self, sequence: int, refused: tuple[Refused, ...]) -> tuple[tuple[Refused, ...], int]:
+        """The dead letters among messages that were refused, and how many are skipped, as the source says.
+
+        Raises Refusal (INVALID_ARGUMENT) for the whole frame when the source has on_error="stop".
+        """
+        on_error = self._route.source.on_error
+        if refused and on_error == STOP:
+            first = refused[0]
+            raise invalid(
+                f"frame {sequence} of {self.origin!r}, message {first.place}: {first.reason[:REASON_CHARACTERS_MAX]};"
+                f' {len(refused)} message(s) refused, and with them the frame, for the source has on_error="stop":'
+                " mend them, and send the frame again"
+            )
+        return ((), len(refused)) if on_error == SKIP else (refused, 0)
 
     def _too_large(self, sequence: int, what: str) -> Refusal:
         return exhausted(
@@ -196,6 +214,8 @@ class Session:
                     sequence=sequence,
                     index=each.place,
                     message=each.message[:message_bytes],
+                    as_received=each.as_received,
+                    cut=len(each.message) > message_bytes,
                 ).SerializeToString()
                 for each in refused
             ]

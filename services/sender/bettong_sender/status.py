@@ -28,6 +28,7 @@ class Status:
     sessions: int = 0
     dead_letters: int = 0
     dead_letter_last: str = ""
+    skipped: int = 0
 
     def enter(self, state: State, now_s: int, detail: str = "") -> None:
         """Another state, or another detail of the same."""
@@ -40,6 +41,7 @@ class Status:
         self.frames += 1
         self.messages += taken.messages
         self.dead_letters += len(taken.refused)
+        self.skipped += taken.skipped
         if taken.refused:
             last = taken.refused[-1]
             source = origin.partition("/")[0]
@@ -60,4 +62,5 @@ class Status:
             metrics.BUFFERED.name: buffered,
             metrics.DEAD_LETTERS.name: self.dead_letters,
             metrics.DEAD_LETTER_LAST.name: self.dead_letter_last,
+            metrics.SKIPPED.name: self.skipped,
         }

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from bettong.application.decoders import Decoder
 from bettong.application.keys import check_keys
+from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import schema_of
 from bettong.application.streams import Key, Merged, Node, Sink, Source, Stateful, check_key, parents_of
 from bettong.errors import ApplicationError, SchemaError
@@ -33,13 +34,21 @@ class Application:
         _check_name("application", self.name)
 
     def source(
-        self, name: str, *, schema: type[Any], key: Key | None = None, decoder: Decoder | None = None
+        self,
+        name: str,
+        *,
+        schema: type[Any],
+        key: Key | None = None,
+        decoder: Decoder | None = None,
+        on_error: OnError = DEAD_LETTER,
     ) -> Source:
         """Adds a source of messages of a dataclass.
 
         `key` is a field's name or a function of the message: all messages of a key go to one partition and
         share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
+        `on_error`: what becomes of a message that the decoder or the key's function refuses.
         """
+        check_on_error(f"source {name!r}", on_error)
         try:
             layout = schema_of(schema)
         except SchemaError as error:
@@ -48,7 +57,7 @@ class Application:
             check_key(name, key, layout)
         if decoder is not None:
             decoder.check(name, layout)
-        return self.add(Source(self, name, layout, key is not None, key, decoder))
+        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""

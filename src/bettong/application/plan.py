@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bettong.application.application import Application
+from bettong.application.on_error import OnError
 from bettong.application.schema import Schema
 from bettong.application.streams import (
     Filtered,
@@ -71,6 +72,11 @@ class Stage:
     entrances: tuple[Entrance, ...]
     operators: tuple[Operator, ...]
     exits: tuple[Exit, ...]
+
+    def on_error(self) -> dict[str, OnError]:
+        """What each computation, and each sink or `key_by` behind an exit, does with what it cannot process."""
+        computations = {operator.node.name: operator.node.on_error for operator in self.operators}
+        return computations | {exit_.target.name: exit_.target.on_error for exit_ in self.exits}
 
 
 @dataclass(frozen=True, slots=True)

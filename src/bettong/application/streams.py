@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
     check_function,
@@ -39,35 +40,63 @@ class Stream:
     schema: Schema | None
     keyed: bool
 
-    def map(self, function: Callable[[Any], Any], *, name: str | None = None) -> Mapped:
-        """One message out for each message in. `function(message)` says by annotation what it returns."""
-        name = name or _name_of(function)
-        output = map_output(name, function, self._one_schema(name))
-        return self.app.add(Mapped(self.app, name, output.schema, self.keyed, self, function))
+    def map(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Mapped:
+        """One message out for each message in. `function(message)` says by annotation what it returns.
 
-    def filter(self, function: Callable[[Any], bool], *, name: str | None = None) -> Filtered:
+        `on_error`, here and below: what becomes of a message for which the function raises, or returns what does
+        not fit (see `application.on_error`).
+        """
+        name = name or _name_of(function)
+        check_on_error(f"map {name!r}", on_error)
+        output = map_output(name, function, self._one_schema(name))
+        return self.app.add(Mapped(self.app, name, output.schema, self.keyed, self, function, on_error))
+
+    def filter(
+        self,
+        function: Callable[[Any], bool],
+        *,
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Filtered:
         """Keeps the messages for which `function(message)` is true."""
         name = name or _name_of(function)
+        check_on_error(f"filter {name!r}", on_error)
         schema = self._one_schema(name)
         predicate(name, function, schema)
-        return self.app.add(Filtered(self.app, name, schema, self.keyed, self, function))
+        return self.app.add(Filtered(self.app, name, schema, self.keyed, self, function, on_error))
 
-    def flat_map(self, function: Callable[[Any], Any], *, name: str | None = None) -> FlatMapped:
+    def flat_map(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        name: str | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> FlatMapped:
         """Any number of messages out for each one in: `function(message) -> Iterable[Message]`."""
         name = name or _name_of(function)
+        check_on_error(f"flat_map {name!r}", on_error)
         output = flat_map_output(name, function, self._one_schema(name))
-        return self.app.add(FlatMapped(self.app, name, output.schema, self.keyed, self, function))
+        return self.app.add(FlatMapped(self.app, name, output.schema, self.keyed, self, function, on_error))
 
-    def key_by(self, key: Key, *, name: str | None = None) -> Keyed:
+    def key_by(self, key: Key, *, name: str | None = None, on_error: OnError = DEAD_LETTER) -> Keyed:
         """Partitions the stream anew by a field, or by `function(message) -> str | int | bytes`.
 
         What follows is a new stage behind a topic of its own, so that its order is part of the log.
         """
         # A merged stream is named `a+b`, but what enters a stage names a topic.
         name = name or f"{self.name}-by-{key if isinstance(key, str) else _name_of(key)}".replace("+", "-")
+        check_on_error(f"key_by {name!r}", on_error)
         schema = self._one_schema(name)
         check_key(name, key, schema)
-        return self.app.add(Keyed(self.app, name, schema, keyed=True, parent=self, key=key))
+        return self.app.add(
+            Keyed(self.app, name, schema, keyed=True, parent=self, key=key, on_error=on_error)
+        )
 
     def merge(self, *others: Stream) -> Merged:
         """This stream and others as one; the log's order decides who comes first."""
@@ -89,6 +118,7 @@ class Stream:
         name: str | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
+        on_error: OnError = DEAD_LETTER,
     ) -> Stateful:
         """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
 
@@ -98,11 +128,14 @@ class Stream:
         Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
+
+        What a function has changed before it raises stays, unless `on_error="stop"`.
         """
         handlers: Mapping[Any, Callable[[Any, Any], Any]] = (
             function if isinstance(function, Mapping) else {self: function}
         )
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
+        check_on_error(f"stateful {name!r}", on_error)
         if not self.keyed:
             raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
         if not callable(state):
@@ -122,15 +155,23 @@ class Stream:
                 many=output.many,
                 version=version,
                 migrate=migrate,
+                on_error=on_error,
             )
         )
 
-    def sink(self, name: str, *, encoder: Callable[[Any], bytes] | None = None) -> Sink:
+    def sink(
+        self,
+        name: str,
+        *,
+        encoder: Callable[[Any], bytes] | None = None,
+        on_error: OnError = DEAD_LETTER,
+    ) -> Sink:
         """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each."""
+        check_on_error(f"sink {name!r}", on_error)
         if encoder is not None:
             message = self._one_schema(name).message
             check_function(f"encoder of sink {name!r}", encoder, takes=message, returns=(bytes,))
-        return self.app.add(Sink(self.app, name, self, encoder))
+        return self.app.add(Sink(self.app, name, self, encoder, on_error))
 
     def _one_schema(self, consumer: str) -> Schema:
         if self.schema is None:
@@ -153,6 +194,7 @@ class Source(Uniform):
 
     key: Key | None
     decoder: Decoder | None
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +203,7 @@ class Mapped(Uniform):
 
     parent: Stream
     function: Callable[[Any], Any]
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,6 +212,7 @@ class Filtered(Uniform):
 
     parent: Stream
     function: Callable[[Any], bool]
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +221,7 @@ class FlatMapped(Uniform):
 
     parent: Stream
     function: Callable[[Any], Any]
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +230,7 @@ class Keyed(Uniform):
 
     parent: Stream
     key: Key
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,6 +250,7 @@ class Stateful(Uniform):
     many: bool
     version: int
     migrate: Callable[[Any, int], Any] | None
+    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,6 +261,7 @@ class Sink:
     name: str
     parent: Stream
     encoder: Callable[[Any], bytes] | None
+    on_error: OnError = DEAD_LETTER
 
     def __getattr__(self, attribute: str) -> NoReturn:
         if hasattr(Stream, attribute):

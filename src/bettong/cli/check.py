@@ -68,6 +68,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
+            takes += _policy(source.on_error)
         branch.add(f"{what} [green]{entrance.stream}[/green]: {entrance.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
@@ -86,7 +87,8 @@ def _computation(operator: Operator) -> str:
         functions, state = list(node.handlers.values()), f", state {_named(node.state)}"
     ways = " and ".join(sorted({"compiled" if is_compiled(function) else "Python" for function in functions}))
     kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
-    return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{ways}[/dim]"
+    facts = f"{ways}{_policy(node.on_error)}"
+    return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
 def _way_out(planned: Plan, way_out: Exit) -> str:
@@ -97,8 +99,15 @@ def _way_out(planned: Plan, way_out: Exit) -> str:
     if isinstance(target, Sink):
         encoder = f"encoded by {_named(target.encoder)}" if target.encoder is not None else "JSON"
         topic = sink_topic(planned.application, target.name)
+        encoder += _policy(target.on_error)
         return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}  [dim]topic {topic}[/dim]"
-    return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, by key {_named(target.key)}"
+    key = f"by key {_named(target.key)}{_policy(target.on_error)}"
+    return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, {key}"
+
+
+def _policy(on_error: str) -> str:
+    """What it says of messages that cannot be processed, unless that is the default."""
+    return "" if on_error == "dead-letter" else f", on error {on_error}"
 
 
 def _named(thing: object) -> str:

@@ -1,6 +1,14 @@
 """What the command `bettong` ends with. The codes of errors are those of the error tree."""
 
-from bettong.errors import ApplicationError, BettongError, LocalError, LogError, LogHoleError, SettingsError
+from bettong.errors import (
+    ApplicationError,
+    BettongError,
+    LocalError,
+    LogError,
+    LogHoleError,
+    PoisonError,
+    SettingsError,
+)
 
 USAGE = 2
 NOT_RUNNING = 7
@@ -17,6 +25,7 @@ MEANINGS = {
     LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
     NOT_RUNNING: "status: not everything is running",
     LogHoleError.exit_code: "records that a state needs are no longer in the log; an operator has to act",
+    PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

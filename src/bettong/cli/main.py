@@ -9,11 +9,14 @@ import typer
 
 from bettong.cli.background import down, up
 from bettong.cli.check import check
+from bettong.cli.dead_letters import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
+from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
 from bettong.cli.services import STUB, SUMMARIES, run_service
+from bettong.cli.state import state
 from bettong.cli.status import status
 from bettong.cli.tail import tail
 
@@ -44,8 +47,10 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, down, send, tail):
+for _command in (check, run, up, status, down, send, tail, replay):
     app.command(rich_help_panel="Applications on this machine")(_command)
+app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
+app.add_typer(state, name="state", rich_help_panel="Applications on this machine")
 for _name, _service in SUMMARIES.items():
     app.command(
         _name,

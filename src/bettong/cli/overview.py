@@ -20,6 +20,7 @@ class Overview:
     results: int
     dead_letters: int
     dead_letter_last: str
+    skipped: int
     lag: int
     p50_ms: float | None
     p99_ms: float | None
@@ -27,7 +28,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """All partitions of a stage together."""
+    """All partitions of a stage together. `passed_over`: frames, duplicates and gaps."""
 
     stage: str
     partitions: int
@@ -37,6 +38,7 @@ class StageSummary:
     results: int
     dead_letters: int
     skipped: int
+    passed_over: int
 
 
 def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]) -> Overview:
@@ -51,6 +53,7 @@ def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Re
         results=_total(receivers, metrics.MESSAGES),
         dead_letters=_total(refused, metrics.DEAD_LETTERS),
         dead_letter_last=last[0] if last else "",
+        skipped=_total([*senders, *partitions.values(), *receivers], metrics.SKIPPED),
         lag=_total(live.values(), metrics.LAG),
         p50_ms=_worst(receivers, metrics.LATENCY_P50),
         p99_ms=_worst(receivers, metrics.LATENCY_P99),
@@ -69,7 +72,8 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
             messages=_total(records, metrics.MESSAGES),
             results=_total(records, metrics.RESULTS),
             dead_letters=_total(records, metrics.DEAD_LETTERS),
-            skipped=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
+            skipped=_total(records, metrics.SKIPPED),
+            passed_over=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
         )
         for name in names
         if (records := [record for (stage, _), record in partitions.items() if stage == name])

@@ -106,7 +106,7 @@ def stages_table(found: list[StageSummary]) -> Table:
 
     table = Table(box=None, header_style="dim", pad_edge=False)
     columns = ("stage", "partitions", "offset", "snapshot", "messages", "results", "dead letters", "skipped")
-    for column in columns:
+    for column in (*columns, "passed over"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for each in found:
         numbers = (
@@ -117,6 +117,7 @@ def stages_table(found: list[StageSummary]) -> Table:
             each.results,
             each.dead_letters,
             each.skipped,
+            each.passed_over,
         )
         table.add_row(each.stage, *(f"{number:,}" for number in numbers))
     return table
@@ -135,6 +136,8 @@ def summary(found: Overview) -> list[str]:
         )
     else:
         lines.append("no dead letters")
+    if found.skipped:
+        lines.append(f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says')
     return lines
 
 

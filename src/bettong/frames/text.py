@@ -10,7 +10,9 @@ import contextlib
 import json
 from typing import Any
 
+from bettong.application.fields import Kind
 from bettong.application.schema import Schema
+from bettong.errors import SchemaError
 
 _BASE64 = "base64:"
 
@@ -19,6 +21,25 @@ def json_line(schema: Schema, message: Any) -> bytes:
     """One message as a JSON object, without a line end."""
     values = {field.name: _plain(getattr(message, field.name)) for field in schema.fields}
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def message_of(schema: Schema, line: bytes) -> Any:
+    """The message that `json_line` wrote. Raises SchemaError when it is no JSON object of the schema's fields.
+
+    Whether the values fit their fields is not checked.
+    """
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"no message of {schema.name}: no JSON: {error}") from None
+    names = [field.name for field in schema.fields]
+    if not isinstance(values, dict) or sorted(values) != sorted(names):
+        found = ", ".join(sorted(values)) if isinstance(values, dict) else type(values).__name__
+        raise SchemaError(f"no message of {schema.name}: expected fields {', '.join(names)}, found {found}")
+    for field in schema.fields:
+        if field.kind is Kind.BYTES:
+            values[field.name] = _bytes_of(field.name, values[field.name])
+    return schema.message(**values)
 
 
 def text_of(data: bytes) -> str:
@@ -30,5 +51,21 @@ def text_of(data: bytes) -> str:
     return _BASE64 + base64.b64encode(data).decode()
 
 
+def bytes_of(text: str) -> bytes:
+    """What `text_of` wrote as text. Raises ValueError for `base64:` and something else behind it."""
+    if not text.startswith(_BASE64):
+        return text.encode()
+    return base64.b64decode(text.removeprefix(_BASE64), validate=True)
+
+
 def _plain(value: Any) -> Any:
     return text_of(value) if isinstance(value, bytes) else value
+
+
+def _bytes_of(name: str, text: object) -> bytes:
+    if not isinstance(text, str):
+        raise SchemaError(f"field {name!r}: expected text, got {type(text).__name__}")
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise SchemaError(f"field {name!r}: {error}") from None

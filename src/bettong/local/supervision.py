@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bettong.errors import ApplicationError, LogHoleError, SettingsError
+from bettong.errors import ApplicationError, LogHoleError, PoisonError, SettingsError
 
 # What a start with the same code, settings and log would end with again.
-FINAL_STATUSES = frozenset({ApplicationError.exit_code, LogHoleError.exit_code, SettingsError.exit_code})
+FINAL_STATUSES = frozenset(
+    kind.exit_code for kind in (ApplicationError, LogHoleError, PoisonError, SettingsError)
+)
 
 DEATHS_MAX = 5  # more within the window means that starting again does not help
 WINDOW_S = 120.0  # a processor that dies as soon as it is started needs about 60 s for that

@@ -64,6 +64,12 @@ def chain(known: Iterable[Increment], last: Increment) -> tuple[Increment, ...] 
     return tuple(reversed(found))
 
 
+def chains(known: Collection[Increment]) -> list[tuple[Increment, ...]]:
+    """The chains that are complete, of the newest state first."""
+    found = (chain(known, each) for each in sorted(known, reverse=True))
+    return [each for each in found if each is not None]
+
+
 def superfluous(known: Collection[Increment]) -> list[Increment]:
     """The increments that no chain from the newest `ROOTS_KEPT` roots needs."""
     roots = sorted({each.root for each in known})

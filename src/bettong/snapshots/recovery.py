@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from bettong.snapshots.chain import Increment, chain
+from bettong.snapshots.chain import Increment, chains
 
 
 class Place(Enum):
@@ -33,13 +33,12 @@ def candidates(first: int, *, memory: int | None, saved: Iterable[Increment]) ->
 
     A candidate may turn out damaged; the next one then costs more replay and gives the same state.
     """
-    known = list(saved)
     found = [
         *([Candidate(Place.MEMORY, memory)] if memory is not None and memory <= first else []),
         Candidate(Place.NOWHERE, 0),
     ]
-    chains = (chain(known, each) for each in known if each.offset <= first)
-    found.extend(Candidate(Place.SAVED, each[-1].offset, each) for each in chains if each is not None)
+    usable = chains([each for each in saved if each.offset <= first])
+    found.extend(Candidate(Place.SAVED, each[-1].offset, each) for each in usable)
     order = list(Place)
     return tuple(sorted(found, key=lambda each: (-each.offset, order.index(each.place), len(each.chain))))
 

@@ -1,5 +1,6 @@
 """Where snapshots are kept: the contract of every store of them."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from bettong.snapshots.chain import Increment
@@ -26,3 +27,16 @@ class SnapshotStore(Protocol):
 
     def clear(self) -> None:
         """Deletes every increment of the application that is kept now."""
+
+
+def read_chain(
+    store: SnapshotStore, stage: str, partition: int, increments: Iterable[Increment]
+) -> list[bytes] | None:
+    """The bytes of a chain; None when a part of it is no longer kept. Raises StoreError."""
+    found: list[bytes] = []
+    for each in increments:
+        data = store.load(stage, partition, each)
+        if data is None:
+            return None
+        found.append(data)
+    return found

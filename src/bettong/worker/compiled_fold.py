@@ -1,6 +1,7 @@
 """Stateful computations compiled by Numba: states in one numpy array, a record a key."""
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bettong.application.fields import Kind
 from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
@@ -15,6 +17,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.kernel import Kernel, compile_kernel, state_dtype
 from bettong.worker.key_table import KeyTable, words_per_key
 from bettong.worker.letters import Letters
+from bettong.worker.plain import plain
 from bettong.worker.rows import Rows
 from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 
@@ -22,12 +25,16 @@ from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 class CompiledFold:
     """`Stream.stateful` with `@bettong.compiled` functions. Same answers as PythonFold, at machine speed."""
 
+    exact = True
+
     def __init__(self, node: Stateful, key: np.dtype[Any], kernels: dict[Schema, Kernel]) -> None:
         self.name = node.name
         self._node = node
         self._output = node.schema
         self._kernels = kernels
+        self._state = schema_of(node.state)
         self._first = first_state(node)
+        self._key = key
         self._table = KeyTable(words_per_key(key))
         self._states = self._fresh(0)
         # By slot: whether the state may have changed since the last increment, and whether the present round of
@@ -137,6 +144,30 @@ class CompiledFold:
         """How many keys have a state."""
         return self._table.count
 
+    def state_of(self, key: str | int | bytes) -> Any:
+        """See Fold."""
+        column = key_column(key, self._key)
+        slot = self._table.find(column) if column is not None else None
+        return None if slot is None else self._plain(slot)
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """See Fold."""
+        words = np.ascontiguousarray(self._table.keys)
+        if self._key.kind == "S":
+            keys = words.view(f"S{words.itemsize * self._table.words}")
+        else:
+            keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
+        return ((key, self._plain(slot)) for slot, key in enumerate(keys.ravel().tolist()))
+
+    def _plain(self, slot: int) -> Any:
+        """A state as JSON can hold it."""
+        record = self._states[slot]
+        values = {field.name: record[field.name].item() for field in self._state.fields}
+        for field in self._state.fields:
+            if field.kind is Kind.TEXT:
+                values[field.name] = values[field.name].decode("utf-8", "replace")
+        return plain(values)
+
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
         return np.repeat(self._first, max(held, 2 * self._table.count, 1024))
@@ -180,6 +211,17 @@ def compile_node(node: Stateful, *, cache: Path | None) -> dict[Schema, Kernel]:
         schema: compile_kernel(function, schema, state, node.schema, cache=cache)
         for schema, function in node.handlers.items()
     }
+
+
+def key_column(key: str | int | bytes, dtype: np.dtype[Any]) -> Array | None:
+    """A key as a column of one row; None for one that no message of that type can have."""
+    if dtype.kind == "S" and not isinstance(key, int):
+        data = (key.encode() if isinstance(key, str) else key).rstrip(b"\0")
+        return np.array([data], dtype) if len(data) <= dtype.itemsize else None
+    if dtype.kind in "iu" and isinstance(key, int):
+        limits = np.iinfo(dtype)
+        return np.array([key], dtype) if limits.min <= key <= limits.max else None
+    return None
 
 
 def _check_fixed(node: Stateful, schema: Schema) -> None:

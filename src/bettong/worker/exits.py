@@ -92,19 +92,27 @@ class Sending:
             topic = sink_topic(self.application, exit_.target.name)
             yield from self._messages(topic, exit_.origin(self.partition), encoded)
 
-    def dead_letters(self, letters: Letters, messages: Callable[[int], bytes]) -> Iterator[OutputRecord]:
-        """The records of dead letters; `messages(place)` gives the message at a place of the frame."""
-        found = [
-            DeadLetter(
+    def dead_letters(
+        self, letters: Letters, messages: Callable[[int], bytes], *, as_received: bool = False
+    ) -> Iterator[OutputRecord]:
+        """The records of dead letters; `messages(place)` gives the message at a place of the frame, as JSON
+        unless it is `as_received`.
+        """
+        found: list[bytes] = []
+        size_max = self._body_bytes_max // 2
+        for letter in letters.found:
+            message = messages(letter.place)
+            dead = DeadLetter(
                 computation=letter.computation,
                 reason=letter.reason,
                 origin=self.frame.origin,
                 sequence=self.frame.sequence,
                 index=letter.place,
-                message=messages(letter.place)[: self._body_bytes_max // 2],
-            ).SerializeToString()
-            for letter in letters.found
-        ]
+                message=message[:size_max],
+                as_received=as_received,
+                cut=len(message) > size_max,
+            )
+            found.append(dead.SerializeToString())
         origin = f"dead-letters/{self.stage}/{self.partition}"
         yield from self._messages(dead_letter_topic(self.application), origin, found)
 

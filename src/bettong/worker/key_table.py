@@ -40,6 +40,11 @@ class KeyTable:
                 return slots
             self._grow()
 
+    def find(self, column: Array) -> int | None:
+        """The slot of the one key in a column; None when it has none."""
+        slot = int(_find(words_of(column), self._keys, self._table))
+        return slot if slot >= 0 else None
+
     @property
     def keys(self) -> Array:
         """The words of all keys, by slot."""
@@ -101,6 +106,18 @@ def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
         if left[left_row, place] != right[right_row, place]:
             return False
     return True
+
+
+@numba.njit(cache=True)
+def _find(words: Any, keys: Any, table: Any) -> Any:
+    """The slot of the key in the first row of `words`, or -1."""
+    mask = np.uint64(len(table) - 1)
+    place = _home(words, np.uint64(0), _shift(table))
+    slot = table[place]
+    while slot >= 0 and not _same(words, np.uint64(0), keys, np.uint64(slot)):
+        place = (place + _ONE) & mask
+        slot = table[place]
+    return slot
 
 
 @numba.njit(cache=True)

@@ -1,6 +1,10 @@
-"""Dead letters of one frame: collected while its rows pass a stage."""
+"""Messages of one frame that cannot be processed: collected while its rows pass a stage."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+
+from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
+from bettong.errors import PoisonError
 
 # Reasons are for people; a longer one (an exception that quotes its whole input) is cut.
 REASON_CHARACTERS_MAX = 1000
@@ -15,13 +19,32 @@ class Letter:
     place: int
 
 
+def poison(letter: Letter) -> PoisonError:
+    """The error of a message that stops its partition, as far as a letter alone tells it."""
+    return PoisonError(f'{letter.computation!r} (on_error="stop"): {letter.reason}; message {letter.place}')
+
+
 @dataclass(slots=True)
 class Letters:
-    """The dead letters of one frame, in the order in which they arose."""
+    """The dead letters of one frame, in the order in which they arose, and how many messages were skipped.
 
+    `on_error` by computation; dead letters where it says nothing. `stop` makes the error of a message that must
+    stop its partition.
+    """
+
+    on_error: Mapping[str, OnError] = field(default_factory=dict)
+    stop: Callable[[Letter], PoisonError] = poison
     found: list[Letter] = field(default_factory=list)
+    skipped: int = 0
 
     def add(self, computation: str, reason: str | BaseException, place: int) -> None:
-        """Notes that a message could not be processed."""
+        """Notes that a message could not be processed. Raises what `stop` makes when the computation says so."""
+        policy = self.on_error.get(computation, DEAD_LETTER)
+        if policy == SKIP:
+            self.skipped += 1
+            return
         text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
-        self.found.append(Letter(computation, text[:REASON_CHARACTERS_MAX], place))
+        letter = Letter(computation, text[:REASON_CHARACTERS_MAX], place)
+        if policy == STOP:
+            raise self.stop(letter)
+        self.found.append(letter)

@@ -3,11 +3,13 @@
 The state after offset o is a fold of the log's first o records and of nothing else. Schedules only feed it.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Verdict
-from bettong.errors import FrameError, LogHoleError, SnapshotError, StateChangedError
+from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.snapshots import snapshot as codec
@@ -15,10 +17,14 @@ from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Heard, Sent, Snapshot
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
-from bettong.worker.letters import Letters
+from bettong.worker.letters import Letter, Letters
 from bettong.worker.rows import Rows
 from bettong.worker.shapes import Migration, migration
-from bettong.worker.stage_program import StageProgram, run
+from bettong.worker.stage_program import Fold, StageProgram, run
+
+# Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
+_MESSAGE_SHOWN = 1000
+_REASON_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,7 @@ class PartitionWorker:
         self._sent = SentTable()
         self._folds = program.folds()
         self._operators = program.operators(self._folds)
+        self._on_error = program.on_error()
         self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
@@ -54,11 +61,17 @@ class PartitionWorker:
         """How many keys have a state, over all computations."""
         return sum(fold.keys for fold in self._folds.values())
 
+    @property
+    def folds(self) -> Mapping[str, Fold]:
+        """The stateful computations, by name, to look at their states."""
+        return self._folds
+
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
 
         Raises LogHoleError when records are missing before it. Anything wrong with the record itself is a
-        dead letter. When it raises, the worker is spoilt: make a new one from a snapshot.
+        dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
+        it raises, the worker is spoilt: make a new one from a snapshot.
         """
         if offset != self.next_offset:
             raise LogHoleError(
@@ -212,7 +225,7 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         self.counters.frames += 1
         self.counters.messages += columns.length
-        letters = Letters()
+        letters = Letters(self._on_error, partial(self._poison, offset, frame, message_text(columns)))
         flows = run(self._operators, frame.stream, Rows.of_frame(entrance, columns), letters)
         sending = self._sending(offset, frame)
         records: list[OutputRecord] = []
@@ -220,6 +233,7 @@ class PartitionWorker:
             for rows in flows.get(exit_.stream, ()):
                 records.extend(sending.rows(exit_, rows, letters))
         self.counters.results += sum(record.count for record in records)
+        self.counters.skipped += letters.skipped
         if letters.found:
             self.counters.dead_letters += len(letters.found)
             records.extend(sending.dead_letters(letters, message_text(columns)))
@@ -230,7 +244,22 @@ class PartitionWorker:
         letters = Letters()
         letters.add(self.program.stage.name, reason, 0)
         self.counters.dead_letters += 1
-        return list(self._sending(offset, frame).dead_letters(letters, lambda _place: value))
+        sending = self._sending(offset, frame)
+        return list(sending.dead_letters(letters, lambda _place: value, as_received=True))
+
+    def _poison(
+        self, offset: int, frame: Frame, message: Callable[[int], bytes], letter: Letter
+    ) -> PoisonError:
+        """What stops this partition: all that is needed to find the message, and the remedy, on one line."""
+        text = message(letter.place).decode(errors="replace")
+        return PoisonError(
+            f'{letter.computation!r} (on_error="stop") cannot process a message:'
+            f" {_shortened(letter.reason, _REASON_SHOWN)};"
+            f" stage {self.program.stage.name!r}, partition {self.assignment.partition}, offset {offset}, origin"
+            f" {frame.origin}, sequence {frame.sequence}, index {letter.place}. Mend the function, or give it"
+            ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
+            f" {_shortened(text, _MESSAGE_SHOWN)}"
+        )
 
     def _sending(self, offset: int, frame: Frame) -> Sending:
         return Sending(
@@ -243,3 +272,9 @@ class PartitionWorker:
             frame=frame,
             sent=self._sent,
         )
+
+
+def _shortened(text: str, characters: int) -> str:
+    """On one line, for logs are read line by line."""
+    line = " ".join(text.split())
+    return line if len(line) <= characters else line[:characters] + " ..."

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from collections.abc import Iterator
 from copy import copy
 from itertools import islice
 from operator import length_hint
@@ -13,6 +14,7 @@ from bettong.errors import ApplicationError, SnapshotError
 from bettong.worker.given import several
 from bettong.worker.letters import Letters
 from bettong.worker.packing import pack, unpack
+from bettong.worker.plain import plain
 from bettong.worker.rows import NoKey, Rows
 from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration, OldStates
 
@@ -33,11 +35,11 @@ class PythonFold:
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
         # A function that could run compiled sees and gives only what fits a schema, as it would there.
-        self._exact = any(map(is_compiled, node.handlers.values()))
+        self.exact = any(map(is_compiled, node.handlers.values()))
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator. Folds the rows in order, each into the state of its key."""
-        if self._exact:
+        if self.exact:
             rows.columns(self.name, letters)
         handler = self._node.handlers[rows.schema]
         make, states, many = self._node.state, self._states, self._node.many
@@ -76,7 +78,7 @@ class PythonFold:
             else:
                 break
         given = rows.of_messages(self._node.schema, results, parents)
-        if self._exact:
+        if self.exact:
             given.columns(self.name, letters)
         return given
 
@@ -139,6 +141,14 @@ class PythonFold:
     def keys(self) -> int:
         """How many keys have a state."""
         return len(self._states)
+
+    def state_of(self, key: str | int | bytes) -> Any:
+        """See Fold."""
+        return plain(self._states.get(key))
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """See Fold."""
+        return ((key, plain(state)) for key, state in self._states.items())
 
 
 def check_state(node: Stateful) -> None:

@@ -96,6 +96,12 @@ class Rows:
         parents = sources if self.parents is None else np.asarray(self.parents).take(sources)
         return Rows(columns.schema, self.keys, columns, parents)
 
+    def slice(self, start: int, stop: int) -> Rows:
+        """The rows from `start` up to but not including `stop`, as rows of their own."""
+        form = self._messages[start:stop] if self._columns is None else self._columns.slice(start, stop)
+        parents = range(start, stop) if self.parents is None else self.parents[start:stop]
+        return Rows(self.schema, self.keys, form, parents)
+
     def messages(self) -> Iterable[Any]:
         """The rows as message objects. Those of columns are made one by one, anew for each reader."""
         return self._messages if self._columns is None else self._columns

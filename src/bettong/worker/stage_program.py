@@ -1,5 +1,6 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,6 +9,7 @@ import numpy as np
 
 from bettong.application.compiled import is_compiled
 from bettong.application.fields import Kind
+from bettong.application.on_error import OnError
 from bettong.application.plan import Entrance, Stage
 from bettong.application.plan import Operator as PlannedOperator
 from bettong.application.schema import Schema
@@ -50,6 +52,16 @@ class Fold(Operator, Protocol):
     def keys(self) -> int:
         """How many keys have a state."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether it sees and gives only what fits a schema: rows that do not are dead letters before it runs."""
+
+    def state_of(self, key: str | int | bytes) -> Any:
+        """The state of one key as JSON can hold it (see `plain`), a copy; None when the key has none."""
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageProgram:
@@ -71,6 +83,10 @@ class StageProgram:
         if node.name in self.kernels:
             return CompiledFold(node, key_dtype(self.stage, node), self.kernels[node.name])
         return PythonFold(node)
+
+    def on_error(self) -> dict[str, OnError]:
+        """See Stage."""
+        return self.stage.on_error()
 
     def operators(self, folds: dict[str, Fold]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
         """The stage's operators over these states, each with the streams that it reads."""

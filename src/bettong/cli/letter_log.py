@@ -1,0 +1,160 @@
+"""The dead letters of an application, as they lie in the log, and which of them were sent again.
+
+A letter is named by where it lies, `partition.offset.place`: a name that stays while others come. Frames that
+were written again (a replay, a resend) are passed over, by the delivery rule.
+
+Who sends a letter again opens a session under a stream named after it. Its OPEN frames, which every session
+leaves in the partition of the sender's dead letters, are the marks that it was sent: the log itself remembers it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from google.protobuf.message import DecodeError
+
+from bettong.cli.log_stretch import stretch
+from bettong.delivery import DeliveryTable, Verdict
+from bettong.edges.kafka_log import LogAdmin, Record
+from bettong.errors import BettongError, FrameError
+from bettong.frames.frame import Frame, Kind, decode
+from bettong.topics import dead_letter_topic
+from bettong.v1.frame_pb2 import DeadLetter
+
+_ID = re.compile(r"(\d{1,5})\.(\d{1,19})\.(\d{1,9})")
+_STREAM = "dead-letter."
+# Where every session of a sender leaves its OPEN frames.
+_MARKS = 0
+
+
+class LetterId(NamedTuple):
+    """Where a letter lies: partition and offset in the topic, and its place in the frame."""
+
+    partition: int
+    offset: int
+    place: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}.{self.offset}.{self.place}"
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream under which it is sent again, always the same."""
+        return f"{_STREAM}{self}"
+
+    @classmethod
+    def of(cls, text: str) -> Self | None:
+        """Reads what `str` gave; None for anything else."""
+        found = _ID.fullmatch(text)
+        return cls(*map(int, found.groups())) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A letter, when its message was taken in (Unix ns), and whether the sender wrote it (else a stage did)."""
+
+    id: LetterId
+    time_ns: int
+    of_sender: bool
+    letter: DeadLetter
+
+    @property
+    def order(self) -> tuple[int, LetterId]:
+        """Oldest first."""
+        return self.time_ns, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """That a letter was sent again: begun when (Unix ns), and whether it is known to have arrived."""
+
+    time_ns: int
+    done: bool
+
+
+class LetterLog:
+    """Reads the topic of dead letters; takes the memory of a few fetches, and a little for each letter sent again."""
+
+    def __init__(self, kafka: str, application: str, *, frame_bytes_max: int) -> None:
+        self._kafka = kafka
+        self._topic = dead_letter_topic(application)
+        self._frame_bytes_max = frame_bytes_max
+
+    def letters(self) -> Iterator[Found]:
+        """Every letter that the log holds now, in order for each partition. Raises LogError."""
+        tables: dict[int, DeliveryTable] = defaultdict(DeliveryTable)
+        for record, frame in self._frames():
+            if _taken(tables[record.partition], frame):
+                yield from _letters_of(record, frame)
+
+    def retried(self) -> dict[LetterId, Mark]:
+        """The letters that were sent again."""
+        found: dict[LetterId, Mark] = {}
+        for _, frame in self._frames(_MARKS):
+            name = frame.origin.partition("/")[2]
+            id_ = LetterId.of(name.removeprefix(_STREAM)) if name.startswith(_STREAM) else None
+            if id_ is not None and frame.kind is Kind.OPEN:
+                begun = found.get(id_, Mark(frame.ingest_ns, done=False))
+                found[id_] = Mark(begun.time_ns, begun.done or frame.previous > 0)
+        return found
+
+    def at(self, id_: LetterId) -> Found:
+        """The letter of that name. Raises BettongError when there is none."""
+        place = (self._topic, id_.partition)
+        with LogAdmin(self._kafka) as admin:
+            first, end = (
+                admin.beginnings([self._topic]).get(place, 0),
+                admin.ends([self._topic]).get(place, 0),
+            )
+        if first <= id_.offset < end:
+            until = {place: id_.offset + 1}
+            for record in stretch(
+                self._kafka, {place: id_.offset}, until, frame_bytes_max=self._frame_bytes_max
+            ):
+                for frame in _readable(record):
+                    for found in _letters_of(record, frame):
+                        if found.id == id_:
+                            return found
+        raise BettongError(
+            f"there is no dead letter {id_} in {self._topic}; `bettong dead-letters list` names them"
+        )
+
+    def _frames(self, *partitions: int) -> Iterator[tuple[Record, Frame]]:
+        """All frames of these partitions, of all when none is named; what is no frame is passed over."""
+        with LogAdmin(self._kafka) as admin:
+            firsts, ends = admin.beginnings([self._topic]), admin.ends([self._topic])
+        wanted = {place: first for place, first in firsts.items() if not partitions or place[1] in partitions}
+        for record in stretch(self._kafka, wanted, ends, frame_bytes_max=self._frame_bytes_max):
+            for frame in _readable(record):
+                yield record, frame
+
+
+def _readable(record: Record) -> list[Frame]:
+    try:
+        return [decode(record.value)]
+    except FrameError:
+        return []
+
+
+def _taken(table: DeliveryTable, frame: Frame) -> bool:
+    if frame.kind is Kind.OPEN:
+        table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
+    if frame.kind is not Kind.DATA:
+        return False
+    verdict = table.take(
+        frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
+    )
+    return verdict is Verdict.TAKE
+
+
+def _letters_of(record: Record, frame: Frame) -> Iterator[Found]:
+    of_sender = frame.origin.count("/") == 1
+    for place, row in enumerate(frame.rows or ()):
+        with contextlib.suppress(DecodeError):
+            letter = DeadLetter.FromString(row)
+            yield Found(LetterId(record.partition, record.offset, place), frame.ingest_ns, of_sender, letter)

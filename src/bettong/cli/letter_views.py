@@ -1,0 +1,102 @@
+"""How dead letters look: in a table, one with all its fields, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from bettong.frames.text import text_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from bettong.cli.letter_log import Found, LetterId, Mark
+
+_REASON_CHARACTERS = 120
+
+
+class Form(StrEnum):
+    """How a message is shown."""
+
+    AUTO = "auto"
+    JSON = "json"
+    TEXT = "text"
+    HEX = "hex"
+    RAW = "raw"
+
+
+def moment(time_ns: int) -> str:
+    """A time of the log, in UTC to the millisecond; nothing for 0."""
+    if time_ns == 0:
+        return ""
+    return datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+
+
+def letters_table(found: list[Found], marks: Mapping[LetterId, Mark]) -> Table:
+    """One line a letter."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in ("letter", "taken in (UTC)", "computation", "origin", "sequence", "index", "reason"):
+        table.add_column(column, justify="right" if column in ("sequence", "index") else "left")
+    for each in found:
+        letter = each.letter
+        reason = letter.reason if len(letter.reason) <= _REASON_CHARACTERS else f"{letter.reason[:120]}..."
+        sent = "[green]sent again[/green] " if each.id in marks and marks[each.id].done else ""
+        table.add_row(
+            str(each.id),
+            moment(each.time_ns),
+            escape(letter.computation),
+            escape(letter.origin),
+            str(letter.sequence),
+            str(letter.index),
+            sent + escape(" ".join(reason.split())),
+        )
+    return table
+
+
+def as_json(found: Found, mark: Mark | None) -> str:
+    """All there is of a letter, as one line."""
+    letter = found.letter
+    values = {
+        "letter": str(found.id),
+        "taken_in": moment(found.time_ns),
+        "computation": letter.computation,
+        "reason": letter.reason,
+        "origin": letter.origin,
+        "sequence": letter.sequence,
+        "index": letter.index,
+        "message": text_of(letter.message),
+        "as_received": letter.as_received,
+        "cut": letter.cut,
+        "sent_again": mark is not None and mark.done,
+    }
+    return json.dumps(values, ensure_ascii=False)
+
+
+def message_text(message: bytes, form: Form) -> str:
+    """A message for people. AUTO: JSON when it is an object of that, else printable text, else hexadecimal.
+
+    Raises ValueError for a message that is not of the form that was asked for.
+    """
+    if form is Form.HEX:
+        return message.hex(" ")
+    if form is Form.TEXT:
+        return message.decode()
+    if form is Form.JSON:
+        return json.dumps(json.loads(message), ensure_ascii=False, indent=2)
+    try:
+        values = json.loads(message)
+        if isinstance(values, dict):
+            return json.dumps(values, ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        text = message.decode()
+    except UnicodeDecodeError:
+        return message.hex(" ")
+    return text if text.isprintable() else message.hex(" ")

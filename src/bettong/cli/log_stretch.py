@@ -1,0 +1,41 @@
+"""Reading stretches of a log that must exist, from their first to their last record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from bettong.edges.kafka_log import LogReader, Record
+from bettong.errors import LogUnavailableError
+
+Offsets = Mapping[tuple[str, int], int]
+
+_RECORDS_MAX = 500
+_POLL_MS = 500
+# Beyond a restart of the broker (4 s); below what people wait for.
+_SILENCE_S_MAX = 30.0
+
+
+def stretch(kafka: str, firsts: Offsets, untils: Offsets, *, frame_bytes_max: int) -> Iterator[Record]:
+    """The records of each (topic, partition) from its first offset up to but not including its last, in order.
+
+    Memory is bounded by a few fetches. Raises LogHoleError when records are missing, LogUnavailableError when the
+    broker gives none for 30 s.
+    """
+    starts = {place: first for place, first in firsts.items() if first < untils[place]}
+    if not starts:
+        return
+    left = sum(untils[place] - first for place, first in starts.items())
+    with LogReader(kafka, starts, frame_bytes_max=frame_bytes_max) as reader:
+        heard_s = time.monotonic()
+        while left:
+            for record in reader.poll(_POLL_MS, _RECORDS_MAX):
+                heard_s = time.monotonic()
+                if record.offset < untils[record.topic, record.partition]:
+                    left -= 1
+                    yield record
+            if time.monotonic() - heard_s > _SILENCE_S_MAX:
+                raise LogUnavailableError(
+                    f"Kafka at {kafka} gave no record for {_SILENCE_S_MAX:.0f} s, {left} are left to read;"
+                    " is it running?"
+                )

@@ -1,0 +1,86 @@
+"""Where the parts of an application are: flags first, then the suite on this machine, then the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bettong.cli.background import DIRECTORY
+
+KafkaFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka",
+        metavar="HOST:PORT",
+        help="Kafka; by default that of the suite in --dir, else BETTONG_KAFKA.",
+    ),
+]
+RedisFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--redis", metavar="URL", help="Redis; by default that of the suite in --dir, else BETTONG_REDIS."
+    ),
+]
+DirectoryFlag = Annotated[Path, DIRECTORY]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
+
+    kafka: str
+    redis: str
+    sender: str | None
+    compiled: bool
+    kernel_cache: Path
+    frame_bytes_max: int
+    state_dir: Path
+
+
+def places(
+    application: str,
+    name: str,
+    directory: Path,
+    *,
+    kafka: str | None = None,
+    redis: str | None = None,
+) -> Places:
+    """The places of application `name` in the file `application`.
+
+    Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
+    SettingsError for a wrong environment.
+    """
+    from bettong.errors import LocalError
+    from bettong.local.record import find
+    from bettong.settings import PREFIX, ProcessorSettings, read
+
+    record = find(directory)
+    if record is not None and record.name != name and kafka is None:
+        raise LocalError(
+            f"{directory} runs application {record.name!r}, and {application} is {name!r}: give the --dir of its"
+            " suite, or --kafka for one elsewhere"
+        )
+    if record is not None and (record.name != name or kafka is not None):
+        record = None
+    overrides = {"application": application, "kafka": kafka, "redis": redis}
+    if record is not None:
+        overrides["kafka"] = record.kafka
+        overrides["redis"] = redis or record.redis
+    settings = read(ProcessorSettings, overrides)
+    if "kafka" not in settings.model_fields_set:
+        raise LocalError(
+            f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
+            f" --kafka or {PREFIX}KAFKA"
+        )
+    return Places(
+        kafka=settings.kafka,
+        redis=settings.redis,
+        sender=record.sender if record is not None else None,
+        compiled=record.compiled if record is not None else settings.compiled,
+        kernel_cache=settings.kernel_cache.expanduser(),
+        frame_bytes_max=settings.frame_bytes_max,
+        state_dir=settings.state_dir,
+    )

@@ -1,0 +1,151 @@
+"""The states of an application, as its newest snapshots hold them: read beside whatever runs, a partition at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from bettong.application.plan import Plan, Stage
+from bettong.cli.overview import service_of
+from bettong.cli.places import Places
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.errors import SnapshotError
+from bettong.frames.text import text_of
+from bettong.routing import partition_of
+from bettong.snapshots.chain import chains
+from bettong.snapshots.directory import DirectorySnapshots
+from bettong.snapshots.store import read_chain
+from bettong.topics import stage_topic
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import StageProgram, program
+
+KeyValue = str | int | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where the log of a partition begins and ends."""
+
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """One key's state in one computation, as JSON can hold it."""
+
+    stage: str
+    computation: str
+    partition: int
+    offset: int
+    key: str
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A partition's newest usable snapshot: the state of all records below `offset`, and its size as it is stored."""
+
+    stage: str
+    partition: int
+    offset: int
+    size_bytes: int
+    worker: PartitionWorker
+
+    def state(self, computation: str, key: KeyValue, state: Any) -> KeyState:
+        """One of its states, with where it comes from."""
+        return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
+
+
+class States:
+    """Reads snapshots. A context manager. Methods raise LogError, StoreError and SnapshotError."""
+
+    def __init__(self, plan: Plan, where: Places) -> None:
+        self._plan = plan
+        self._where = where
+        self._store = RedisStore(where.redis, plan.application)
+        self._snapshots = RedisSnapshots(self._store)
+        self._programs: dict[str, StageProgram] = {}
+
+    def logs(self, stage: Stage) -> dict[int, LogEnds]:
+        """Where the log of each partition of a stage begins and ends."""
+        topic = stage_topic(self._plan.application, stage.name)
+        with LogAdmin(self._where.kafka) as admin:
+            begins, ends = admin.beginnings([topic]), admin.ends([topic])
+        return {partition: LogEnds(begins[topic, partition], end) for (_, partition), end in ends.items()}
+
+    def held(self, stage: Stage, partition: int) -> Held | None:
+        """The newest snapshot that is not damaged; None when there is none.
+
+        Raises SnapshotError when there are some and none can be used.
+        """
+        fault: SnapshotError | None = None
+        for chain in chains(self._snapshots.increments(stage.name, partition)):
+            kept = read_chain(self._snapshots, stage.name, partition, chain)
+            if kept is None:
+                continue
+            worker = PartitionWorker(
+                self._program(stage),
+                Assignment(self._plan.application, partition, partition + 1, self._where.frame_bytes_max),
+            )
+            try:
+                for each in kept:
+                    worker.restore(each)
+            except SnapshotError as error:
+                fault = error
+            else:
+                return Held(stage.name, partition, worker.next_offset, sum(map(len, kept)), worker)
+        if fault is not None:
+            raise fault
+        return None
+
+    def of_key(self, stage: Stage, key: KeyValue) -> tuple[int, list[KeyState]]:
+        """The partition of a key, and its state in each computation that has one."""
+        partition = partition_of(key, len(self.logs(stage)))
+        held = self.held(stage, partition)
+        if held is None:
+            return partition, []
+        states = ((name, fold.state_of(key)) for name, fold in held.worker.folds.items())
+        return partition, [held.state(name, key, state) for name, state in states if state is not None]
+
+    def all(self, stages: list[Stage]) -> Iterator[KeyState]:
+        """Every state, partition by partition."""
+        for stage in stages:
+            for partition in sorted(self.logs(stage)):
+                if (held := self.held(stage, partition)) is not None:
+                    for name, fold in held.worker.folds.items():
+                        for key, state in fold.items():
+                            yield held.state(name, key, state)
+
+    def processors(self) -> list[str]:
+        """The processors that live, by their own word."""
+        live = LiveFigures(self._store).live()
+        return [name for name, record in live.items() if service_of(record) == "processor"]
+
+    def clear(self) -> None:
+        """Deletes all snapshots of the application, and what lies in this machine's shared memory."""
+        self._snapshots.clear()
+        DirectorySnapshots(self._where.state_dir / self._plan.application).clear()
+
+    def close(self) -> None:
+        """Lets go of Redis."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _program(self, stage: Stage) -> StageProgram:
+        if stage.name not in self._programs:
+            cache = self._where.kernel_cache
+            self._programs[stage.name] = program(stage, compiled=self._where.compiled, cache=cache)
+        return self._programs[stage.name]
+
+
+def key_text(key: KeyValue) -> str:
+    """A key as people write it."""
+    return text_of(key) if isinstance(key, bytes) else str(key)

@@ -1,0 +1,347 @@
+"""One key's history: the log of its partition folded again, with an eye on that key. Answers "why?".
+
+The fold is that of PartitionWorker. Around each computation stands a watch, which hands it the rows one stretch after
+the other, so that the key's state can be looked at before and after each of its messages. A fold takes rows in their
+order, so that changes no result. What the frames that lead away from here would be numbered is not kept to: nobody
+reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bettong.application.fields import Kind
+from bettong.application.on_error import DEAD_LETTER, SKIP, OnError
+from bettong.application.plan import Entrance
+from bettong.errors import FrameError, PoisonError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, decode
+from bettong.frames.frame import Kind as FrameKind
+from bettong.frames.text import bytes_of, json_line
+from bettong.topics import dead_letter_topic
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.compiled_fold import key_column
+from bettong.worker.exits import OutputRecord
+from bettong.worker.letters import Letters
+from bettong.worker.operators import Operator
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.rows import FrameKeys, Rows
+from bettong.worker.stage_program import Fold, StageProgram
+
+KeyValue = str | int | bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stateful computation took a row of the key: the state before and after, as JSON can hold it."""
+
+    computation: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A message of the key, and what it led to.
+
+    `time_ns` is when it was taken in. `verdict`: taken, or passed over as a duplicate or a gap. `message` is JSON,
+    as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
+    the message there (dead-letter, skip), and why.
+    """
+
+    offset: int
+    origin: str
+    sequence: int
+    index: int
+    time_ns: int
+    verdict: str
+    message: str
+    steps: tuple[Step, ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
+    failures: tuple[tuple[str, OnError, str], ...] = ()
+
+
+class KeyHistory:
+    """Folds a partition as PartitionWorker does, and tells what becomes of one key."""
+
+    def __init__(self, program: StageProgram, assignment: Assignment, key: KeyValue) -> None:
+        """`key`: as messages have it; see `key_of` for that of a text."""
+        self._watch = _Watch()
+        self._program = _WatchedProgram(program.stage, program.kernels, program.shapes, self._watch)
+        self._worker = PartitionWorker(self._program, assignment)
+        self._key = key
+        self._letters_topic = dead_letter_topic(assignment.application)
+        self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
+        self.stopped: PoisonError | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next record to fold."""
+        return self._worker.next_offset
+
+    def restore(self, increments: Iterable[bytes]) -> None:
+        """Begins after a snapshot: the increments of a chain, oldest first. Raises SnapshotError."""
+        for each in increments:
+            self._worker.restore(each)
+
+    def fold(self, offset: int, value: bytes) -> list[Event]:
+        """Folds the next record, and returns what happened to messages of the key in it.
+
+        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogHoleError
+        as PartitionWorker does.
+        """
+        frame, columns, places = self._look(value)
+        self._watch.begin(places)
+        counters = self._worker.counters
+        before = (counters.duplicates, counters.gaps)
+        records: list[OutputRecord] = []
+        try:
+            records = self._worker.fold(offset, value)
+        except PoisonError as error:
+            self.stopped = error
+        if not places or frame is None or columns is None:
+            return []
+        counters = self._worker.counters
+        verdict = (
+            "duplicate"
+            if counters.duplicates > before[0]
+            else "gap"
+            if counters.gaps > before[1]
+            else "taken"
+        )
+        return list(self._events(offset, frame, columns, places, verdict, records))
+
+    def _look(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
+        """A record, its columns, and the places of the key's messages; none when it has no messages to read."""
+        try:
+            frame = decode(value)
+            entrance = self._entrances.get(frame.stream)
+            readable = frame.kind is FrameKind.DATA and frame.columns is not None
+            if entrance is None or not readable or frame.schema != entrance.schema.fingerprint:
+                return None, None, []
+            columns = Columns.of_payload(entrance.schema, frame.columns or b"")
+        except FrameError:
+            return None, None, []
+        return frame, columns, places_of(entrance, columns, self._key)
+
+    def _events(
+        self,
+        offset: int,
+        frame: Frame,
+        columns: Columns,
+        places: list[int],
+        verdict: str,
+        records: list[OutputRecord],
+    ) -> Iterator[Event]:
+        failures = self._failures(records)
+        left = verdict == "taken" and self.stopped is None
+        outputs = self._outputs(frame.stream, columns, places, failures) if left else {}
+        for place in places:
+            yield Event(
+                offset=offset,
+                origin=frame.origin,
+                sequence=frame.sequence,
+                index=place,
+                time_ns=frame.ingest_ns,
+                verdict=verdict,
+                message=_json_at(columns, place),
+                steps=tuple(self._watch.steps.get(place, ())),
+                outputs=tuple(outputs.get(place, ())),
+                failures=tuple(failures.get(place, ())),
+            )
+
+    def _failures(self, records: list[OutputRecord]) -> dict[int, list[tuple[str, OnError, str]]]:
+        policies = self._program.stage.on_error()
+        found: dict[int, list[tuple[str, OnError, str]]] = {}
+        for record in records:
+            if record.topic == self._letters_topic:
+                for row in decode(record.value).rows or ():
+                    letter = DeadLetter.FromString(row)
+                    policy = policies.get(letter.computation, DEAD_LETTER)
+                    found.setdefault(letter.index, []).append((letter.computation, policy, letter.reason))
+        return found
+
+    def _outputs(
+        self,
+        stream: str,
+        columns: Columns,
+        places: list[int],
+        failures: dict[int, list[tuple[str, OnError, str]]],
+    ) -> dict[int, list[tuple[str, str]]]:
+        """What left the stage, by the place of the message that it comes from."""
+        found: dict[int, list[tuple[str, str]]] = {}
+
+        def leaves(target: str, place: int, message: str) -> None:
+            if all(computation != target for computation, _, _ in failures.get(place, ())):
+                found.setdefault(place, []).append((target, message))
+
+        wanted = set(places)
+        for exit_ in self._program.stage.exits:
+            if exit_.stream == stream:
+                for place in places:
+                    leaves(exit_.target.name, place, _json_at(columns, place))
+            for rows in self._watch.flows.get(exit_.stream, ()):
+                for row, message in enumerate(rows.messages()):
+                    if rows.parent(row) in wanted:
+                        text = json_line(rows.schema, message).decode()
+                        leaves(exit_.target.name, rows.parent(row), text)
+        return found
+
+
+def places_of(entrance: Entrance, columns: Columns, key: KeyValue) -> list[int]:
+    """The places of the messages of a key in a frame."""
+    if not isinstance(entrance.key, str):
+        values = FrameKeys(entrance, columns).values() if entrance.key is not None else []
+        return [place for place, value in enumerate(values) if type(value) is type(key) and value == key]
+    column = columns.columns[columns.schema.position(entrance.key)]
+    if isinstance(column, pa.Array):
+        kind = str if pa.types.is_string(column.type) else bytes
+        if not isinstance(key, kind):
+            return []
+        same = pc.equal(column, pa.scalar(key, column.type)).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(same).tolist()
+    wanted = key_column(key, column.dtype)
+    return [] if wanted is None else np.flatnonzero(column == wanted[0]).tolist()
+
+
+def key_of(entrance: Entrance, text: str) -> KeyValue:
+    """The key that a text stands for, as messages have it: bytes as `frames.text.text_of` writes them.
+
+    A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
+    """
+    if not isinstance(entrance.key, str):
+        returns = getattr(entrance.key, "__annotations__", {}).get("return", str)
+        kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
+        return _read_key(text, kind, width=0)
+    place = entrance.schema.fields[entrance.schema.position(entrance.key)]
+    width = place.dtype.itemsize if place.dtype is not None and place.kind in (Kind.TEXT, Kind.BYTES) else 0
+    key = _read_key(text, place.kind, width=width)
+    if place.dtype is not None and key_column(key, place.dtype) is None:
+        raise ValueError(f"it does not fit {entrance.key!r}, {place.dtype}")
+    return key
+
+
+class _Watch:
+    """What is noted of one frame: its places that count, steps by place, and what each computation gave."""
+
+    def __init__(self) -> None:
+        self.places: frozenset[int] = frozenset()
+        self.steps: dict[int, list[Step]] = {}
+        self.flows: dict[str, list[Rows]] = {}
+
+    def begin(self, places: list[int]) -> None:
+        """Another frame."""
+        self.places = frozenset(places)
+        self.steps, self.flows = {}, {}
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedProgram(StageProgram):
+    """A program whose computations are watched, and that tells what it skips."""
+
+    watch: _Watch = field(default_factory=_Watch)
+
+    def on_error(self) -> dict[str, OnError]:
+        """What is skipped becomes a dead letter here, for its reason: nobody reads it but the history."""
+        own = self.stage.on_error()
+        return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
+
+    def operators(self, folds: dict[str, Fold]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
+        """See StageProgram."""
+        plain = StageProgram.operators(self, folds)
+        return tuple(
+            (
+                reads,
+                _WatchedFold(folds[each.name], self.watch)
+                if each.name in folds
+                else _Watched(each, self.watch),
+            )
+            for reads, each in plain
+        )
+
+
+class _Watched:
+    """A computation without state."""
+
+    def __init__(self, operator: Operator, watch: _Watch) -> None:
+        self.name = operator.name
+        self._operator = operator
+        self._watch = watch
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """See Operator."""
+        given = self._operator.run(rows, letters)
+        if self._watch.places:
+            self._watch.flows.setdefault(self.name, []).append(given)
+        return given
+
+
+class _WatchedFold:
+    """A stateful computation."""
+
+    def __init__(self, fold: Fold, watch: _Watch) -> None:
+        self.name = fold.name
+        self._fold = fold
+        self._watch = watch
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """See Operator."""
+        if not self._watch.places:
+            return self._fold.run(rows, letters)
+        if self._fold.exact:
+            rows.columns(self.name, letters)
+        messages: list[Any] = []
+        parents: list[int] = []
+        schema = rows.schema
+        for start, stop, watched in _stretches(rows, self._watch.places):
+            part = rows.slice(start, stop)
+            key = part.key_values()[0] if watched else None
+            before = self._fold.state_of(key) if key is not None else None
+            given = self._fold.run(part, letters)
+            if key is not None:
+                step = Step(self.name, before, self._fold.state_of(key))
+                self._watch.steps.setdefault(rows.parent(start), []).append(step)
+            schema = given.schema
+            messages.extend(given.messages())
+            parents.extend(given.parent(row) for row in range(given.length))
+        given = Rows(schema, rows.keys, messages, parents)
+        self._watch.flows.setdefault(self.name, []).append(given)
+        return given
+
+
+def _stretches(rows: Rows, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+    """(start, stop, whether it is one row of the key): all rows, in their order."""
+    start = 0
+    for row in range(rows.length):
+        if rows.parent(row) in places:
+            if start < row:
+                yield start, row, False
+            yield row, row + 1, True
+            start = row + 1
+    if start < rows.length:
+        yield start, rows.length, False
+
+
+def _json_at(columns: Columns, place: int) -> str:
+    return json_line(columns.schema, next(iter(columns.slice(place, place + 1)))).decode()
+
+
+def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:
+    if kind is Kind.TEXT:
+        return text
+    if kind is Kind.BYTES:
+        return bytes_of(text).ljust(width, b"\0")
+    if kind is Kind.BOOL and text in ("true", "false"):
+        return int(text == "true")
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no {'whole number' if kind is Kind.INT else 'true or false'}"
+        ) from None

@@ -1,0 +1,327 @@
+"""One key's history: the same fold, with states before and after, outputs and failures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, make_dataclass
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import bettong
+from bettong import Application, Width
+from bettong.application.on_error import OnError
+from bettong.application.plan import Entrance, plan
+from bettong.application.schema import schema_of
+from bettong.errors import LogHoleError, SnapshotError
+from bettong.frames.columns import Columns
+from bettong.routing import partition_of
+from bettong.worker.history import Event, KeyHistory, KeyValue, Step, key_of, places_of
+from bettong.worker.partition import Assignment
+from bettong.worker.stage_program import StageProgram, program
+from tests.worker_samples import (
+    FRAME_BYTES_MAX,
+    Limit,
+    Reading,
+    Total,
+    data,
+    fold,
+    meters,
+    opening,
+    results,
+    worker,
+)
+
+ASSIGNMENT = Assignment("meters", 0, 1, FRAME_BYTES_MAX)
+WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
+TALLY = {compiled: program(meters().stages[0], compiled=compiled) for compiled in (True, False)}
+
+
+def history(of: StageProgram, key: KeyValue, log: list[bytes]) -> tuple[KeyHistory, list[Event]]:
+    found = KeyHistory(of, ASSIGNMENT, key)
+    return found, [event for offset, value in enumerate(log) for event in found.fold(offset, value)]
+
+
+def kept(total: int, count: int, least: int = 0) -> dict[str, int]:
+    return {"total": total, "least": least, "count": count}
+
+
+@WAYS
+def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bool) -> None:
+    log = [
+        opening("readings/c", 0),
+        data("readings/c", 1, [Reading("a", 5), Reading("b", 1), Reading("a", 7)], ingest_ns=9),
+        data("limits/c", 1, [Limit("b", 50)]),
+        data("limits/c", 2, [Limit("a", 50)]),
+        data("readings/c", 2, [Reading("b", 1)]),
+        data("readings/c", 3, [Reading("a", 1)]),
+    ]
+    _, events = history(TALLY[compiled], "a", log)
+    assert [(each.offset, each.origin, each.sequence, each.index, each.time_ns) for each in events] == [
+        (1, "readings/c", 1, 0, 9),
+        (1, "readings/c", 1, 2, 9),
+        (3, "limits/c", 2, 0, 0),
+        (5, "readings/c", 3, 0, 0),
+    ]
+    assert [each.steps for each in events] == [
+        (Step("tally", None, kept(5, 1)),),
+        (Step("tally", kept(5, 1), kept(12, 2)),),
+        (Step("tally", kept(12, 2), kept(12, 2, 50)),),
+        (Step("tally", kept(12, 2, 50), kept(13, 3, 50)),),
+    ]
+    assert json.loads(events[1].message) == {"meter": "a", "value": 7}
+    result = {"meter": "a", "place": 2, "total": 12, "small": 12}
+    assert [(target, json.loads(text)) for target, text in events[1].outputs] == [
+        ("totals", result),
+        ("places", result),
+    ]
+    assert events[3].outputs == (), "below the limit nothing leaves"
+    assert {each.verdict for each in events} == {"taken"}
+
+
+@WAYS
+def test_what_failed_and_what_was_passed_over_is_told(*, compiled: bool) -> None:
+    frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
+    _, events = history(
+        TALLY[compiled], "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]
+    )
+    first = events[:4]
+    assert [each.failures[0][:2] for each in first[1:]] == [("tally", "dead-letter")] * 3
+    reasons = [reason for each in first for _, _, reason in each.failures]
+    for reason, told in zip(
+        reasons, ("ZeroDivisionError: ", "ValueError: a negative", "'small'"), strict=True
+    ):
+        assert told in reason
+    # What a function had changed before it raised has stayed.
+    assert [step.after["count"] for each in first for step in each.steps] == [1, 2, 3, 4]
+    assert [(each.verdict, each.steps, each.outputs) for each in events[4:]] == [
+        *[("duplicate", (), ())] * 4,
+        ("gap", (), ()),
+    ]
+
+
+FRAMES = st.lists(
+    st.lists(st.builds(Reading, st.sampled_from("abc"), st.integers(-2, 300)), min_size=1, max_size=6)
+    | st.lists(st.builds(Limit, st.sampled_from("abc"), st.integers(0, 300)), min_size=1, max_size=3),
+    max_size=6,
+)
+
+
+@WAYS
+@given(frames=FRAMES)
+def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
+    frames: list[list[Any]], *, compiled: bool
+) -> None:
+    log = [
+        data("readings/c" if isinstance(frame[0], Reading) else "limits/c", place + 1, frame, previous=0)
+        for place, frame in enumerate(frames)
+    ]
+    straight = worker(TALLY[compiled])
+    totals = results(fold(straight, log), "meters.sink.totals", Total)
+    seen: list[tuple[str, Any]] = []
+    for key in "abcd":
+        of, events = history(TALLY[compiled], key, log)
+        assert of._worker.snapshot() == straight.snapshot()
+        assert len(events) == sum(message.meter == key for frame in frames for message in frame)
+        steps = [step for event in events for step in event.steps]
+        assert [step.before for step in steps[1:]] == [step.after for step in steps[:-1]]
+        if steps:
+            assert steps[-1].after == straight._folds["tally"].state_of(key)
+        found = [json.loads(text) for event in events for target, text in event.outputs if target == "totals"]
+        assert found == [
+            {name: getattr(each, name) for name in ("meter", "place", "total", "small")}
+            for each in totals
+            if each.meter == key
+        ]
+        seen += [(key, each) for each in found]
+    assert len(seen) == len(totals)
+
+
+def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
+    log = [data("readings/c", number, [Reading("a", number)]) for number in range(1, 5)]
+    half = worker(TALLY[True])
+    fold(half, log[:2])
+    of = KeyHistory(TALLY[True], ASSIGNMENT, "a")
+    of.restore([half.snapshot()])
+    (event,) = of.fold(2, log[2])
+    assert event.steps[0].before == kept(3, 2)
+    with pytest.raises(LogHoleError):
+        of.fold(4, log[3])
+    with pytest.raises(SnapshotError):
+        KeyHistory(TALLY[True], ASSIGNMENT, "a").restore([b"garbage"])
+
+
+def test_garbage_in_the_log_is_nobodys_message() -> None:
+    foreign = data("readings/c", 1, [Limit("a", 1)])
+    of, events = history(TALLY[False], "a", [b"garbage", foreign, data("other/c", 1, [Limit("a", 1)])])
+    assert (events, of.next_offset) == ([], 3)
+
+
+@dataclass(slots=True)
+class Number:
+    name: str
+    value: int
+
+
+@dataclass(slots=True)
+class Sum:
+    total: int = 0
+
+
+def halves(number: Number) -> list[Number]:
+    return [Number(number.name, 10 // number.value), number]
+
+
+def add(number: Number, sums: Sum) -> Sum:
+    sums.total += number.value
+    if sums.total > 100:
+        raise ValueError("too much")
+    return Sum(sums.total)
+
+
+def branches(on_error: OnError) -> StageProgram:
+    """In -> {raw, halves -> add -> sums}."""
+    app = Application("meters")
+    numbers = app.source("in", schema=Number, key="name")
+    numbers.sink("raw")
+    numbers.flat_map(halves, on_error=on_error).stateful(add, state=Sum, on_error=on_error).sink("sums")
+    return program(plan(app).stages[0], compiled=False)
+
+
+def test_a_message_that_becomes_several_rows_has_a_step_for_each() -> None:
+    _, (event,) = history(branches("skip"), "a", [data("in/c", 1, [Number("b", 1), Number("a", 5)])])
+    assert event.steps == (Step("add", None, {"total": 2}), Step("add", {"total": 2}, {"total": 7}))
+    assert event.outputs == (("raw", event.message), ("sums", '{"total":2}'), ("sums", '{"total":7}'))
+
+
+def test_what_was_skipped_is_told_with_the_reason_that_the_processor_does_not_keep() -> None:
+    _, events = history(branches("skip"), "a", [data("in/c", 1, [Number("a", 0), Number("a", 200)])])
+    assert events[0].failures[0][:2] == ("halves", "skip")
+    assert events[1].failures == (("add", "skip", "ValueError: too much"),)
+    assert events[1].outputs == (("raw", events[1].message), ("sums", '{"total":0}'))
+
+
+def test_where_the_processor_stopped_the_history_ends_with_the_reason() -> None:
+    log = [data("in/c", 1, [Number("a", 5)]), data("in/c", 2, [Number("b", 1), Number("a", 200)])]
+    of, events = history(branches("stop"), "a", log)
+    assert of.stopped is not None
+    assert "'add' (on_error=\"stop\")" in str(of.stopped)
+    assert (events[-1].offset, events[-1].outputs) == (1, ())
+    assert [step.after for step in events[0].steps] == [{"total": 2}, {"total": 7}]
+
+
+def keyed(annotation: Any, *, name: str = "key") -> Entrance:
+    message = make_dataclass("Message", [(name, annotation)])
+    return Entrance("in", schema_of(message), name)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "key"),
+    [
+        (str, "a", "a"),
+        (Annotated[str, Width(3)], "abc", "abc"),
+        (bytes, "base64:/w==", b"\xff"),
+        (Annotated[bytes, Width(3)], "a", b"a\0\0"),
+        (int, "-5", -5),
+        (bettong.u8, "255", 255),
+        (bettong.u64, str(2**64 - 1), 2**64 - 1),
+        (bool, "true", 1),
+    ],
+)
+def test_a_key_is_read_as_its_messages_have_it_and_found_among_them(
+    annotation: Any, text: str, key: KeyValue
+) -> None:
+    entrance = keyed(annotation)
+    assert key_of(entrance, text) == key
+    message = entrance.schema.message(key if annotation is not bool else True)
+    other = entrance.schema.message(
+        {str: "", bytes: b"", int: 0}[type(key)] if annotation is not bool else False
+    )
+    columns = Columns.of_messages(entrance.schema, [other, message, other, message])
+    assert places_of(entrance, columns, key_of(entrance, text)) == [1, 3]
+    assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entrance, text), 16)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "why"),
+    [
+        (Annotated[str, Width(3)], "abcd", "does not fit 'key'"),
+        (int, "five", "'five' is no whole number"),
+        (bettong.u8, "256", "does not fit 'key'"),
+        (bool, "yes", "'yes' is no true or false"),
+        (bytes, "base64:!", "base64|padding"),
+    ],
+)
+def test_a_key_of_the_wrong_type_says_so(annotation: Any, text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        key_of(keyed(annotation), text)
+
+
+def by_length(number: Number) -> int:
+    return len(number.name)
+
+
+def by_bytes(number: Number) -> bytes:
+    return number.name.encode()
+
+
+def test_a_key_of_a_function_is_of_the_type_that_it_says() -> None:
+    schema = schema_of(Number)
+    columns = Columns.of_messages(schema, [Number("aa", 1), Number("b", 1)])
+    for function, text, key in ((by_length, "2", 2), (by_bytes, "aa", b"aa")):
+        entrance = Entrance("in", schema, function)
+        assert key_of(entrance, text) == key
+        assert places_of(entrance, columns, key) == [0]
+    assert places_of(Entrance("in", schema, None), columns, "aa") == []
+
+
+@pytest.mark.parametrize("key", ["a", "none", "far too long", 5, b"a"])
+def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
+    states = []
+    for compiled in (True, False):
+        of = worker(TALLY[compiled])
+        fold(of, [data("readings/c", 1, [Reading("a", 5), Reading("b", 2)])])
+        states.append(of._folds["tally"].state_of(key))
+        assert of.keys == 2, "looking makes no state"
+    expected = kept(5, 1) if key in ("a", b"a") else None
+    assert states[0] == expected
+    assert states[1] == (None if key == b"a" else expected)
+
+
+@WAYS
+def test_every_key_is_told_with_its_state(*, compiled: bool) -> None:
+    of = worker(TALLY[compiled])
+    fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])
+    names = [b"abcdef", b"b"] if compiled else ["abcdef", "b"]
+    assert list(of.folds["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
+    assert list(worker(TALLY[compiled]).folds["tally"].items()) == []
+
+
+@dataclass(slots=True)
+class Signed:
+    number: int
+    value: bettong.u64
+
+
+@dataclass(slots=True)
+class Largest:
+    value: int = 0
+
+
+@bettong.compiled
+def largest(signed: Signed, kept: Largest) -> Largest:
+    kept.value = signed.number
+    return Largest(kept.value)
+
+
+@pytest.mark.parametrize("key", ["number", "value"])
+def test_keys_that_are_numbers_are_told_as_numbers(key: str) -> None:
+    app = Application("meters")
+    app.source("in", schema=Signed, key=key).stateful(largest, state=Largest).sink("out")
+    of = worker(program(plan(app).stages[0], compiled=True))
+    fold(of, [data("in/c", 1, [Signed(-5, 2**64 - 1), Signed(7, 3)])])
+    keys = [-5, 7] if key == "number" else [2**64 - 1, 3]
+    assert list(of.folds["largest"].items()) == [(keys[0], {"value": -5}), (keys[1], {"value": 7})]
+    assert [of.folds["largest"].state_of(each) for each in keys] == [{"value": -5}, {"value": 7}]
