@@ -205,7 +205,7 @@ def test_a_damaged_snapshot_is_passed_over_for_the_one_before_it(world: World) -
 
 def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World) -> None:
     world.snapshots(compiled=True)
-    shared = DirectorySnapshots(world.folder / "shared" / world.name)
+    shared = DirectorySnapshots(world.folder / "shared" / f"{world.name}-0123456789ab")
     shared.save("payments", 0, whole(1), b"a state")
     with RedisStore(world.redis, world.name) as store:
         offsets = {p: RedisSnapshots(store).increments("payments", p) for p in range(PARTITIONS)}

@@ -127,7 +127,8 @@ class States:
     def clear(self) -> None:
         """Deletes all snapshots of the application, and what lies in this machine's shared memory."""
         self._snapshots.clear()
-        DirectorySnapshots(self._where.state_dir / self._plan.application).clear()
+        for folder in self._where.state_dir.glob(f"{self._plan.application}-{'[0-9a-f]' * 12}"):
+            DirectorySnapshots(folder).clear()
 
     def close(self) -> None:
         """Lets go of Redis."""
