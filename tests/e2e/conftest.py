@@ -98,14 +98,16 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
     """Starts suites: `start_suite("examples/word_count.py", compiled=False)`. All are stopped at the end."""
     with ExitStack() as stack:
 
-        def start(application: str, *, compiled: bool = True) -> RunningSuite:
+        def start(
+            application: str, *, compiled: bool = True, settings: dict[str, str] | None = None
+        ) -> RunningSuite:
             results = tmp_path_factory.mktemp("results") / "files"
             options = SuiteOptions(
                 application=str(ROOT / application),
                 partitions=PARTITIONS,
                 compiled=compiled,
                 results=results,
-                settings={"snapshot_interval_ms": "200"},
+                settings={"snapshot_interval_ms": "200", **(settings or {})},
             )
             suite = stack.enter_context(Suite(options))
             store = stack.enter_context(RedisStore(suite.record.redis, suite.record.name))

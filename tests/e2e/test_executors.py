@@ -1,0 +1,68 @@
+"""Spark with 1, 2 and 3 executors, some of them killed in the middle: the same result files, byte for byte."""
+
+import random
+from pathlib import Path
+
+import psutil
+import pytest
+
+from examples.market_spread_client import MarketSpreadClient
+from examples.market_spread_load import INITIAL_QUOTES, rounds
+from examples.market_spread_oracle import Oracle, by_symbol
+from tests.e2e.conftest import RunningSuite, StartSuite
+from tests.waiting import eventually
+
+LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))
+# Memory of a worker, MiB: that of the one executor which it has.
+MEMORY = 1024
+
+
+@pytest.mark.timeout(600)
+def test_any_number_of_executors_gives_the_same_files(start_suite: StartSuite) -> None:
+    oracle = Oracle()
+    oracle.initial_quotes(INITIAL_QUOTES)
+    oracle.rounds(LOAD)
+    files = [
+        fed(start_suite, executors=executors, kills=kills) for executors, kills in ((1, 0), (2, 1), (3, 2))
+    ]
+    assert by_symbol(b"".join(files[0].values())) == oracle.rejected
+    assert files[1] == files[0]
+    assert files[2] == files[0]
+
+
+def fed(start_suite: StartSuite, *, executors: int, kills: int) -> dict[str, bytes]:
+    """The result files of one run, in which executors die at seeded places."""
+    running = start_suite(
+        "examples/market_spread.py",
+        settings={"spark_master": f"local-cluster[{executors},1,{MEMORY}]"},
+    )
+    chance = random.Random(executors)
+    places = set(chance.sample(range(2, len(LOAD) - 1), kills))
+    with MarketSpreadClient(running.sender) as client:
+        client.initial_quotes(INITIAL_QUOTES)
+        assert len(executors_of(running)) == executors
+        for place, each in enumerate(LOAD):
+            if place in places:
+                victim = chance.choice(executors_of(running))
+                victim.kill()
+                eventually(lambda: len(executors_of(running)) == executors, seconds=60)
+            client.rounds([each])
+    running.settle()
+    found = running.bytes_of("rejected")
+    running.suite.stop()
+    return found
+
+
+def executors_of(running: RunningSuite) -> list[psutil.Process]:
+    """Spark's executors, which are processes of their own here, oldest first."""
+    processor = psutil.Process(running.suite.record.services["processor"].pid)
+    found = [each for each in processor.children(recursive=True) if is_executor(each)]
+    return sorted(found, key=lambda each: each.create_time())
+
+
+def is_executor(process: psutil.Process) -> bool:
+    try:
+        line = process.cmdline()
+    except psutil.Error:
+        return False
+    return bool(line) and Path(line[0]).name == "java" and any("ExecutorBackend" in part for part in line)
