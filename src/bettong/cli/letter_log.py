@@ -26,7 +26,7 @@ from bettong.frames.frame import Frame, Kind, decode
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 
-_ID = re.compile(r"(\d{1,5})\.(\d{1,19})\.(\d{1,9})")
+_ID = re.compile(r"([0-9]{1,5})\.([0-9]{1,19})\.([0-9]{1,9})")
 _STREAM = "dead-letter."
 # Where every session of a sender leaves its OPEN frames.
 _MARKS = 0
