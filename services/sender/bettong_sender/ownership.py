@@ -32,6 +32,8 @@ _RENEWALS_PER_LEASE = 3
 
 # Calls to Redis at a time; one takes a fraction of a millisecond, or 15 s when nobody answers.
 _CALLS_MAX = 8
+# A session's end waits this long for its stream to be given back.
+_RELEASE_WAIT_S = 1.0
 # While Redis is away, between two calls that fail at once.
 _RETRY_S = 0.2
 
@@ -179,6 +181,8 @@ class Ownership:
             release = self._loop.create_task(self._release(claim, holder.acknowledged))
             self._releases.add(release)
             release.add_done_callback(self._releases.discard)
+            # So that who is told that the session has ended can have the stream.
+            await asyncio.wait((release,), timeout=_RELEASE_WAIT_S)
 
     async def run(self) -> None:
         """Renews until it is cancelled."""
