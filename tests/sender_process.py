@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 import grpc
+from redis import Redis
 
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, LogReader
@@ -26,6 +27,7 @@ from tests.waiting import eventually
 CREDITS = 4
 SESSIONS_MAX = 3
 FRAME_BYTES_MAX = 64 * 1024
+LEASE_MS = 1500
 
 _ROOT = Path(__file__).resolve().parent.parent
 _START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
@@ -65,6 +67,7 @@ class SenderProcess(Server):
             "BETTONG_SENDER_LISTEN": self.address,
             "BETTONG_SENDER_CREDITS": str(CREDITS),
             "BETTONG_SENDER_SESSIONS_MAX": str(SESSIONS_MAX),
+            "BETTONG_SENDER_LEASE_MS": str(LEASE_MS),
             **settings,
         }
         super().__init__(
@@ -78,6 +81,12 @@ class SenderProcess(Server):
         self._file.write_text(
             f"from tests.sender_samples import application\napp = application({self.name!r})\n"
         )
+
+    def settle(self) -> None:
+        """Lets its Redis count as one that has run for long."""
+        with RedisStore(self._redis, self.name) as store, Redis.from_url(self._redis) as client:
+            eventually(lambda: client.exists(store.key("epoch")), seconds=_START_S_MAX)
+            client.hset(store.key("epoch"), "since", "0")
 
     def said(self, words: str) -> int:
         """How often the words stand in the log."""
@@ -130,6 +139,10 @@ class BareSession:
         for _ in self._call:
             pass
 
+    def lease_left_ms(self) -> int:
+        """What a session that was refused is told in metadata."""
+        return int(dict(self._call.trailing_metadata())["bettong-lease-ms"])
+
     def status(self) -> tuple[grpc.StatusCode, str]:
         """Reads to the end, which must not be a good one."""
         try:
@@ -154,15 +167,19 @@ class BareSession:
         self.close()
 
 
-def hello(source: str = "orders", stream: str = "feed", acknowledged: int = 0) -> IngestRequest:
+def hello(
+    source: str = "orders", stream: str = "feed", acknowledged: int = 0, client: str = "tester"
+) -> IngestRequest:
     """The first message of a session."""
-    return IngestRequest(hello=Hello(source=source, stream=stream, acknowledged=acknowledged))
+    return IngestRequest(hello=Hello(source=source, stream=stream, acknowledged=acknowledged, client=client))
 
 
 @contextmanager
-def opened(address: str, source: str = "orders", stream: str = "feed") -> Iterator[BareSession]:
+def opened(
+    address: str, source: str = "orders", stream: str = "feed", client: str = "tester"
+) -> Iterator[BareSession]:
     """A session that was welcomed."""
-    with BareSession(address, hello(source, stream)) as session:
+    with BareSession(address, hello(source, stream, client=client)) as session:
         session.welcome()
         yield session
 

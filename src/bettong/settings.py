@@ -102,6 +102,11 @@ class SenderSettings(ServiceSettings):
         256 * _MEBIBYTE,
         description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
     )
+    sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
+        10_000,
+        description="How long a stream stays its client's after its sender died, and how long sessions go on"
+        " without Redis, in milliseconds.",
+    )
 
 
 class ProcessorSettings(ServiceSettings):

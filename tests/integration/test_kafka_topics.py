@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from kafka import KafkaAdminClient
 
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError
@@ -14,6 +15,7 @@ from tests.integration.log_parts import (
     append_all,
     delete_below,
 )
+from tests.waiting import eventually
 
 Name = Callable[..., str]
 
@@ -80,3 +82,19 @@ def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin,
     assert admin.beginnings([topic]) == {(topic, 0): 0, (topic, 1): 2}
     with pytest.raises(LogError, match="does not exist"):
         admin.ends([topic, "no-such-topic"])
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_another(
+    kafka: KafkaBroker, admin: LogAdmin, topic: str
+) -> None:
+    first = admin.identities([topic])
+    assert admin.identities([topic]) == first
+    client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    client.delete_topics([topic])
+    client.close()
+    eventually(lambda: admin.create_topics([topic], partitions=2, replication=1, frame_bytes_max=5000))
+    again = admin.identities([topic])
+    assert set(again) == set(first) == {topic}
+    assert again != first
+    with pytest.raises(LogError, match="nobody-made-this"):
+        admin.identities(["nobody-made-this"])

@@ -42,6 +42,13 @@ def launched(
         yield launch
 
 
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A Redis that a test may kill."""
+    with RedisServer(tmp_path / "redis") as server:
+        yield server
+
+
 @pytest.fixture(scope="module")
 def steady(
     own_process: KafkaBroker,
@@ -195,11 +202,13 @@ def test_a_full_buffer_stops_credits_and_reading_until_it_has_room(
 
 
 def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_without_redis(
-    own_broker: KafkaBroker, launched: Callable[..., SenderProcess]
+    own_broker: KafkaBroker, own_redis: RedisServer, launched: Callable[..., SenderProcess]
 ) -> None:
-    sender = launched(redis=f"redis://{NOBODY}/0")
+    sender = launched(redis=own_redis.url, BETTONG_SENDER_LEASE_MS="60000")
     eventually(sender.answers, seconds=60)
+    sender.settle()
     with opened(sender.address) as session:
+        own_redis.kill()
         session.send(*frames(3))
         session.acknowledged(3)
         eventually(lambda: sender.said("no live figures"), seconds=30)

@@ -58,6 +58,35 @@ def test_hello_opens_every_partition_with_what_is_acknowledged() -> None:
         ]
 
 
+def test_what_is_known_to_be_durable_is_opened_with_and_not_appended_again() -> None:
+    ours, log = session(acknowledged=2), MemoryLog()
+    log.extend(ours.open(9, durable=5).appends)
+    assert {frame.previous for frames in log.frames.values() for frame in frames} == {5}
+    for sequence in (3, 5):
+        assert ours.take(rows_frame(sequence, orders([sequence], "AAAA")), 2, 10).appends == []
+    log.extend(ours.take(rows_frame(6, orders([6], "AAAA")), 2, 11).appends)
+    data = log.frames[STAGE, partition_of("AAAA", PARTITIONS)][1]
+    assert (data.sequence, data.previous) == (6, 5)
+    refusal = refusal_of(lambda: ours.take(rows_frame(5, orders([5])), 2, 12))
+    assert refusal.code is Code.INVALID_ARGUMENT
+
+
+def test_less_than_the_client_knows_to_be_durable_changes_nothing() -> None:
+    ours, log = session(acknowledged=7), MemoryLog()
+    log.extend(ours.open(9, durable=5).appends)
+    assert {frame.previous for frames in log.frames.values() for frame in frames} == {7}
+
+
+def test_a_partition_silent_since_what_was_durable_is_opened_again() -> None:
+    ours = session()
+    ours.open(1, durable=5)
+    taken = ours.take(rows_frame(6, orders([6], "AAAA")), 0, SILENT_NS_MAX + 1)
+    log = MemoryLog()
+    log.extend(taken.appends)
+    (opening, _) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    assert (opening.kind, opening.previous) == (Kind.OPEN, 5)
+
+
 @settings(deadline=None)  # the first example compiles
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=40), st.sampled_from(["columns", "rows"]))
 def test_each_message_goes_to_the_partition_of_its_key_once_and_in_order(

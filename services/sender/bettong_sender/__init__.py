@@ -4,6 +4,7 @@
 | ------------------------------------------------------------- | ----------------------------------- |
 | `refusal` `body` `numbering` `session` `ledger` `buffer`      | pure: frames in, decisions out      |
 | `servicer`                                                    | a client's call                     |
+| `ownership`                                                   | who feeds a stream: leases in Redis |
 | `log_keeper`                                                  | Kafka: waited for, and opened again |
 | `live`                                                        | figures in Redis                    |
 | `main`                                                        | settings, wiring, signals           |

@@ -19,6 +19,7 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame, Receipt
 from bettong_sender.answers import Answers
 from bettong_sender.buffer import Buffer, Progress
 from bettong_sender.ledger import Entry, Ledger
+from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Code, Refusal, exhausted, unavailable
 from bettong_sender.session import Route, Session, Taken
 from bettong_sender.status import Status
@@ -66,6 +67,7 @@ class Intake:
         self.room = asyncio.Event()
         self.room.set()
         self._log: Log | None = None
+        self._identities: Mapping[str, str] = {}
         self._absence = "the sender starts"
         self._application = application
         self._clock = clock
@@ -105,9 +107,13 @@ class Intake:
             self._empty.set()
         self.status.sessions = len(self._feeds)
 
-    def use(self, log: Log) -> None:
-        """There is a log now, or another one."""
-        self._log = log
+    def use(self, log: Log, identities: Mapping[str, str]) -> None:
+        """There is a log now, or another one. `identities`: what tells its topics from others of the same name."""
+        self._log, self._identities = log, identities
+
+    def log_of(self, route: Route) -> str:
+        """What tells the log of a source from one of the same name."""
+        return "/".join(self._identities[topic] for topic in (route.stage_topic, route.dead_letter_topic))
 
     def go_without(self, reason: str) -> None:
         """There is no log now: whoever comes is refused with this reason."""
@@ -125,7 +131,7 @@ class Intake:
         if self.buffer.is_full:
             self.room.clear()
         done = self._loop.run_in_executor(self._splitter, self._append, log, feed, entry, work)
-        done.add_done_callback(partial(self._handed_over, entry))
+        done.add_done_callback(partial(self._handed_over, feed, entry))
         return await asyncio.shield(done)
 
     async def settled(self, timeout_s: float) -> None:
@@ -162,13 +168,16 @@ class Intake:
         """In the log's thread."""
         self._answers.put((feed, entry, answer))
 
-    def _handed_over(self, entry: Entry, done: asyncio.Future[Taken]) -> None:
+    def _handed_over(self, feed: "Feed", entry: Entry, done: asyncio.Future[Taken]) -> None:
         if done.cancelled() or done.exception() is not None:
             entry.failed = True
         else:
             taken = done.result()
             entry.dead_letters = len(taken.refused)
         self._settle(entry)
+        # The log's answers may have come before, or there was nothing to append.
+        if entry.is_answered:
+            feed.wake()
 
     def _answered(self, answer: tuple["Feed", Entry, int | LogError]) -> None:
         feed, entry, result = answer
@@ -207,16 +216,30 @@ class Feed:
         self._failure: Refusal | None = None
         self._finished = False
 
-    async def open(self) -> int:
-        """Opens the session in the log, and returns the client's first credits. Raises Refusal."""
+    @property
+    def acknowledged(self) -> int:
+        """Up to here the client's frames are durable."""
+        return self._ledger.acknowledged
+
+    @property
+    def log(self) -> str:
+        """See `Intake.log_of`."""
+        return self._intake.log_of(self.route)
+
+    async def open(self, durable: int) -> int:
+        """Opens the session in the log, and returns the client's first credits. Raises Refusal.
+
+        `durable`: see `Session.open`.
+        """
         entry = self._ledger.opening()
-        await self._intake.hand_over(self, entry, self._session.open)
+        await self._intake.hand_over(self, entry, partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)
 
-    async def take(self, frame: IngestFrame) -> None:
-        """Hands a frame to the log; waits while the sender's buffer is full. Raises Refusal."""
-        while self._intake.buffer.is_full:
+    async def take(self, frame: IngestFrame, lease: Lease) -> None:
+        """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal."""
+        while self._intake.buffer.is_full or lease.in_doubt:
             await self._intake.room.wait()
+            await lease.certain()
         entry = self._ledger.spend(frame.sequence, frame.ByteSize())
         work = partial(self._session.take, frame, self._ledger.acknowledged)
         try:

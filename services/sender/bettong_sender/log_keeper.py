@@ -41,6 +41,7 @@ class LogKeeper:
         self._logger = logger
         self._serving = serving
         self._log: LogWriter | None = None
+        self._identities: dict[str, str] = {}
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Returns when `stopping` is set, leaving the log open. Raises LogError when the topics cannot be used."""
@@ -48,7 +49,7 @@ class LogKeeper:
             self._log = await self._opened(stopping)
             if self._log is None:
                 return
-            self._intake.use(self._log)
+            self._intake.use(self._log, self._identities)
             self._say(State.RUNNING)
             await self._serving.say(serving=True)
             await self._watch(self._log, stopping)
@@ -98,6 +99,7 @@ class LogKeeper:
             admin.check_topics(
                 self._topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max
             )
+            self._identities = admin.identities(self._topics)
         if created:
             self._logger.info("topics created", topics=sorted(created), partitions=settings.partitions)
         return LogWriter(

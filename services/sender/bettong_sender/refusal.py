@@ -1,6 +1,8 @@
 """Why a call ends: the statuses of `protos/bettong/v1/ingest.proto`, and nothing of gRPC."""
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 
 from bettong.errors import BettongError
 
@@ -12,14 +14,20 @@ class Code(Enum):
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
     RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
     UNAVAILABLE = "UNAVAILABLE"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    ABORTED = "ABORTED"
 
 
 class Refusal(BettongError):
-    """Ends a session. The text names the object, what was expected and the remedy; the client sees it."""
+    """Ends a session. The text names the object, what was expected and the remedy; the client sees it.
 
-    def __init__(self, code: Code, text: str) -> None:
+    `metadata` is for the client's program: see the proto.
+    """
+
+    def __init__(self, code: Code, text: str, metadata: Mapping[str, str] = MappingProxyType({})) -> None:
         super().__init__(text)
         self.code = code
+        self.metadata = metadata
 
 
 def invalid(text: str) -> Refusal:
@@ -35,3 +43,8 @@ def exhausted(text: str) -> Refusal:
 def unavailable(text: str) -> Refusal:
     """Not now: the client connects again and resends."""
     return Refusal(Code.UNAVAILABLE, text)
+
+
+def aborted(text: str) -> Refusal:
+    """The stream is another session's now."""
+    return Refusal(Code.ABORTED, text)

@@ -3,13 +3,15 @@
 import asyncio
 import signal
 import time
+import uuid
+from collections.abc import Coroutine
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
-from bettong.edges.redis_store import RedisStore
+from bettong.edges.redis_store import RedisLeases, RedisStore
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
 from bettong.topics import all_topics, dead_letter_topic, stage_topic
@@ -18,6 +20,7 @@ from bettong_sender.body import warm
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
+from bettong_sender.ownership import Ownership
 from bettong_sender.servicer import IngestServicer
 from bettong_sender.serving import Serving
 from bettong_sender.session import Route
@@ -37,6 +40,8 @@ _CLIENT_PING_MS_MIN = 5_000
 # Sessions end within `servicer._SETTLE_WAIT_S`; what hangs longer is cut off.
 _SESSIONS_STOP_S = 5.0
 _SERVER_STOP_S = 1.0
+# Streams are given back, so that their clients need not wait for leases to run out; Redis answers in milliseconds.
+_RELEASES_STOP_S = 1.0
 
 
 def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
@@ -75,14 +80,26 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             logger,
         ),
     ):
-        await _serve(settings, plan, intake, stopping, logger)
+        ownership = Ownership(
+            RedisLeases(store, lease_ms=settings.sender_lease_ms),
+            instance=settings.instance,
+            lease_s=settings.sender_lease_ms / 1000,
+            new_token=lambda: uuid.uuid4().hex,
+            logger=logger,
+        )
+        await _serve(settings, plan, intake, ownership, stopping, logger)
 
 
 async def _serve(
-    settings: SenderSettings, plan: Plan, intake: Intake, stopping: asyncio.Event, logger: BoundLogger
+    settings: SenderSettings,
+    plan: Plan,
+    intake: Intake,
+    ownership: Ownership,
+    stopping: asyncio.Event,
+    logger: BoundLogger,
 ) -> None:
     serving = Serving()
-    server = await _listen(settings, IngestServicer(intake, stopping, logger), serving)
+    server = await _listen(settings, IngestServicer(intake, ownership, stopping, logger), serving)
     topics = all_topics(
         plan.application,
         stages=[stage.name for stage in plan.stages],
@@ -90,10 +107,11 @@ async def _serve(
     )
     keeper = LogKeeper(settings, topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
+    renewing = asyncio.create_task(ownership.run())
     try:
         for route in intake.routes.values():
             await asyncio.to_thread(warm, route.source, settings.partitions)
-        await keeper.run(stopping)
+        await _first_of(keeper.run(stopping), renewing)
     finally:
         stopping.set()
         logger.info("stopping", sessions=intake.status.sessions)
@@ -101,9 +119,19 @@ async def _serve(
         await serving.stop()
         await intake.settled(_SESSIONS_STOP_S)
         await server.stop(_SERVER_STOP_S)
+        await ownership.settled(_RELEASES_STOP_S)
+        renewing.cancel()
         await asyncio.to_thread(intake.close)
         await keeper.close()
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
+
+
+async def _first_of(keeping: Coroutine[None, None, None], renewing: asyncio.Task[None]) -> None:
+    """Returns when `keeping` has ended; raises what either raises."""
+    task = asyncio.create_task(keeping)
+    done, _ = await asyncio.wait((task, renewing), return_when=asyncio.FIRST_COMPLETED)
+    for each in done:
+        each.result()
 
 
 async def _listen(settings: SenderSettings, servicer: IngestServicer, serving: Serving) -> grpc.aio.Server:

@@ -18,6 +18,7 @@ from bettong.v1.ingest_pb2 import (
 )
 from bettong.v1.ingest_pb2_grpc import IngestServiceServicer
 from bettong_sender.intake import Feed, Intake
+from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.refusal import Refusal, invalid, unavailable
 from bettong_sender.session import Route
 
@@ -34,8 +35,11 @@ _Context = grpc.aio.ServicerContext[Any, IngestResponse]
 class IngestServicer(IngestServiceServicer):
     """Each call is a feed of the intake. `stopping`: sessions end with UNAVAILABLE, new ones are refused."""
 
-    def __init__(self, intake: Intake, stopping: asyncio.Event, logger: BoundLogger) -> None:
+    def __init__(
+        self, intake: Intake, ownership: Ownership, stopping: asyncio.Event, logger: BoundLogger
+    ) -> None:
         self._intake = intake
+        self._ownership = ownership
         self._stopping = stopping
         self._logger = logger
 
@@ -53,7 +57,9 @@ class IngestServicer(IngestServiceServicer):
             await self._session(request_iterator, context, logger)
         except Refusal as refusal:
             logger.info("session refused", status=refusal.code.value, reason=str(refusal))
-            await context.abort(grpc.StatusCode[refusal.code.value], str(refusal))
+            await context.abort(
+                grpc.StatusCode[refusal.code.value], str(refusal), tuple(refusal.metadata.items())
+            )
 
     async def _session(self, requests: _Requests, context: _Context, logger: BoundLogger) -> None:
         hello = await self._hello(requests)
@@ -61,14 +67,18 @@ class IngestServicer(IngestServiceServicer):
             raise unavailable("the sender stops; connect again")
         feed = self._intake.open(hello)
         try:
-            credits_ = await feed.open()
-            welcome = Welcome(
-                credits=credits_, frame_bytes_max=feed.route.frame_bytes_max, source=describe(feed.route)
-            )
-            await context.write(IngestResponse(welcome=welcome))
-            logger.info("session opened", origin=feed.origin, acknowledged=hello.acknowledged)
-            await self._converse(feed, requests, context)
-            logger.info("session closed", origin=feed.origin)
+            async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
+                credits_ = await feed.open(lease.durable)
+                welcome = Welcome(
+                    credits=credits_,
+                    frame_bytes_max=feed.route.frame_bytes_max,
+                    source=describe(feed.route),
+                    acknowledged=max(hello.acknowledged, lease.durable),
+                )
+                await context.write(IngestResponse(welcome=welcome))
+                logger.info("session opened", origin=feed.origin, acknowledged=welcome.acknowledged)
+                await self._converse(feed, lease, requests, context)
+                logger.info("session closed", origin=feed.origin)
         finally:
             feed.close()
 
@@ -85,9 +95,9 @@ class IngestServicer(IngestServiceServicer):
             )
         return request.hello
 
-    async def _converse(self, feed: Feed, requests: _Requests, context: _Context) -> None:
+    async def _converse(self, feed: Feed, lease: Lease, requests: _Requests, context: _Context) -> None:
         """Takes frames and writes receipts until the client has finished, a refusal, or the sender's stop."""
-        reading = asyncio.create_task(_read(feed, requests))
+        reading = asyncio.create_task(_read(feed, lease, requests))
         telling = asyncio.create_task(_tell(feed, context))
         stopping = asyncio.create_task(self._stopping.wait())
         tasks: tuple[asyncio.Task[Any], ...] = (reading, telling, stopping)
@@ -126,11 +136,11 @@ def _is_well(task: asyncio.Task[None]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
-async def _read(feed: Feed, requests: _Requests) -> None:
+async def _read(feed: Feed, lease: Lease, requests: _Requests) -> None:
     async for request in requests:
         if request.WhichOneof("request") != "frame":
             raise invalid(f"a message of {feed.origin!r} is no frame; say hello once, then send frames only")
-        await feed.take(request.frame)
+        await feed.take(request.frame, lease)
 
 
 async def _tell(feed: Feed, context: _Context) -> None:

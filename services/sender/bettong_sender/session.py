@@ -74,12 +74,19 @@ class Session:
         self._route = route
         self._schema = route.source.schema.fingerprint
         self._sequence = hello.acknowledged
+        self._durable = hello.acknowledged
         # The partitions of the stage, and after them that of dead letters.
         self._letter_place = route.partitions
-        self._numbering = Numbering(route.partitions + 1, acknowledged=hello.acknowledged, now_ns=now_ns)
+        self._numbering = self._numbered(now_ns)
 
-    def open(self, now_ns: int) -> Taken:
-        """The records that start the session; nothing may be acknowledged before all of them are durable."""
+    def open(self, now_ns: int, durable: int = 0) -> Taken:
+        """The records that start the session; nothing may be acknowledged before all of them are durable.
+
+        `durable`: all frames of the stream up to this lie in the log, whatever the client knows of it.
+        """
+        if durable > self._durable:
+            self._durable = durable
+            self._numbering = self._numbered(now_ns)
         return Taken([self._open(place, now_ns) for place in range(self._route.partitions + 1)])
 
     def take(self, frame: IngestFrame, acknowledged: int, now_ns: int) -> Taken:
@@ -90,6 +97,9 @@ class Session:
         """
         self._check(frame)
         self._sequence = frame.sequence
+        if frame.sequence <= self._durable:
+            return Taken([])
+        acknowledged = max(acknowledged, self._durable)
         body, shares = self._shares(frame.sequence, read_body(self._route.source, frame))
         refused, skipped = self._judged(frame.sequence, body.refused)
         appends: list[Append] = []
@@ -103,6 +113,9 @@ class Session:
             appends += self._reopened(self._letter_place, acknowledged, now_ns)
             appends.append(self._data(self._letter_place, frame, now_ns, count=len(rows), rows=rows))
         return Taken(appends, body.columns.length + len(body.refused), refused, skipped)
+
+    def _numbered(self, now_ns: int) -> Numbering:
+        return Numbering(self._route.partitions + 1, acknowledged=self._durable, now_ns=now_ns)
 
     def _check(self, frame: IngestFrame) -> None:
         if frame.sequence <= self._sequence:

@@ -10,6 +10,7 @@ import typer
 
 from bettong.cli.background import DIRECTORY
 from bettong.cli.run import HERE
+from bettong.errors import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,9 +33,9 @@ _FORMAT = typer.Option(
 _TO = typer.Option("--to", metavar="HOST:PORT", help="The sender; by default that of the suite in --dir.")
 _STREAM = typer.Option(
     metavar="NAME",
-    help="Name this stream, so that sending the same file again, with the same --frame, adds nothing: frames are"
-    " numbered by their last message. By default each call is a stream of its own. Another file needs another name:"
-    " under one that was used, messages below the number reached are taken for repetitions and left out.",
+    help="Name this stream, so that sending the same file again, with the same --frame, goes on where it was and"
+    " adds nothing twice: frames are numbered by their last message. By default each call is a stream of its own."
+    " Another file needs another name: under one that was used, messages below the number reached are left out.",
 )
 _FRAME = typer.Option(
     min=1, max=1_000_000, metavar="N", help="Messages a frame, fewer where they would be too large."
@@ -64,6 +65,10 @@ def send(
     with Sender(to or address_of("sender", directory), source, stream) as sender:
         info = sender.source
         wanted = Wanted(info.schema, info.takes_rows, messages_max=frame, bytes_max=info.frame_bytes_max)
+        if sender.acknowledged:
+            console.print(
+                f"{stream}: going on after {sender.acknowledged:,} messages that are durable already"
+            )
         count = _send_all(sender, _shown(portions(file, kind, wanted), file.name, console))
         sender.flush()
         refused = sender.dead_letters
@@ -75,13 +80,23 @@ def send(
 
 def _send_all(sender: Sender, found: Iterable[Portion]) -> int:
     """Sends all frames under their numbers; returns how many messages that were."""
-    last = 0
+    durable, last = sender.acknowledged, 0
     for portion in found:
+        if last < durable < portion.last:
+            raise RefusedError(
+                f"stream {sender.stream!r} was fed before, up to message {durable}, and that is inside a frame now:"
+                " send the same file with the same --frame, or another file under another name"
+            )
         last = portion.last
         if isinstance(portion.body, list):
             sender.send_rows(portion.body, sequence=last)
         else:
             sender.send_columns(portion.body, sequence=last)
+    if last < durable:
+        raise RefusedError(
+            f"stream {sender.stream!r} was fed before, up to message {durable}, and this file ends at {last}: send"
+            " another file under another name"
+        )
     return last
 
 

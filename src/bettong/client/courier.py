@@ -8,6 +8,7 @@ All three share the outbox under one condition.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import grpc
@@ -37,6 +38,8 @@ _FINAL = {
 }
 # The sender itself failed. Should one frame be the cause, it would fail again and again.
 _BROKEN = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
+# Trailing metadata of ALREADY_EXISTS: when the lease of who holds the stream runs out, unless it is alive.
+_LEASE_METADATA = "bettong-lease-ms"
 _BACKOFF_S = 0.05
 _BACKOFF_S_MAX = 2.0
 _JOIN_S_MAX = 5.0
@@ -65,6 +68,8 @@ class Courier:
         self._welcome: Welcome | None = None
         self._failure: ClientError | None = None
         self._trouble = "not connected yet"
+        # Who held the stream when it was first refused is dead, and its lease has run out by then, or is alive.
+        self._held_until_s: float | None = None
         # Counts sessions; the generator of an earlier one sees that it is over.
         self._session = 0
         self._finishing = False
@@ -189,7 +194,9 @@ class Courier:
     def _take(self, response: IngestResponse) -> None:
         with self._changed:
             if response.WhichOneof("response") == "welcome":
-                self._welcome, self._trouble = response.welcome, "connected"
+                if self._welcome is None:
+                    self._outbox.resumed(response.welcome.acknowledged)
+                self._welcome, self._trouble, self._held_until_s = response.welcome, "connected", None
                 self._outbox.opened(response.welcome.credits)
             else:
                 self._outbox.received(response.receipt)
@@ -200,15 +207,29 @@ class Courier:
         code = error.code()
         self._trouble = f"{code.name}: {error.details()}"
         text = f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
-        if code in _FINAL or (welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED):
+        too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
+        if code in _FINAL or too_large or self._is_held(error):
             raise RefusedError(text) from None
         if not welcomed or (code in _BROKEN and not fruitful):
             raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None
 
+    def _is_held(self, error: grpc.RpcError) -> bool:
+        """Whether another client holds the stream and is alive; one that is dead loses its lease in a while."""
+        if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+            return False
+        now_s = time.monotonic()
+        if self._held_until_s is None:
+            told = [each.value for each in error.trailing_metadata() or () if each.key == _LEASE_METADATA]
+            self._held_until_s = now_s + int(told[0] if told else 0) / 1000
+        return now_s > self._held_until_s
+
     def _requests(self, session: int) -> Iterator[IngestRequest]:
         """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is told."""
         hello = Hello(
-            source=self._hello.source, stream=self._hello.stream, acknowledged=self._outbox.acknowledged
+            source=self._hello.source,
+            stream=self._hello.stream,
+            acknowledged=self._outbox.acknowledged,
+            client=self._hello.client,
         )
         yield IngestRequest(hello=hello)
         while (request := self._next(session)) is not None:

@@ -29,6 +29,10 @@ class Outbox:
         """Whether there is a credit for one frame more; never without a session."""
         return self._credits > len(self._frames) - self._under_way
 
+    def resumed(self, acknowledged: int) -> None:
+        """The sender knows the stream up to there, from before the first session; call it before the first `put`."""
+        self.acknowledged = max(self.acknowledged, acknowledged)
+
     def put(self, frame: IngestRequest) -> None:
         """Takes a frame, numbered above all before it, when there is room."""
         self._frames.append(frame)

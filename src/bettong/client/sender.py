@@ -38,8 +38,19 @@ class Sender:
     Each send is one frame; a few thousand messages a frame make good speed. It returns as soon as the frame may be
     under way, and blocks while the sender grants no credit. Frames without a receipt are kept and, after a lost
     connection, sent again under their numbers, so each counts once. Leaving the context waits for all receipts.
-    A stream that comes back under its name in another process goes on with `acknowledged`, the
-    highest sequence that it holds a receipt for, and resends what lies above.
+
+    To go on after a crash of this process, name the stream and number each frame by its place in an input that can
+    be read again (`sequence`: an offset in a file, the id of a message):
+
+        with Sender("127.0.0.1:7100", "orders", stream="feed-3") as orders:
+            for offset, order in read(path, after=orders.acknowledged):
+                orders.send_messages([order], sequence=offset)
+
+    Reading from the beginning is right too: frames up to `acknowledged` are not sent again. Never send other messages
+    under a number that was used: of two frames of one number, one counts. So without such an input, don't name it.
+
+    A stream is for one client at a time. Whose name another client uses is refused, after the time in which a client
+    that died would have lost it (`BETTONG_SENDER_LEASE_MS`).
 
     Every call raises RefusedError when the sender refused something for good (nothing more can be sent then), and
     ClientError when it cannot be reached, or grants nothing, for too long.
@@ -51,7 +62,7 @@ class Sender:
         source: str,
         stream: str | None = None,
         *,
-        acknowledged: int = 0,
+        acknowledged: int | None = None,
         credit_wait_s: float = 60.0,
         reconnect_s: float = 30.0,
         time_ns: Callable[[], int] = time.time_ns,
@@ -60,22 +71,26 @@ class Sender:
         """Connects, and blocks until the sender has answered, at most `reconnect_s`.
 
         `target` is host:port. `stream` names this stream among all clients of the source; by default a new name.
+        `acknowledged`: all up to there is known to be durable, and frames without a `sequence` are numbered from
+        there. Needed only for a stream that was fed before and whose frames get no `sequence`.
         """
         self.stream = stream if stream is not None else new_name()
-        self.sequence = acknowledged
+        self.sequence = acknowledged or 0
+        self._numbers_known = acknowledged is not None
         self._credit_wait_s = credit_wait_s
         self._time_ns = time_ns
-        hello = Hello(source=source, stream=self.stream, acknowledged=acknowledged)
+        hello = Hello(source=source, stream=self.stream, acknowledged=self.sequence, client=new_name())
         self._courier = Courier(target, hello, reconnect_s=reconnect_s)
         try:
             self.source = _info(self._courier.welcome())
+            self._durable = self._courier.acknowledged
         except BaseException:
             self._courier.abandon()
             raise
 
     @property
     def acknowledged(self) -> int:
-        """The highest sequence that the sender has made durable, with all below it."""
+        """The highest sequence that is known to be durable, with all below it; of earlier processes too."""
         return self._courier.acknowledged
 
     @property
@@ -88,8 +103,8 @@ class Sender:
     ) -> int:
         """Sends messages as bytes, for the source's decoder. Returns the frame's sequence.
 
-        `sequence` must be above that of all frames before; by default the next one. `sent_ns`: when the oldest
-        message was due, Unix nanoseconds; by default now.
+        `sequence` must be above that of all frames before; by default the next one. A frame that was durable when the
+        stream was opened is not sent. `sent_ns`: when the oldest message was due, Unix nanoseconds; by default now.
         """
         if not self.source.takes_rows:
             raise RefusedError(
@@ -155,6 +170,12 @@ class Sender:
             raise RefusedError(
                 f"frame {number} of {self.stream!r}: the last one was {self.sequence}; number upwards"
             )
+        if sequence is None and number <= self._durable and not self._numbers_known:
+            raise RefusedError(
+                f"stream {self.stream!r} was fed before, up to frame {self._durable}, so it is not known which frame"
+                " this is: number frames by their place in your input (sequence=), say from where to count"
+                f" (acknowledged=0 to send all again, acknowledged={self._durable} to go on), or leave out the name"
+            )
         if count == 0:
             raise SchemaError("a frame of no messages: send at least one")
         if size > self.source.frame_bytes_max:
@@ -162,6 +183,9 @@ class Sender:
                 f"frame {number} of {self.stream!r} has {size} bytes, the sender takes"
                 f" {self.source.frame_bytes_max}; send fewer messages a frame"
             )
+        if number <= self._durable:
+            self.sequence = number
+            return number
         request.frame.sequence = number
         request.frame.sent_ns = self._time_ns() if sent_ns is None else sent_ns
         self._courier.put(request, self._credit_wait_s)

@@ -129,6 +129,11 @@ class LogAdmin:
         if faults:
             raise LogError("; ".join(faults))
 
+    def identities(self, topics: Iterable[str]) -> dict[str, str]:
+        """For each topic what tells it from one of the same name that was deleted. LogError for unknown topics."""
+        found = self._descriptions(topics, may_be_missing=False)
+        return {name: str(topic["topic_id"]) for name, topic in found.items() if topic is not None}
+
     def ends(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the offset that its next record will have. LogError for unknown topics."""
         return self._offsets(topics, OffsetSpec.LATEST)
@@ -164,17 +169,26 @@ class LogAdmin:
 
     def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:
         """The partitions of each topic; none for a missing one, unless that is an error."""
+        found = self._descriptions(topics, may_be_missing=may_be_missing)
+        return {
+            name: sorted(each["partition_index"] for each in topic["partitions"]) if topic is not None else []
+            for name, topic in found.items()
+        }
+
+    def _descriptions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, Any]:
+        """What the broker says of each topic; None for a missing one, unless that is an error."""
         names = list(dict.fromkeys(topics))
         if not names:
             return {}
         answer = self._ask("asking for topics", lambda client: client.describe_topics(names))
-        found: dict[str, list[int]] = {name: [] for name in names}
+        found: dict[str, Any] = dict.fromkeys(names)
         for topic in answer:
             error = for_code(topic["error_code"])
             missing = error is UnknownTopicOrPartitionError
             if error is not NoError and not (missing and may_be_missing):
                 raise translated(error(), f"asking for topic {topic['name']}", self._bootstrap)
-            found[topic["name"]] = sorted(each["partition_index"] for each in topic["partitions"])
+            if not missing:
+                found[topic["name"]] = topic
         return found
 
     def _limits(self, topics: list[str]) -> dict[str, int]:

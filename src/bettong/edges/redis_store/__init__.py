@@ -10,11 +10,14 @@
 | `bettong:{application}:partition:{stage}/{p}` | hash   | figure -> value                                            |
 | `bettong:{application}:positions:{sink}`      | hash   | partition -> how far its results are delivered             |
 | `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
+| `bettong:{application}:stream:{source}/{s}`   | hash   | who feeds a client's stream (`leases`); goes by itself     |
+| `bettong:{application}:epoch`                 | hash   | which run of Redis this is, and since when                 |
 
 | name             | what it is for                                             |
 | ---------------- | ---------------------------------------------------------- |
 | `RedisStore`     | the connection of one application; the others are made from it |
 | `RedisSnapshots` | a `SnapshotStore`                                          |
+| `RedisLeases`    | who feeds a stream: one session at a time                  |
 | `LiveFigures`    | what services say of themselves, for people to see         |
 | `RedisSink`      | results and the position they reach, in one transaction    |
 
@@ -22,8 +25,21 @@ Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait
 """
 
 from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveFigures, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
 from bettong.edges.redis_store.snapshots import RedisSnapshots
 
-__all__ = ["LiveFigures", "RedisSink", "RedisSnapshots", "RedisStore", "ttl_of"]
+__all__ = [
+    "Answer",
+    "Claim",
+    "Granted",
+    "Held",
+    "LiveFigures",
+    "RedisLeases",
+    "RedisSink",
+    "RedisSnapshots",
+    "RedisStore",
+    "Settling",
+    "ttl_of",
+]

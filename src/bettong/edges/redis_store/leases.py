@@ -1,0 +1,223 @@
+"""Who feeds a stream: one session at a time, known by a lease in Redis that runs out unless it is renewed.
+
+One hash a stream, which outlives the lease, so that a stream is known by name after its client is gone:
+
+    token  client  instance  peer  since     the session that holds the stream; no token: nobody does
+    until                                    when its lease runs out, by Redis' own clock, Unix ms
+    log  acknowledged                        up to here all is durable in that log; a lower bound
+
+A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
+still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
+that time, and the others have stopped by themselves. What it kept is honoured at once.
+
+A second session under a name is somebody's mistake; that resends count once is the delivery rule's doing and needs
+no lease (docs/delivery.md).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from bettong.delivery import ORIGIN_TTL_NS
+from bettong.edges.redis_store.connection import Client, RedisStore
+
+# A stream that nobody has fed for this long is forgotten here. Later than consumers forget its origin: what is
+# known here longer can only prevent repetitions.
+STREAM_KEPT_MS = 2 * ORIGIN_TTL_NS // 1_000_000
+
+# Renewals that travel to Redis together.
+_RENEWALS_MAX = 500
+
+# Sequences as text of this width: Lua's numbers are doubles and would round them; these compare as text.
+_WIDTH = 20
+
+# Run by every script. KEYS: the stream, the epoch of this Redis.
+_TIME = """
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function number(value) return string.format('%.0f', value) end
+"""
+
+# A restarted or emptied Redis, or one that has become the primary, begins an epoch. ARGV[1]: the lease, ms.
+_EPOCH = """
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+if redis.call('HGET', KEYS[#KEYS], 'run') ~= run then
+  redis.call('HSET', KEYS[#KEYS], 'run', run, 'since', number(now))
+end
+local unsettled = redis.call('HGET', KEYS[#KEYS], 'since') + ARGV[1] - now
+"""
+
+# ARGV: lease ms, token, log, kept ms, client, instance, peer.
+_ACQUIRE = f"""{_TIME}{_EPOCH}
+local found = redis.call('HMGET', KEYS[1], 'token', 'client', 'until', 'instance', 'peer', 'since', 'log',
+  'acknowledged')
+local token, client, left = found[1], found[2], (tonumber(found[3]) or 0) - now
+local ours = token and (token == ARGV[2] or (ARGV[5] ~= '' and client == ARGV[5]))
+if token and left > 0 and not ours then
+  return {{'held', number(left), found[4], found[5], found[6]}}
+end
+if unsettled > 0 and not ours then return {{'settling', number(unsettled)}} end
+local acknowledged = found[7] == ARGV[3] and found[8] or ''
+redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[5], 'instance', ARGV[6], 'peer', ARGV[7],
+  'since', number(now), 'until', number(now + ARGV[1]), 'log', ARGV[3], 'acknowledged', acknowledged)
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+return {{'granted', acknowledged}}
+"""
+
+# Stores ARGV[5], unless more is known already.
+_NOTE = """
+local known = redis.call('HMGET', KEYS[1], 'log', 'acknowledged')
+if known[1] ~= ARGV[3] or not known[2] or known[2] < ARGV[5] then
+  redis.call('HSET', KEYS[1], 'log', ARGV[3], 'acknowledged', ARGV[5])
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+"""
+
+# ARGV: lease ms, token, log, kept ms, acknowledged, client, instance, peer. A stream that Redis lost is taken again.
+_RENEW = f"""{_TIME}
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[6], 'instance', ARGV[7], 'peer', ARGV[8],
+    'since', number(now))
+end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 'until', number(now + ARGV[1]))
+{_NOTE}
+return 1
+"""
+
+# ARGV: nothing, token, log, kept ms, acknowledged. Without a token a late renewal does not take it again.
+_RELEASE = f"""
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then return 0 end
+redis.call('HDEL', KEYS[1], 'token', 'until')
+{_NOTE}
+return 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A session that claims a stream.
+
+    `token` is this session's alone, `client` its client's over all its sessions ("": a client of its own). `instance`
+    and `peer` are for people. `log` identifies the log that `acknowledged` sequences speak of.
+    """
+
+    stream: str
+    token: str
+    client: str
+    instance: str
+    peer: str
+    log: str
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The stream is the claim's, from now for one lease time. All up to `acknowledged` is durable; 0: not known."""
+
+    acknowledged: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Another client holds the stream, since then (Unix s), and for `left_s` at least."""
+
+    instance: str
+    peer: str
+    since_s: float
+    left_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """Redis has started anew: for `left_s` no stream is given to who did not hold it before."""
+
+    left_s: float
+
+
+Answer: TypeAlias = Granted | Held | Settling
+
+
+class RedisLeases:
+    """Leases of streams, `lease_ms` long. Raises StoreError; everything may be tried again after one.
+
+    By whose clock: a lease runs from when Redis carries a command out, so who counts from when it sent the command
+    never counts too long.
+    """
+
+    def __init__(self, store: RedisStore, *, lease_ms: int) -> None:
+        self._store = store
+        self._lease_ms = lease_ms
+        self._epoch = store.key("epoch")
+
+    def look(self) -> None:
+        """Lets Redis notice that it has started anew, so that the time in which it settles begins."""
+        self._store.ask(
+            "asking for leases",
+            lambda client: client.eval(f"{_TIME}{_EPOCH}", 1, self._epoch, str(self._lease_ms)),
+        )
+
+    def acquire(self, claim: Claim) -> Answer:
+        """Takes the stream when nobody holds it, or the same client does: that session has lost it then."""
+        found: list[bytes] = self._store.ask(
+            f"acquiring stream {claim.stream}",
+            lambda client: client.eval(
+                _ACQUIRE, 2, self._key(claim), self._epoch, *self._arguments(claim), *_names(claim)
+            ),
+        )
+        kind, *fields = (field.decode() for field in found)
+        if kind == "held":
+            left_ms, instance, peer, since_ms = fields
+            return Held(instance, peer, int(since_ms) / 1000, int(left_ms) / 1000)
+        if kind == "settling":
+            return Settling(int(fields[0]) / 1000)
+        return Granted(int(fields[0] or 0))
+
+    def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
+        """Renews claims that were granted, each with what is acknowledged; False for a stream that is another's now.
+
+        A stream that Redis has lost is taken again, if nobody else took it.
+        """
+
+        def command(client: Client, part: Sequence[tuple[Claim, int]]) -> list[Any]:
+            with client.pipeline(transaction=False) as together:
+                for claim, acknowledged in part:
+                    together.eval(
+                        _RENEW,
+                        1,
+                        self._key(claim),
+                        *self._arguments(claim),
+                        _text(acknowledged),
+                        *_names(claim),
+                    )
+                answers: list[Any] = together.execute()
+            return answers
+
+        found: list[Any] = []
+        for start in range(0, len(claims), _RENEWALS_MAX):
+            together = partial(command, part=claims[start : start + _RENEWALS_MAX])
+            found += self._store.ask(f"renewing {len(claims)} stream(s)", together)
+        return [answer == 1 for answer in found]
+
+    def release(self, claim: Claim, acknowledged: int) -> None:
+        """Gives the stream back, if it is still the claim's, with what is acknowledged."""
+        self._store.ask(
+            f"releasing stream {claim.stream}",
+            lambda client: client.eval(
+                _RELEASE, 1, self._key(claim), *self._arguments(claim), _text(acknowledged)
+            ),
+        )
+
+    def _key(self, claim: Claim) -> str:
+        return self._store.key("stream", claim.stream)
+
+    def _arguments(self, claim: Claim) -> tuple[str, ...]:
+        return str(self._lease_ms), claim.token, claim.log, str(STREAM_KEPT_MS)
+
+
+def _names(claim: Claim) -> tuple[str, ...]:
+    return claim.client, claim.instance, claim.peer
+
+
+def _text(sequence: int) -> str:
+    return str(sequence).zfill(_WIDTH)

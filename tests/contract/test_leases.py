@@ -1,0 +1,193 @@
+"""What every keeper of leases must do, held against Redis and the model that simulations use."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from redis import Redis
+
+from bettong.edges.redis_store import Claim, Granted, Held, RedisLeases, RedisStore, Settling
+from bettong.local.redis_server import RedisServer
+from bettong_sender.ownership import Leases
+from tests.lease_model import MemoryLeases
+from tests.waiting import eventually
+
+SHORT_MS = 200
+LONG_MS = 60_000
+GRANTED = Granted(0)
+
+Make = Callable[[int], Leases]
+Forget = Callable[[], None]
+
+
+@pytest.fixture(params=["redis", "memory"])
+def keeper(request: pytest.FixtureRequest, unique_name: Callable[..., str]) -> Iterator[tuple[Make, Forget]]:
+    """Makes leases of a length, once a test, that have been kept for long; and has all of it forgotten."""
+    if request.param == "memory":
+        made: list[MemoryLeases] = []
+
+        def make(lease_ms: int) -> MemoryLeases:
+            made.append(MemoryLeases(lease_ms=lease_ms, clock_ms=lambda: time.time() * 1000))
+            made[0].grow_old()
+            return made[0]
+
+        def forget_all() -> None:
+            made[0].forget()
+
+        yield make, forget_all
+        return
+    server: RedisServer = request.getfixturevalue("redis_server")
+    with RedisStore(server.url, unique_name()) as store, Redis.from_url(server.url) as client:
+
+        def age(lease_ms: int) -> RedisLeases:
+            leases = RedisLeases(store, lease_ms=lease_ms)
+            leases.look()
+            client.hset(store.key("epoch"), "since", "0")
+            return leases
+
+        def forget() -> None:
+            client.delete(*client.scan_iter(store.key("*")))
+
+        yield age, forget
+
+
+@pytest.fixture
+def make(keeper: tuple[Make, Forget]) -> Make:
+    return keeper[0]
+
+
+@pytest.fixture
+def forget(keeper: tuple[Make, Forget]) -> Forget:
+    return keeper[1]
+
+
+def claim(token: str, client: str = "", *, stream: str = "orders/feed", log: str = "log-1") -> Claim:
+    return Claim(
+        stream=stream, token=token, client=client, instance="sender-1", peer=f"peer of {token}", log=log
+    )
+
+
+def test_a_stream_is_held_against_others_who_are_told_by_whom(make: Make) -> None:
+    leases = make(LONG_MS)
+    before_s = time.time()
+    assert leases.acquire(claim("one", "a")) == GRANTED
+    for other in (claim("two", "b"), claim("two"), claim("two", "")):
+        held = leases.acquire(other)
+        assert isinstance(held, Held)
+        assert (held.instance, held.peer) == ("sender-1", "peer of one")
+        assert before_s - 1 <= held.since_s <= time.time() + 1
+        assert 55 < held.left_s <= 60
+    assert leases.acquire(claim("two", "b", stream="orders/other")) == GRANTED
+
+
+def test_a_command_carried_out_twice_changes_nothing(make: Make) -> None:
+    leases = make(LONG_MS)
+    one = claim("one")
+    assert [leases.acquire(one), leases.acquire(one)] == [GRANTED, GRANTED]
+    assert [leases.renew([(one, 5)]), leases.renew([(one, 5)])] == [[True], [True]]
+    for _ in range(2):
+        leases.release(one, 7)
+    assert leases.acquire(claim("two")) == Granted(7)
+    leases.release(one, 9)
+    assert isinstance(leases.acquire(claim("three")), Held)
+
+
+def test_who_claims_without_a_client_is_a_client_of_its_own(make: Make) -> None:
+    leases = make(LONG_MS)
+    assert leases.acquire(claim("one")) == GRANTED
+    assert isinstance(leases.acquire(claim("two")), Held)
+
+
+def test_the_same_client_takes_its_stream_over_and_its_older_session_has_lost_it(make: Make) -> None:
+    leases = make(LONG_MS)
+    older, newer = claim("older", "a"), claim("newer", "a")
+    assert [leases.acquire(older), leases.acquire(newer)] == [GRANTED, GRANTED]
+    assert leases.renew([(older, 3), (newer, 0)]) == [False, True]
+    leases.release(older, 3)
+    assert isinstance(leases.acquire(claim("other", "b")), Held)
+    leases.release(newer, 2)
+    assert leases.acquire(claim("other", "b")) == Granted(2)
+
+
+def test_a_lease_that_is_not_renewed_runs_out_and_one_that_is_does_not(make: Make) -> None:
+    leases = make(SHORT_MS)
+    dies, lives = claim("dies"), claim("lives", stream="orders/lives")
+    assert [leases.acquire(dies), leases.acquire(lives)] == [GRANTED, GRANTED]
+
+    def taken() -> bool:
+        assert leases.renew([(lives, 0)]) == [True]
+        assert isinstance(leases.acquire(claim("heir", stream="orders/lives")), Held)
+        return leases.acquire(claim("heir")) == GRANTED
+
+    eventually(taken)
+    assert leases.renew([(dies, 4)]) == [False]
+
+
+def test_a_holder_that_comes_late_goes_on_when_nobody_came_in_between(make: Make) -> None:
+    leases = make(1)
+    late = claim("late")
+    assert leases.acquire(late) == GRANTED
+    eventually(lambda: leases.renew([(late, 0)]) == [True])
+    assert leases.acquire(claim("guest", "g", stream="orders/feed")) is not None
+    eventually(lambda: leases.acquire(claim("guest", "g")) == GRANTED)
+    leases.release(claim("guest", "g"), 0)
+    assert leases.renew([(late, 0)]) == [False], "a guest had it in between, and may have numbered frames"
+
+
+def test_what_is_acknowledged_only_grows_is_exact_to_the_last_bit_and_belongs_to_one_log(
+    make: Make,
+) -> None:
+    leases = make(LONG_MS)
+    large = 2**64 - 2
+    for acknowledged, known in [(9, 9), (10, 10), (3, 10), (large, large), (large - 1, large), (0, large)]:
+        one = claim(f"t{acknowledged}", "a")
+        assert isinstance(leases.acquire(one), Granted)
+        assert leases.renew([(one, acknowledged)]) == [True]
+        leases.release(one, acknowledged)
+        assert leases.acquire(claim("look", "a")) == Granted(known)
+        leases.release(claim("look", "a"), 0)
+    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(0)
+    leases.release(claim("new", "a", log="log-2"), 5)
+    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(5)
+
+
+def test_many_streams_are_renewed_together_and_each_is_told_apart(make: Make) -> None:
+    leases = make(LONG_MS)
+    claims = [claim(f"t{number}", stream=f"orders/{number}") for number in range(1100)]
+    assert all(leases.acquire(each) == GRANTED for each in claims)
+    lost = {3, 700, 1099}
+    changed = [claim("x", stream=each.stream) if n in lost else each for n, each in enumerate(claims)]
+    assert leases.renew([(each, 1) for each in changed]) == [n not in lost for n in range(1100)]
+    assert leases.renew([]) == []
+
+
+def test_who_forgot_everything_lets_holders_renew_before_a_stranger_is_served(
+    make: Make, forget: Forget
+) -> None:
+    leases = make(1500)
+    holder, stranger = claim("holder", "a"), claim("stranger", "b")
+    assert leases.acquire(holder) == GRANTED
+    forget()
+    settling = leases.acquire(stranger)
+    assert isinstance(settling, Settling)
+    assert 0 < settling.left_s <= 1.5
+    assert leases.renew([(holder, 8)]) == [True]
+    assert isinstance(leases.acquire(stranger), Held)
+    leases.release(holder, 8)
+    assert isinstance(leases.acquire(stranger), Settling), "another one's lease may still be unknown"
+    eventually(lambda: leases.acquire(stranger) == Granted(8))
+
+
+def test_the_time_to_settle_runs_from_the_first_look(make: Make, forget: Forget) -> None:
+    leases = make(LONG_MS)
+    forget()
+    leases.look()
+
+    def left_s() -> float:
+        answer = leases.acquire(claim("one"))
+        assert isinstance(answer, Settling)
+        return answer.left_s
+
+    eventually(lambda: left_s() < LONG_MS / 1000 - 0.2)
+    forget()
+    assert left_s() > LONG_MS / 1000 - 0.2

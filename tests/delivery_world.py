@@ -1,0 +1,388 @@
+"""All that numbers, carries, repeats, loses and takes frames, as one simulation that a seed decides.
+
+    clients --sessions of two senders--> log --runs of workers--> log of results --receivers--> files
+              leases: one session a stream
+
+Sessions, numbering, workers, tables and progress are the product's own; what is simulated is who crashes, what is lost,
+repeated or late, and time. `World(seed).run(steps)` raises AssertionError when a file does not end up with each message
+once, in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from bettong.delivery import ORIGIN_TTL_NS
+from bettong.edges.redis_store import Claim, Granted, Held
+from bettong.v1.ingest_pb2 import Hello
+from bettong_sender.ledger import Ledger
+from bettong_sender.session import Session
+from tests.delivery_parts import (
+    FRAMES,
+    PARTITIONS,
+    ROUTE,
+    STREAMS,
+    Log,
+    Receiver,
+    Worker,
+    check_results,
+    frame_of,
+)
+from tests.delivery_sessions import Client, Place, Running
+from tests.lease_model import MemoryLeases
+
+WINDOW = 4
+LEASE_MS = 10_000
+PODS = 2
+_ATTEMPTS_MAX = 20
+_MS = 1_000_000
+
+
+class World:
+    """One interleaving. `trace` tells what happened, `seen` counts the kinds of it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.trace: list[str] = []
+        self.seen: Counter[str] = Counter()
+        self.now_ns = 10**18
+        self.leases = MemoryLeases(lease_ms=LEASE_MS, clock_ms=lambda: self.now_ns / _MS)
+        self.leases.grow_old()
+        self.log = Log()
+        self.names = 0
+        self.clients = [Client(stream, self.name()) for stream in range(len(STREAMS))]
+        self.sessions: list[Running] = []
+        self.workers = [Worker(partition, self.log) for partition in range(PARTITIONS)]
+        self.receivers = [Receiver(partition, self.log) for partition in range(PARTITIONS)]
+        self.cut_off = [False] * PODS
+        self.skew_ns = [0] * PODS
+        self.pod_ns = [0] * PODS
+        self.days_passed = False
+
+    def run(self, steps: int) -> None:
+        """So many accidents and proper steps; then everything heals, and the files must be right."""
+        for _ in range(steps):
+            (act,) = self.chance.choices(_ACTS, _WEIGHTS)
+            act(self)
+        self.heal()
+        check_results([receiver.file for receiver in self.receivers], self.log)
+
+    def tell(self, what: str, detail: object = "") -> None:
+        self.seen[what] += 1
+        self.trace.append(f"{what} {detail}")
+
+    def name(self) -> str:
+        self.names += 1
+        return f"n{self.names}"
+
+    # Clients and senders
+
+    def connect(self) -> None:
+        self._connect(self.chance.choice(self.clients), self.chance.randrange(PODS))
+
+    def _connect(self, client: Client, pod: int) -> bool:
+        """A new session; the one before, if any, lives on in its sender, which does not know yet."""
+        if self.cut_off[pod]:
+            return False
+        origin = STREAMS[client.stream]
+        claim = Claim(
+            stream=origin, token=self.name(), client=client.identity, instance=str(pod), peer="", log="log"
+        )
+        answer = self.leases.acquire(claim)
+        if not isinstance(answer, Granted):
+            self.tell("refused" if isinstance(answer, Held) else "settling", origin)
+            return False
+        self._nobody_else(origin, client.identity)
+        hello = Hello(
+            source="in",
+            stream=origin.partition("/")[2],
+            acknowledged=client.acknowledged,
+            client=client.identity,
+        )
+        session = Session(ROUTE, hello, now_ns=self._pod_now_ns(pod))
+        ledger = Ledger(origin, acknowledged=client.acknowledged, window=WINDOW)
+        running = Running(pod, client.stream, session, ledger, claim, self._ms() + LEASE_MS)
+        running.hand_over(session.open(self._pod_now_ns(pod), answer.acknowledged).appends, ledger.opening())
+        for older in self.sessions:
+            if older.pod == pod and older.stream == client.stream and older.live:
+                self._end(older, "taken over")
+        self.sessions.append(running)
+        # Every other client goes on behind what it is told, the others resend from their last receipt.
+        if self.chance.random() < 0.5:
+            client.acknowledged = max(client.acknowledged, answer.acknowledged)
+        client.session, client.credits = running, ledger.grant(full=False)
+        client.next = sum(frame.sequence <= client.acknowledged for frame in FRAMES[client.stream])
+        self.tell("connected", f"{origin} at {pod}, durable {answer.acknowledged}, from {client.next}")
+        return True
+
+    def _nobody_else(self, origin: str, identity: str) -> None:
+        """No other client feeds the stream any more."""
+        for client in self.clients:
+            running = client.session
+            if running is not None and running.claim.stream == origin and client.identity != identity:
+                assert self._ms() >= running.certain_until_ms, f"two clients feed {origin}"
+
+    def send(self) -> None:
+        client = self.chance.choice(self.clients)
+        for _ in range(self.chance.randint(1, 3)):
+            self._send(client)
+
+    def _send(self, client: Client) -> None:
+        running = client.session
+        if running is None or not client.credits or client.next == len(FRAMES[client.stream]):
+            return
+        if self._ms() >= running.certain_until_ms:
+            self.tell("waits", STREAMS[client.stream])
+            return
+        frame = frame_of(client.stream, client.next)
+        client.next, client.credits = client.next + 1, client.credits - 1
+        client.reached = max(client.reached, client.next)
+        entry = running.ledger.spend(frame.sequence, 1)
+        taken = running.session.take(frame, running.ledger.acknowledged, self._pod_now_ns(running.pod))
+        running.hand_over(taken.appends, entry)
+        self.tell(
+            "sent" if taken.appends else "known to be durable", f"{running.session.origin} {frame.sequence}"
+        )
+
+    def land(self) -> None:
+        """Records of a session reach their partitions; some come twice."""
+        self._land(lost=0.0)
+
+    def lose(self) -> None:
+        """Some are lost on the way."""
+        self._land(lost=0.5)
+
+    def _land(self, *, lost: float) -> None:
+        waiting = [each for each in self.sessions[-4:] if any(each.under_way.values())]
+        if waiting:
+            running = self.chance.choice(waiting)
+            for place, queue in running.under_way.items():
+                for _ in range(min(len(queue), self.chance.randint(0, 4))):
+                    self._arrive(running, place, lost=self.chance.random() < lost)
+
+    def _arrive(self, running: Running, place: Place, *, lost: bool = False, again: bool = True) -> None:
+        append, entry = running.under_way[place].popleft()
+        entry.answered += 1
+        if lost:
+            entry.failed = True
+            self.tell("lost", place)
+            return
+        self.log.append(*place, append.value)
+        if again and self.chance.random() < 0.05:
+            self.log.append(*place, append.value)
+            self.tell("appended twice", place)
+
+    def receipt(self) -> None:
+        for client in self.clients:
+            if client.session is not None:
+                self._receipt(client, client.session)
+
+    def _receipt(self, client: Client, running: Running) -> None:
+        receipt = running.ledger.receipt(full=False)
+        if receipt is not None:
+            client.acknowledged = max(client.acknowledged, receipt.acknowledged)
+            client.credits += receipt.credits
+
+    def cut(self) -> None:
+        """A client loses its connection; its sender notices, or not yet."""
+        client = self.chance.choice(self.clients)
+        self._disconnect(client, noticed=self.chance.random() < 0.5)
+
+    def crash_client(self) -> None:
+        """A client is killed and comes back with nothing but the name of its stream."""
+        client = self.chance.choice(self.clients)
+        self._disconnect(client, noticed=self.chance.random() < 0.7)
+        client.identity, client.acknowledged = self.name(), 0
+        self.tell("client crashed", STREAMS[client.stream])
+
+    def _disconnect(self, client: Client, *, noticed: bool) -> None:
+        if client.session is not None and noticed:
+            self._end(client.session, "closed")
+        client.session = None
+
+    def _end(self, running: Running, why: str) -> None:
+        """The sender ends a session, and gives its stream back."""
+        if not running.live:
+            return
+        running.live = False
+        for client in self.clients:
+            if client.session is running:
+                client.session = None
+        if not self.cut_off[running.pod]:
+            self.leases.release(running.claim, running.ledger.acknowledged)
+        self.tell(f"session {why}", running.session.origin)
+
+    def crash_pod(self) -> None:
+        """A sender is killed: nothing is given back, and some of what is under way never arrives."""
+        pod = self.chance.randrange(PODS)
+        for running in self.sessions:
+            if running.pod == pod and running.live:
+                running.live = False
+                for place, queue in running.under_way.items():
+                    for _ in range(len(queue) if self.chance.random() < 0.5 else 0):
+                        self._arrive(running, place, lost=True)
+        for client in self.clients:
+            if client.session is not None and client.session.pod == pod:
+                client.session = None
+        self.cut_off[pod] = False
+        self.tell("sender crashed", pod)
+
+    def renew(self) -> None:
+        for pod in range(PODS):
+            if not self.cut_off[pod]:
+                self._renew(pod)
+
+    def _renew(self, pod: int) -> None:
+        live = [each for each in self.sessions if each.pod == pod and each.live]
+        answers = self.leases.renew([(each.claim, each.ledger.acknowledged) for each in live])
+        for running, ours in zip(live, answers, strict=True):
+            if ours:
+                running.certain_until_ms = self._ms() + LEASE_MS
+            else:
+                self._end(running, "aborted")
+
+    def cut_pod_off(self) -> None:
+        """A sender that does not reach Redis, perhaps for longer than its leases; or does again."""
+        pod = self.chance.randrange(PODS)
+        self.cut_off[pod] = not self.cut_off[pod]
+        if self.cut_off[pod] and self.chance.random() < 0.5:
+            for _ in range(4):
+                self.now_ns += LEASE_MS // 3 * _MS
+                self.renew()
+
+    def lose_redis(self) -> None:
+        """Redis forgets everything. Not after days: then it is what keeps a silent client's place."""
+        if not self.days_passed:
+            self.leases.forget()
+            self.tell("Redis lost its data")
+
+    def stranger(self) -> None:
+        """Another program under the name of a stream: given it or not, it never shares it."""
+        origin = self.chance.choice(STREAMS)
+        claim = Claim(stream=origin, token=self.name(), client=self.name(), instance="x", peer="", log="log")
+        if isinstance(self.leases.acquire(claim), Granted):
+            self._nobody_else(origin, claim.client)
+            self.leases.release(claim, 0)
+            self.tell("stranger came and went", origin)
+
+    # Time
+
+    def wait(self) -> None:
+        """A while, in which leases may run out; senders that reach Redis renew in time, as a rule."""
+        for _ in range(self.chance.randint(1, 5)):
+            self.now_ns += self.chance.randint(1, LEASE_MS // 3) * _MS
+            if self.chance.random() < 0.8:
+                self.renew()
+
+    def jump_clock(self) -> None:
+        """The clock of a sender is set, by less than what clocks may be apart."""
+        pod = self.chance.randrange(PODS)
+        self.skew_ns[pod] = self.chance.randint(-ORIGIN_TTL_NS // 8, ORIGIN_TTL_NS // 8)
+
+    def days(self) -> None:
+        """A quiet time, after which silent clients are forgotten or opened again."""
+        self.settle()
+        self.days_passed = True
+        self.now_ns += self.chance.choice((ORIGIN_TTL_NS // 2, ORIGIN_TTL_NS, 3 * ORIGIN_TTL_NS // 2))
+        self.renew()
+        self.tell("days passed")
+
+    def _pod_now_ns(self, pod: int) -> int:
+        self.pod_ns[pod] = max(self.pod_ns[pod], self.now_ns + self.skew_ns[pod])
+        return self.pod_ns[pod]
+
+    def _ms(self) -> float:
+        return self.now_ns / _MS
+
+    # The end
+
+    def settle(self, *, all_frames: bool = False) -> None:
+        """Every frame sent so far, or every one there is, lies in the log, and its client holds the receipt."""
+        self.cut_off = [False] * PODS
+        for running in self.sessions:
+            self._arrive_all(running)
+        for client in self.clients:
+            last = len(FRAMES[client.stream]) if all_frames else client.reached
+            for attempt in range(_ATTEMPTS_MAX):
+                if last == 0 or client.acknowledged >= FRAMES[client.stream][last - 1].sequence:
+                    break
+                self.renew()
+                if client.session is None or attempt > 0:
+                    self._reconnect(client)
+                assert client.session is not None
+                self._receipt(client, client.session)
+                for _ in range(min(client.credits, last - client.next)):
+                    self._send(client)
+                self._arrive_all(client.session)
+                self._receipt(client, client.session)
+            else:
+                raise AssertionError(f"{STREAMS[client.stream]} gets no receipts")
+        self.renew()
+
+    def _reconnect(self, client: Client) -> None:
+        for _ in range(_ATTEMPTS_MAX):
+            if self._connect(client, self.chance.randrange(PODS)):
+                return
+            for running in self.sessions:
+                if running.stream == client.stream and running.claim.client != client.identity:
+                    self._end(running, "noticed to be dead")
+            self.now_ns += LEASE_MS // 2 * _MS
+            self.renew()
+        raise AssertionError(f"{STREAMS[client.stream]} is let in by nobody")
+
+    def _arrive_all(self, running: Running) -> None:
+        for place, queue in running.under_way.items():
+            while queue:
+                self._arrive(running, place, again=False)
+
+    def heal(self) -> None:
+        """No more accidents: everybody finishes."""
+        self.settle(all_frames=True)
+        for worker in self.workers:
+            worker.finish()
+        for receiver in self.receivers:
+            receiver.finish()
+
+    # Behind the log
+
+    def fold(self) -> None:
+        for worker in self.workers:
+            worker.fold(self.chance, self.chance.randint(0, 8))
+
+    def land_results(self) -> None:
+        for worker in self.workers:
+            if lost := worker.land(self.chance, self.chance.randint(0, 8)):
+                self.tell("results lost", lost)
+
+    def snapshot(self) -> None:
+        for worker in self.workers:
+            if worker.save():
+                self.tell("snapshot")
+
+    def crash_worker(self) -> None:
+        self.chance.choice(self.workers).crash()
+        self.tell("worker crashed")
+
+    def receive(self) -> None:
+        for receiver in self.receivers:
+            receiver.read(self.chance.randint(0, 8))
+
+    def save_receiver(self) -> None:
+        self.chance.choice(self.receivers).save()
+
+    def crash_receiver(self) -> None:
+        self.chance.choice(self.receivers).crash()
+        self.tell("receiver crashed")
+
+
+_SHARES: dict[Callable[[World], Any], float] = {
+    World.connect: 6, World.send: 14, World.land: 16, World.lose: 3, World.receipt: 10, World.cut: 3,
+    World.crash_client: 2, World.crash_pod: 1.5, World.renew: 4, World.cut_pod_off: 2, World.lose_redis: 0.7,
+    World.stranger: 2, World.wait: 4, World.jump_clock: 1, World.days: 0.5,
+    World.fold: 9, World.land_results: 9, World.snapshot: 4, World.crash_worker: 3,
+    World.receive: 5, World.save_receiver: 3, World.crash_receiver: 2,
+}  # fmt: skip
+_ACTS, _WEIGHTS = list(_SHARES), list(_SHARES.values())

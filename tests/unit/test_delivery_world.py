@@ -1,0 +1,118 @@
+"""Effectively once, simulated: any interleaving of accidents ends with each message once, in order.
+
+One example is one interleaving: a seed decides what happens, `steps` how much of it before everything heals. A failure
+prints both, and shrinks to few steps; `World(seed).run(steps)` does it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+from bettong.delivery import DeliveryTable, Verdict, judge
+from bettong.edges.redis_store import Claim, Granted
+from bettong.worker.exits import SentTable
+from bettong_sender.ledger import Entry
+from bettong_sender.numbering import Numbering
+from tests.delivery_parts import Worker
+from tests.delivery_world import World
+from tests.lease_model import MemoryLeases
+
+INTERLEAVINGS = 20_000
+STEPS_MAX = 40
+
+
+@pytest.mark.timeout(900)  # 100 s of one quiet core
+@settings(max_examples=INTERLEAVINGS, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 2**64 - 1), steps=st.integers(1, STEPS_MAX))
+def test_whatever_crashes_is_lost_repeated_or_late_each_message_counts_once_and_in_order(
+    seed: int, steps: int
+) -> None:
+    world = World(seed)
+    try:
+        world.run(steps)
+    except AssertionError:
+        note("\n".join(world.trace))
+        raise
+
+
+def test_the_simulation_does_what_it_is_about() -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(400):
+        world = World(seed)
+        world.run(STEPS_MAX)
+        seen += world.seen
+        for worker in world.workers:
+            seen["duplicates"] += worker.counters.duplicates
+            seen["gaps"] += worker.counters.gaps
+        for receiver in world.receivers:
+            seen["duplicate results"] += receiver.counts.duplicates
+    rare = {what: count for what, count in seen.items() if count < 5}
+    assert not rare
+    assert set(seen) >= {
+        "appended twice", "client crashed", "days passed", "duplicate results", "duplicates", "gaps",
+        "known to be durable", "lost", "receiver crashed", "Redis lost its data", "refused", "results lost",
+        "sender crashed", "session aborted", "session closed", "session taken over", "settling", "snapshot",
+        "stranger came and went", "waits", "worker crashed",
+    }  # fmt: skip
+
+
+def _takes_gaps(highest: int, *, sequence: int, previous: int) -> Verdict:
+    return judge(highest, sequence=sequence, previous=min(previous, highest))
+
+
+def _takes_duplicates(highest: int, *, sequence: int, previous: int) -> Verdict:
+    return judge(min(highest, sequence - 1), sequence=sequence, previous=previous)
+
+
+def _opens_nothing(table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int) -> None:
+    del acknowledged
+    table.highest.setdefault(origin, 0)
+    table._heard(origin, now_ns)
+
+
+def _forgets_what_was_sent(table: SentTable, origin: str, partition: int, offset: int) -> tuple[int, int]:
+    del table, origin, partition
+    return (offset + 1) << 20, 0
+
+
+def _never_silent(numbering: Numbering, place: int, now_ns: int) -> bool:
+    del numbering, place, now_ns
+    return False
+
+
+def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
+    del leases, claim
+    return Granted(0)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "wrong"),
+    [
+        ("bettong.delivery", "judge", _takes_gaps),
+        ("bettong.delivery", "judge", _takes_duplicates),
+        (DeliveryTable, "open", _opens_nothing),
+        (SentTable, "number", _forgets_what_was_sent),
+        (Numbering, "is_silent", _never_silent),
+        (Entry, "is_durable", Entry.is_answered),
+        (MemoryLeases, "look", MemoryLeases.grow_old),
+        (MemoryLeases, "acquire", _gives_to_anybody),
+        (Worker, "_is_durable", lambda _worker, _run: True),
+    ],
+)
+def test_each_part_of_the_rule_is_needed(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, wrong: Callable[..., Any]
+) -> None:
+    """With that part broken the simulation fails; so it would tell."""
+    monkeypatch.setattr(*((f"{owner}.{name}", wrong) if isinstance(owner, str) else (owner, name, wrong)))
+    for seed in range(3000):
+        try:
+            World(seed).run(STEPS_MAX)
+        except AssertionError:
+            return
+    raise AssertionError("3000 interleavings, and nothing told")
