@@ -254,7 +254,7 @@ class PartitionWorker:
         text = message(letter.place).decode(errors="replace")
         return PoisonError(
             f'{letter.computation!r} (on_error="stop") cannot process a message:'
-            f" {_shortened(letter.reason, _REASON_SHOWN)};"
+            f" {_shortened(' '.join(letter.reason.split()), _REASON_SHOWN)};"
             f" stage {self.program.stage.name!r}, partition {self.assignment.partition}, offset {offset}, origin"
             f" {frame.origin}, sequence {frame.sequence}, index {letter.place}. Mend the function, or give it"
             ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
@@ -275,6 +275,4 @@ class PartitionWorker:
 
 
 def _shortened(text: str, characters: int) -> str:
-    """On one line, for logs are read line by line."""
-    line = " ".join(text.split())
-    return line if len(line) <= characters else line[:characters] + " ..."
+    return text if len(text) <= characters else text[:characters] + " ..."
