@@ -30,7 +30,7 @@ from bettong_sender.session import Route
 PARTITIONS = 2
 STREAMS = ("in/feed-0", "in/feed-1")
 RUNS_MAX = 3  # runs of a worker that may still write; the last one is the present one
-_FRAMES_MAX = 5
+_FRAMES_MAX = 4
 _FRAME_BYTES_MAX = 64 * 1024
 
 

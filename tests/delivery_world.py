@@ -34,7 +34,7 @@ from tests.delivery_parts import (
 from tests.delivery_sessions import Client, Place, Running
 from tests.lease_model import MemoryLeases
 
-WINDOW = 4
+WINDOW = 3
 LEASE_MS = 10_000
 PODS = 2
 _ATTEMPTS_MAX = 20
