@@ -35,7 +35,7 @@ class Places:
     redis: str
     sender: str | None
     compiled: bool
-    kernel_cache: Path
+    kernel_cache: Path | None
     frame_bytes_max: int
     state_dir: Path
 
@@ -56,6 +56,7 @@ def places(
     from bettong.errors import LocalError
     from bettong.local.record import find
     from bettong.settings import PREFIX, ProcessorSettings, read
+    from bettong.worker.kernel_cache import folder_of
 
     record = find(directory)
     if record is not None and record.name != name and kafka is None:
@@ -80,7 +81,7 @@ def places(
         redis=settings.redis,
         sender=record.sender if record is not None else None,
         compiled=record.compiled if record is not None else settings.compiled,
-        kernel_cache=settings.kernel_cache.expanduser(),
+        kernel_cache=folder_of(settings.kernel_cache),
         frame_bytes_max=settings.frame_bytes_max,
         state_dir=settings.state_dir,
     )
