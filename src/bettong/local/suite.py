@@ -142,11 +142,14 @@ class Suite:
         kafka = KafkaBroker(root / "kafka")
         redis = RedisServer(root / "redis", appendonly=directories.kept)
         settings = self._settings(application, kafka.bootstrap, redis.url, directories)
+        more = self._options.environment
         self._servers = {
             "redis": redis,
-            "processor": services.processor(settings, logs, application=application, scratch=scratch),
-            "sender": services.sender(settings, logs),
-            "receiver": services.receiver(settings, logs),
+            "processor": services.processor(
+                settings, logs, more.get("processor", {}), application=application, scratch=scratch
+            ),
+            "sender": services.sender(settings, logs, more.get("sender", {})),
+            "receiver": services.receiver(settings, logs, more.get("receiver", {})),
             "kafka": kafka,
         }
         results = settings.get("receiver_dir")
@@ -217,7 +220,11 @@ class Suite:
             elif server.process is not None and server.process.ending is not None:
                 deaths = self._deaths_s.setdefault(name, [])
                 deaths.append(now)
-                decision = decide(deaths)
+                decision = decide(
+                    deaths,
+                    deaths_max=self._options.restarts.deaths_max,
+                    wait_s_max=self._options.restarts.wait_s_max,
+                )
                 if isinstance(decision, GiveUp):
                     raise LocalError(
                         f"{name} died {decision.deaths} times in a minute, everything is stopped: {server.obituary()}"

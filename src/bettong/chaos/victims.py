@@ -1,0 +1,61 @@
+"""The processes behind a target's name, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import psutil
+
+from bettong.chaos.spec import Target
+from bettong.local.record import ServiceRecord
+
+# How Spark's Python processes are told from others: the module that the processor has them run.
+_DAEMON = "bettong_processor.daemon"
+
+
+def processes(target: Target, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
+    """The running processes behind a target, oldest first; none while it is being started again."""
+    if target in (Target.JVM, Target.WORKER):
+        driver = _running(services.get(Target.PROCESSOR))
+        machines = [each for each in _children(driver) if _name(each) == "java"] if driver else []
+        found = machines if target is Target.JVM else [w for each in machines for w in _workers(each)]
+    else:
+        own = _running(services.get(target.value))
+        found = [own] if own is not None else []
+    return sorted(found, key=lambda each: each.pid)
+
+
+def _running(record: ServiceRecord | None) -> psutil.Process | None:
+    if record is None or not record.runs():
+        return None
+    try:
+        return psutil.Process(record.pid)
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _workers(machine: psutil.Process) -> list[psutil.Process]:
+    """Spark's Java starts Python daemons, which fork a worker for each task at a time."""
+    daemons = [each for each in _children(machine) if _DAEMON in _command(each)]
+    return [worker for daemon in daemons for worker in _children(daemon)]
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [each for each in process.children() if each.status() != psutil.STATUS_ZOMBIE]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
