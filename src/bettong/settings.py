@@ -87,7 +87,9 @@ class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
     schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
-    spark_master: str = Field("local[*]", description="Spark's master URL.")
+    spark_master: str = Field(
+        "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
+    )
     checkpoint: str = Field(
         "checkpoint",
         description="Where Spark keeps its offset log: a directory or a URL that Spark can write.",

@@ -40,7 +40,10 @@ def market(folder: Path, *, messages: int) -> None:
     """`quotes.parquet` and `orders.parquet`; `initial.msg`: the first quote of each symbol."""
     (folder / "initial.msg").write_bytes(INITIAL_QUOTES.read_bytes())
     load = list(rounds(messages, seed=SEED, round_messages=10_000))
-    for name, parts in (("quotes", [each.quotes for each in load]), ("orders", [each.orders for each in load])):
+    for name, parts in (
+        ("quotes", [each.quotes for each in load]),
+        ("orders", [each.orders for each in load]),
+    ):
         columns = {
             field: pa.concat_arrays([pa.array(part[field].tolist()) for part in parts]) for field in parts[0]
         }

@@ -35,4 +35,6 @@ def read(row: bytes) -> Letter:
 
 
 app = bettong.Application("passthrough")
-app.source("letters", schema=Letter, key="key", decoder=bettong.each(read)).map(same).sink("copies", encoder=pack)
+app.source("letters", schema=Letter, key="key", decoder=bettong.each(read)).map(same).sink(
+    "copies", encoder=pack
+)

@@ -1,9 +1,9 @@
 """The wall clock of one Python process, made wrong while it runs.
 
-Nothing of this is in the process's own code: Python loads `wrong_clock/sitecustomize.py` before the program (PYTHONPATH),
-which adds an offset to `time.time` and `time.time_ns`. What measures durations (`time.monotonic`) stays right, as on a
-machine whose clock is set; so do the clocks that C code reads by itself. libfaketime would reach those too, but
-with CPython 3.11 it breaks `time.sleep`.
+Nothing of this is in the process's own code: before the program, Python loads `wrong_clock/sitecustomize.py`, found by
+PYTHONPATH, which adds an offset to `time.time` and `time.time_ns`. What measures durations (`time.monotonic`) stays
+right, as on a machine whose clock is set; so do the clocks that C code reads by itself. libfaketime would reach those
+too, but with CPython 3.11 it breaks `time.sleep`.
 """
 
 from __future__ import annotations

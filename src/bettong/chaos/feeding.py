@@ -1,7 +1,7 @@
 """The inputs of a workload, in frames, at their pace.
 
-Every run, straight or disturbed, feeds the same frames in the same rounds. In turns, a round of one input is durable before
-the next input's begins, so the log of every run has one order; side by side, each input has a thread of its own.
+Every run, straight or disturbed, feeds the same frames in the same rounds. In turns, a round of one input is durable
+before the next input's begins, so the log of every run has one order; side by side, each has a thread of its own.
 """
 
 from __future__ import annotations

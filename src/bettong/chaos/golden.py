@@ -15,7 +15,7 @@ from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.errors import LocalError
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.metrics import OFFSET
+from bettong.metrics import COMMITTED
 from bettong.topics import DEAD_LETTERS, sink_topic, stage_topic
 
 _LOOK_S = 0.3
@@ -25,7 +25,7 @@ def golden(
     prepared: Prepared, options: SuiteOptions, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Table]:
     """For each sink what its output must be. Starts a suite when an undisturbed run is needed."""
-    found: dict[str, Table] = dict.fromkeys(prepared.outputs, {})
+    found: dict[str, Table] = {sink: {} for sink in prepared.outputs}
     if prepared.needs_a_straight_run:
         say("undisturbed run: starting Kafka, Redis, sender, processor and receiver")
         found |= _straight(prepared, options, folder, say)
@@ -74,17 +74,16 @@ def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> Non
     """Waits until every stage has folded its log, and every sink has delivered its own."""
     deadline_s = time.monotonic() + prepared.spec.settle_s_max
     name = prepared.plan.application
-    stages = {stage_topic(name, stage.name): stage.name for stage in prepared.plan.stages}
+    stages = [stage_topic(name, stage.name) for stage in prepared.plan.stages]
     sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}
     with LogAdmin(suite.record.kafka) as admin, RedisStore(suite.record.redis, name) as store:
         figures = LiveFigures(store)
         while True:
-            folded = figures.partitions()
-            behind = [
-                f"stage {stages[topic]}, partition {partition}"
-                for (topic, partition), end in admin.ends(stages).items()
-                if end > int(folded.get((stages[topic], partition), {}).get(OFFSET.name, 0))
-            ] or [
+            # In this order: what is committed after the look at the ends has led to no record before it.
+            committed = int(figures.live().get("processor", {}).get(COMMITTED.name, 0))
+            logged = sum(admin.ends(stages).values())
+            behind = [f"stages, {logged - committed} records"] if committed != logged else []
+            behind += [
                 f"sink {sinks[topic]}, partition {partition}"
                 for (topic, partition), end in admin.ends(sinks).items()
                 if end > watch.offsets(sinks[topic]).get(partition, 0)

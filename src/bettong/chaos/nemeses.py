@@ -158,7 +158,7 @@ class Nemesis:
 
 
 def _signal(victims: list[psutil.Process], number: signal.Signals) -> None:
-    """psutil makes sure that the number is not another process's by now."""
+    """Psutil makes sure that the number is not another process's by now."""
     for victim in victims:
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.send_signal(number)

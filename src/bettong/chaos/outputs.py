@@ -52,7 +52,7 @@ def messages(content: bytes, split: Split) -> Iterator[bytes]:
 
 
 def table(files: Iterable[tuple[str, bytes]], output: Output) -> dict[str, list[bytes]]:
-    """The files of one sink, by name, as they are to be compared. Raises SchemaError for content that does not split."""
+    """The files of one sink, by name, as they are compared. Raises SchemaError for content that does not split."""
     found: dict[str, list[bytes]] = {}
     for name, content in files:
         for message in messages(content, output.split):

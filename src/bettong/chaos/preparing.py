@@ -19,7 +19,7 @@ from bettong.settings import ServiceSettings
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A spec with its application, its inputs and its faults. `not_tried`: kinds that this machine cannot do, and why."""
+    """A spec with its application, inputs and faults. `not_tried`: kinds that this machine cannot do, and why."""
 
     spec: Spec
     plan: Plan

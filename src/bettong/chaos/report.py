@@ -74,7 +74,11 @@ class MemoryTold(_Part):
 
 
 class Report(_Part):
-    """A run. `broken` names every invariant that does not hold; empty, the run is a success."""
+    """A run. `broken` names every invariant that does not hold; empty, the run is a success.
+
+    `latency_p50_s`: from when a message was due to its result at a subscriber, before the first fault. Every recovery
+    includes as much.
+    """
 
     name: str
     application: str
@@ -86,6 +90,7 @@ class Report(_Part):
     golden: str
     faults: list[FaultTold]
     kinds: list[KindTold]
+    latency_p50_s: float | None
     sinks: list[SinkTold]
     memory: list[MemoryTold]
     not_tried: dict[str, str]

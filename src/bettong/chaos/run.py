@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from bettong.chaos.nemeses import Arena, Injected, Nemesis
 from bettong.chaos.outputs import Table, differences
 from bettong.chaos.preparing import Prepared, disk_mb
 from bettong.chaos.proxy import Proxy
-from bettong.chaos.recovery import Felt, recoveries
+from bettong.chaos.recovery import Felt, middle_and_most, recoveries
 from bettong.chaos.report import FaultTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
 from bettong.chaos.spec import Link, Spec, Target
 from bettong.chaos.watching import Watch, file_endings
@@ -47,14 +48,17 @@ class _Trial:
     start_s: float = 0.0
     injected: list[Injected] = field(default_factory=list)
     faults: list[FaultTold] = field(default_factory=list)
+    latency_p50_s: float | None = None
     sinks: list[SinkTold] = field(default_factory=list)
     memory: list[MemoryTold] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
 
-def run(prepared: Prepared, say: Say) -> Report:
+def run(prepared: Prepared, say: Say, *, logs: Path | None = None) -> Report:
     """Runs it all: minutes. `say` is told in lines what happens, from several threads.
+
+    `logs`: where the logs of all processes of the disturbed run are kept.
 
     Whatever an invariant says, a Report comes back; errors are raised only for what keeps a run from beginning.
     """
@@ -63,7 +67,7 @@ def run(prepared: Prepared, say: Say) -> Report:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bettong-chaos-")))
         options = _options(spec, folder)
         should = golden(prepared, options, folder, say)
-        trial = _disturbed(prepared, should, options, folder, say)
+        trial = _disturbed(prepared, should, options, folder, say, logs)
     return Report(
         name=spec.name,
         application=spec.workload.application,
@@ -75,6 +79,7 @@ def run(prepared: Prepared, say: Say) -> Report:
         golden="an undisturbed run" if prepared.needs_a_straight_run else "the input",
         faults=trial.faults,
         kinds=by_kind(trial.faults),
+        latency_p50_s=trial.latency_p50_s,
         sinks=trial.sinks,
         memory=trial.memory,
         not_tried=prepared.not_tried,
@@ -102,7 +107,12 @@ def _options(spec: Spec, folder: Path) -> SuiteOptions:
 
 
 def _disturbed(
-    prepared: Prepared, should: dict[str, Table], options: SuiteOptions, folder: Path, say: Say
+    prepared: Prepared,
+    should: dict[str, Table],
+    options: SuiteOptions,
+    folder: Path,
+    say: Say,
+    logs: Path | None,
 ) -> _Trial:
     trial = _Trial()
 
@@ -137,7 +147,10 @@ def _disturbed(
         except BettongError as error:
             trial.broken.append(f"it ended before its time: {error}")
             tell(trial.broken[-1])
+        if logs is not None:
+            _keep_logs(suite, logs)
         trial.faults = _faults(trial, watch)
+        trial.latency_p50_s = _latency_s(trial, watch)
         trial.sinks = _sinks(prepared, should, results, watched)
         trial.memory = _memory(prepared.spec, memory.peaks_mb)
     return trial
@@ -226,11 +239,25 @@ def _settle(
     tell(f"not everything is there, or right, after {prepared.spec.settle_s_max:g} s")
 
 
+def _keep_logs(suite: Suite, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for service in suite.record.services.values():
+        if service.log.exists():
+            shutil.copy(service.log, folder)
+
+
 def _faults(trial: _Trial, watch: Watch) -> list[FaultTold]:
     done = [injected for injected in trial.injected if not injected.missed]
     felt = [Felt(injected.begun_s, injected.ended_s) for injected in done]
     found = dict(zip((each.fault.number for each in done), recoveries(felt, watch.arrivals()), strict=True))
     return [told(each, found.get(each.fault.number), trial.start_s) for each in trial.injected]
+
+
+def _latency_s(trial: _Trial, watch: Watch) -> float | None:
+    first_s = trial.injected[0].begun_s if trial.injected else float("inf")
+    calm = [each.at_s - each.due_s for each in watch.arrivals() if each.at_s < first_s]
+    figures = middle_and_most(calm)
+    return round(figures[0], 3) if figures is not None else None
 
 
 def _sinks(prepared: Prepared, should: dict[str, Table], results: Path, watched: Path) -> list[SinkTold]:
@@ -243,7 +270,7 @@ def _sinks(prepared: Prepared, should: dict[str, Table], results: Path, watched:
         try:
             found = tables(prepared, place)
         except SchemaError:  # a message half written: looked at again, or told as what is missing
-            found = dict.fromkeys(prepared.outputs, {})
+            found = {sink: {} for sink in prepared.outputs}
         for sink, output in prepared.outputs.items():
             counts = tuple(sum(map(len, each[sink].values())) for each in (should, found))
             wrong = differences(should[sink], found[sink], output.compare)

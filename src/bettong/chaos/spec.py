@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -71,7 +72,7 @@ class Workload(_Table):
 
     application: str
     inputs: Annotated[list[Input], Field(min_length=1, max_length=64)]
-    partitions: Annotated[int, Field(ge=1, le=64)] = 4
+    partitions: Annotated[int, Field(ge=1, le=4096)] = 4
     compiled: bool = True
     order: Order = Order.TURNS
     rounds_per_s: Annotated[float, Field(gt=0, le=50)] = 5.0
@@ -201,7 +202,7 @@ Nemesis = Annotated[Kill | Pause | Wipe | Cut | Delay | ClockJump | Fill, Field(
 
 
 class Spec(_Table):
-    """All of it. Faults come in the first `duration_s`, over which the inputs are spread; then `settle_s_max` to end."""
+    """All of it. Faults come in `duration_s`, over which the inputs are spread; then `settle_s_max` to end."""
 
     name: Annotated[str, Field(min_length=1, max_length=100)]
     seed: int = 0
@@ -237,11 +238,16 @@ def read(path: Path) -> Spec:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
         raise SettingsError(f"{path} is no TOML: {error}") from None
+    return checked(content, str(path))
+
+
+def checked(content: Mapping[str, object], where: str) -> Spec:
+    """A spec from its tables; errors as those of `read`, about `where`."""
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
         faults = "; ".join(f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors())
-        raise SettingsError(f"{path}, {error.error_count()} fault(s): {faults}") from None
+        raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
 
 
 def _place(location: tuple[str | int, ...]) -> str:

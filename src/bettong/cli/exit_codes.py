@@ -4,6 +4,7 @@ from bettong.errors import ApplicationError, BettongError, LocalError, LogError,
 
 USAGE = 2
 NOT_RUNNING = 7
+BROKEN = 8
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 TERMINATED = 143  # 128 + SIGTERM
 
@@ -16,6 +17,7 @@ MEANINGS = {
     LogError.exit_code: "Kafka, Redis, a sender or a receiver cannot be reached",
     LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
     NOT_RUNNING: "status: not everything is running",
+    BROKEN: "chaos: an invariant is broken; the report names it",
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bettong.cli.background import down, up
+from bettong.cli.chaos import chaos
 from bettong.cli.check import check
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
@@ -44,7 +45,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, down, send, tail):
+for _command in (check, run, up, status, down, send, tail, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 for _name, _service in SUMMARIES.items():
     app.command(
