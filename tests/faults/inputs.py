@@ -2,7 +2,6 @@
 
 import random
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,7 +47,3 @@ def market(folder: Path, *, messages: int) -> None:
             field: pa.concat_arrays([pa.array(part[field].tolist()) for part in parts]) for field in parts[0]
         }
         pyarrow.parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
-
-
-# What each workload needs, by its name in the specs' file names.
-MAKERS: dict[str, Callable[..., None]] = {"letters": letters, "lines": lines, "market": market}

@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 class Proxy:
     """Passes connections on to `target` (host:port). A context manager; every method may be called from any thread.
 
-    `address` is where clients connect. A cut and a delay last until `heal`.
+    `address` is where clients connect. A cut (`refuses`) and a delay (`delay_s`) last until `heal`.
     """
 
     def __init__(self, target: str) -> None:
@@ -38,8 +38,8 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._refusing = False
-        self._delay_s = 0.0
+        self.refuses = False
+        self.delay_s = 0.0
         self.address = ""
 
     def __enter__(self) -> Self:
@@ -67,11 +67,11 @@ class Proxy:
 
     def delay(self, seconds: float) -> None:
         """From now on each byte takes so much longer, both ways. Order stays."""
-        self._delay_s = seconds
+        self.delay_s = seconds
 
     def heal(self) -> None:
         """Ends cuts and delays."""
-        self._refusing, self._delay_s = False, 0.0
+        self.refuses, self.delay_s = False, 0.0
 
     def _run(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         try:
@@ -80,7 +80,7 @@ class Proxy:
             raise LocalError(f"the proxy before {self._target[0]}:{self._target[1]}: {error}") from error
 
     async def _cut(self) -> None:
-        self._refusing = True
+        self.refuses = True
         for writer in list(self._writers):
             _reset(writer)
 
@@ -94,7 +94,7 @@ class Proxy:
 
     async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or self._refusing or len(self._writers) >= 2 * CONNECTIONS_MAX:
+        if task is None or self.refuses or len(self._writers) >= 2 * CONNECTIONS_MAX:
             _reset(writer)
             return
         self._tasks.add(task)
@@ -134,7 +134,7 @@ class Proxy:
     async def _read(self, reader: asyncio.StreamReader, chunks: asyncio.Queue[tuple[float, bytes]]) -> None:
         while True:
             chunk = await reader.read(_CHUNK_BYTES)
-            await chunks.put((self._loop.time() + self._delay_s, chunk))
+            await chunks.put((self._loop.time() + self.delay_s, chunk))
             if not chunk:
                 return
 

@@ -73,7 +73,7 @@ def run(prepared: Prepared, say: Say, *, logs: Path | None = None) -> Report:
         application=spec.workload.application,
         seed=spec.seed,
         started=started.isoformat(timespec="seconds"),
-        machine=f"{os.cpu_count()} cores, {platform.system()} {platform.release()}",
+        machine=f"{os.cpu_count()} cores, {platform.system()}, load average {os.getloadavg()[1]:.1f} (5 minutes)",
         duration_s=spec.duration_s,
         messages=sum(feed.total for feed in prepared.feeds),
         golden="an undisturbed run" if prepared.needs_a_straight_run else "the input",
