@@ -1,7 +1,7 @@
 """Every spec of this folder, run: whatever dies, what comes out is what should.
 
-`short` runs with all tests, `long` by `make faults`. What was done when is printed when a test fails; the same spec does
-the same again.
+`short` runs with all tests, `long` by `make faults`. What was done when is printed when a test fails; the same spec
+does it again.
 """
 
 from __future__ import annotations
