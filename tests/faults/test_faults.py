@@ -1,4 +1,4 @@
-"""Every spec of this folder, run: whatever dies, what comes out is what should.
+"""Every spec of this folder, run by the command that users run: whatever dies, what comes out is what should.
 
 `short` runs with all tests, `long` by `make faults`. What was done when is printed when a test fails; the same spec
 does it again.
@@ -6,20 +6,20 @@ does it again.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from bettong.chaos.preparing import Prepared, prepare
 from bettong.chaos.report import Report
-from bettong.chaos.run import run
 from bettong.chaos.spec import Spec, read
-from bettong.cli.chaos_tables import show
+from bettong.cli.exit_codes import BROKEN
 from tests.faults import inputs
 
 HERE = Path(__file__).parent
-REPORTS = "faults"  # beside the inputs: reports and logs of the last runs
+ROOT = HERE.parents[1]
 
 
 def specs(folder: str) -> list[Path]:
@@ -28,13 +28,7 @@ def specs(folder: str) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp(REPORTS)
-
-
-def prepared(path: Path, folder: Path) -> Prepared:
-    spec = read(path)
-    make_inputs(spec, folder)
-    return prepare(spec, folder)
+    return tmp_path_factory.mktemp("faults")
 
 
 def make_inputs(spec: Spec, folder: Path) -> None:
@@ -50,38 +44,44 @@ def make_inputs(spec: Spec, folder: Path) -> None:
             pytest.fail(f"no inputs for {other}")
 
 
-def judged(path: Path, folder: Path) -> Report:
-    """Runs a spec; its report lies in the folder, and is printed."""
-    ready = prepared(path, folder)
-    console = Console(width=140, highlight=False)
-
-    def say(line: str) -> None:
-        console.print(line, markup=False, soft_wrap=True)
-
-    for fault in ready.faults:
-        say(str(fault))
-    report = run(ready, say, logs=folder / path.stem)
-    (folder / f"{path.stem}.json").write_text(report.model_dump_json(indent=2))
-    show(report, console)
-    say(f"report and logs: {folder}")
-    return report
+def run(path: Path, folder: Path) -> tuple[int, Report]:
+    """`bettong chaos` on a spec; its output, report and logs lie in the folder."""
+    make_inputs(read(path), folder)
+    spec = Path(shutil.copy(path, folder))
+    report = folder / f"{path.stem}.json"
+    command = [sys.executable, "-m", "bettong", "chaos", str(spec), "--report", str(report)]
+    done = subprocess.run([*command, "--logs", str(folder / path.stem)], cwd=ROOT, check=False)
+    assert report.exists(), "see what it said above"
+    return done.returncode, Report.model_validate_json(report.read_bytes())
 
 
-def check(report: Report) -> None:
-    assert report.broken == []
-    assert report.injected + sum(bool(fault.missed) for fault in report.faults) == len(report.faults)
-    assert all(each.right for each in report.sinks)
-    assert sum(each.expected for each in report.sinks) > 0
+def check(path: Path, folder: Path) -> None:
+    code, report = run(path, folder)
+    print("report and logs:", folder)  # noqa: T201 - shown when the test fails
+    assert (code, report.broken) == (0, [])
+    assert report.injected > 0
+    assert all(sink.right for sink in report.sinks)
+    assert sum(sink.expected for sink in report.sinks) > 0
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("path", specs("short"), ids=lambda path: path.stem)
 def test_the_short_set_leaves_the_output_as_it_should_be(path: Path, folder: Path) -> None:
-    check(judged(path, folder))
+    check(path, folder)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize("path", specs("long"), ids=lambda path: path.stem)
 def test_the_long_set_leaves_the_output_as_it_should_be(path: Path, folder: Path) -> None:
-    check(judged(path, folder))
+    check(path, folder)
+
+
+@pytest.mark.timeout(300)
+def test_an_application_that_loses_doubles_and_changes_messages_is_found_out(folder: Path) -> None:
+    code, report = run(HERE / "unfaithful.toml", folder)
+    assert code == BROKEN
+    for sink in (each for each in report.sinks if each.sink == "copies"):
+        assert {each["label"] for each in sink.differences} == {"A", "B", "C"}
+        assert all(count > 0 for count in (sink.lost, sink.doubled, sink.foreign))
+    assert [line.split(":")[0] for line in report.broken] == ["sink copies, files", "sink copies, subscriber"]

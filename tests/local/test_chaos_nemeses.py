@@ -112,7 +112,7 @@ def test_a_number_that_another_process_has_by_now_is_nobody(sleepers: dict[str, 
     other = sleepers["sender"].model_copy(update={"started_s": sleepers["sender"].started_s - 60})
     assert processes(Target.SENDER, {"sender": other}) == []
     assert [each.pid for each in processes(Target.SENDER, sleepers)] == [sleepers["sender"].pid]
-    assert processes(Target.WORKER, sleepers) == []
+    assert all(processes(target, sleepers) == [] for target in (Target.JVM, Target.EXECUTOR, Target.WORKER))
 
 
 def test_a_wiped_redis_holds_nothing(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ BOUNDS_MB: dict[Target, float] = {
     Target.SENDER: 768,
     Target.PROCESSOR: 512,
     Target.JVM: 1536,
+    Target.EXECUTOR: 1536,
     Target.WORKER: 768,
     Target.RECEIVER: 768,
     Target.KAFKA: 1024,

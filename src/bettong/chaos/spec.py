@@ -21,7 +21,8 @@ class Target(StrEnum):
 
     SENDER = "sender"
     PROCESSOR = "processor"  # the driver's Python
-    JVM = "spark-jvm"  # the driver's Java, which on one machine is the executor too
+    JVM = "spark-jvm"  # the driver's Java, with a `local` master the executor too
+    EXECUTOR = "spark-executor"  # with a `local-cluster` master, Java processes of their own
     WORKER = "python-worker"
     RECEIVER = "receiver"
     KAFKA = "kafka"

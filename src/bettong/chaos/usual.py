@@ -30,7 +30,8 @@ def usual(
         "from_s": min(_FIRST_S, duration_s / 4),
         "until_s": max(duration_s / 2, duration_s - _CALM_S),
     }
-    every, quick = list(Target), [Target.WORKER, Target.SENDER, Target.RECEIVER, Target.REDIS]
+    every = [target for target in Target if target is not Target.EXECUTOR]
+    quick = [Target.WORKER, Target.SENDER, Target.RECEIVER, Target.REDIS]
     nemeses: list[dict[str, object]] = [
         {"kind": "kill", "targets": every, "every_s": (15.0, 30.0)},
         {"kind": "kill", "targets": quick, "every_s": (3.0, 9.0)},

@@ -15,10 +15,12 @@ _DAEMON = "bettong_processor.daemon"
 
 def processes(target: Target, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
     """The running processes behind a target, oldest first; none while it is being started again."""
-    if target in (Target.JVM, Target.WORKER):
+    if target in (Target.JVM, Target.EXECUTOR, Target.WORKER):
         driver = _running(services.get(Target.PROCESSOR))
-        machines = [each for each in _children(driver) if _name(each) == "java"] if driver else []
-        found = machines if target is Target.JVM else [w for each in machines for w in _workers(each)]
+        machines = _java(driver) if driver is not None else []
+        executors = [executor for each in machines for executor in _java(each)]
+        workers = [worker for each in (*machines, *executors) for worker in _workers(each)]
+        found = {Target.JVM: machines, Target.EXECUTOR: executors, Target.WORKER: workers}[target]
     else:
         own = _running(services.get(target.value))
         found = [own] if own is not None else []
@@ -32,6 +34,10 @@ def _running(record: ServiceRecord | None) -> psutil.Process | None:
         return psutil.Process(record.pid)
     except psutil.NoSuchProcess:
         return None
+
+
+def _java(parent: psutil.Process) -> list[psutil.Process]:
+    return [each for each in _children(parent) if _name(each) == "java"]
 
 
 def _workers(machine: psutil.Process) -> list[psutil.Process]:
