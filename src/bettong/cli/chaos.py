@@ -29,6 +29,7 @@ _REPORT = typer.Option(metavar="FILE", help="Where the report is written, as JSO
 _LOGS = typer.Option(metavar="DIR", help="Keep the logs of all processes there.")
 _PLAN = typer.Option("--plan", help="Print what would be done when, check the inputs, and run nothing.")
 
+_FILE_WIDTH = 130
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -126,6 +127,8 @@ def _describe(prepared: Prepared, console: Console) -> None:
 
 
 def _run(prepared: Prepared, console: Console, path: Path, logs: Path | None) -> None:
+    from rich.console import Console
+
     from bettong.chaos.run import run
     from bettong.cli.chaos_tables import show
     from bettong.errors import BettongError
@@ -141,7 +144,8 @@ def _run(prepared: Prepared, console: Console, path: Path, logs: Path | None) ->
             report = run(prepared, say, logs=logs)
     except Terminated:
         raise typer.Exit(TERMINATED) from None
-    show(report, console)
+    # In a file or a pipe nobody can widen the tables.
+    show(report, console if console.is_terminal else Console(width=_FILE_WIDTH, highlight=False))
     try:
         path.write_text(report.model_dump_json(indent=2) + "\n")
     except OSError as error:
