@@ -69,7 +69,6 @@ def test_progress_becomes_batch_duration_and_lag() -> None:
         metrics.BATCH.name: "12",
         metrics.BATCH_MS.name: 100.0,
         metrics.LAG.name: 6,
-        metrics.COMMITTED.name: 12,
     }
     assert durations_of(progress) == {"batch": 12, "addBatch": 80, "triggerExecution": 100}
 

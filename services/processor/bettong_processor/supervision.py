@@ -149,7 +149,6 @@ def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
     sources = progress.get("sources")
     if isinstance(sources, list) and sources:
         figures[metrics.LAG.name] = lag_of(sources[0])
-        figures[metrics.COMMITTED.name] = committed_of(sources[0])
     return figures
 
 
@@ -157,14 +156,6 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     """Where the time of the last batch went, in ms, as Spark names it."""
     durations = progress.get("durationMs") if progress else None
     return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
-
-
-def committed_of(source: Mapping[str, object]) -> int:
-    """Where the last batch ended, summed over all logs: Spark reports a batch when its output is durable."""
-    end = source.get("endOffset")
-    if not isinstance(end, Mapping):
-        return 0
-    return sum(int(offset) for offsets in end.values() for offset in offsets.values())
 
 
 def lag_of(source: Mapping[str, object]) -> int:

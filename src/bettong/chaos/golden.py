@@ -14,8 +14,9 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.errors import LocalError
 from bettong.local.options import SuiteOptions
+from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
-from bettong.metrics import COMMITTED
+from bettong.metrics import OFFSET
 from bettong.topics import DEAD_LETTERS, sink_topic, stage_topic
 
 _LOOK_S = 0.3
@@ -74,28 +75,53 @@ def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> Non
     """Waits until every stage has folded its log, and every sink has delivered its own."""
     deadline_s = time.monotonic() + prepared.spec.settle_s_max
     name = prepared.plan.application
-    stages = [stage_topic(name, stage.name) for stage in prepared.plan.stages]
-    sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}
     with LogAdmin(suite.record.kafka) as admin, RedisStore(suite.record.redis, name) as store:
-        figures = LiveFigures(store)
-        while True:
-            # In this order: what is committed after the look at the ends has led to no record before it.
-            committed = int(figures.live().get("processor", {}).get(COMMITTED.name, 0))
-            logged = sum(admin.ends(stages).values())
-            behind = [f"stages, {logged - committed} records"] if committed != logged else []
-            behind += [
-                f"sink {sinks[topic]}, partition {partition}"
-                for (topic, partition), end in admin.ends(sinks).items()
-                if end > watch.offsets(sinks[topic]).get(partition, 0)
-            ]
-            if not behind and _sizes(results) == _sizes(results.parent / f"{results.name}-watched"):
-                return
+        while behind := _behind(prepared, suite.record, admin, LiveFigures(store), watch, results):
             if time.monotonic() > deadline_s:
                 raise LocalError(
                     f"the undisturbed run did not end within {prepared.spec.settle_s_max:g} s after its input:"
-                    f" {', '.join(behind[:3]) or 'files of results'} behind; is settle_s_max too short?"
+                    f" {', '.join(behind[:3])} behind; is settle_s_max too short?"
                 )
             suite.wait(_LOOK_S)
+
+
+def _behind(
+    prepared: Prepared,
+    record: SuiteRecord,
+    admin: LogAdmin,
+    figures: LiveFigures,
+    watch: Watch,
+    results: Path,
+) -> list[str]:
+    """What still has something to do. Nothing, only when there was nothing all the time that this looked."""
+    name = prepared.plan.application
+    stages = {stage_topic(name, stage.name): stage.name for stage in prepared.plan.stages}
+    sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}
+    before, folded = admin.ends(stages), figures.partitions()
+    behind = [
+        f"stage {stages[topic]}, partition {partition}"
+        for (topic, partition), end in before.items()
+        if end > int(folded.get((stages[topic], partition), {}).get(OFFSET.name, 0))
+    ]
+    # Folded is not yet written: that is when Spark notes the batch as committed.
+    if _newest_batch(record.directory, "offsets") != _newest_batch(record.directory, "commits"):
+        behind.append("a batch")
+    if admin.ends(stages) != before:
+        behind.append("a log that grows")
+    behind += [
+        f"sink {sinks[topic]}, partition {partition}"
+        for (topic, partition), end in admin.ends(sinks).items()
+        if end > watch.offsets(sinks[topic]).get(partition, 0)
+    ]
+    if _sizes(results) != _sizes(results.parent / f"{results.name}-watched"):
+        behind.append("files of results")
+    return behind
+
+
+def _newest_batch(directory: Path, what: str) -> int:
+    """In Spark's checkpoint, whose files are named by their batch; -1 before the first."""
+    found = (path.name for path in (directory / "checkpoint").rglob(f"{what}/*"))
+    return max((int(name) for name in found if name.isdigit()), default=-1)
 
 
 def _sizes(results: Path) -> dict[str, int]:
