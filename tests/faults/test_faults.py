@@ -20,6 +20,7 @@ from tests.faults import inputs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
+STOP_S_MAX = 60.0
 
 
 def specs(folder: str) -> list[Path]:
@@ -50,9 +51,15 @@ def run(path: Path, folder: Path) -> tuple[int, Report]:
     spec = Path(shutil.copy(path, folder))
     report = folder / f"{path.stem}.json"
     command = [sys.executable, "-m", "bettong", "chaos", str(spec), "--report", str(report)]
-    done = subprocess.run([*command, "--logs", str(folder / path.stem)], cwd=ROOT, check=False)
+    with subprocess.Popen([*command, "--logs", str(folder / path.stem)], cwd=ROOT) as process:
+        try:
+            code = process.wait()
+        except BaseException:
+            process.terminate()  # so that it stops what it started, and unmounts its disk
+            process.wait(STOP_S_MAX)
+            raise
     assert report.exists(), "see what it said above"
-    return done.returncode, Report.model_validate_json(report.read_bytes())
+    return code, Report.model_validate_json(report.read_bytes())
 
 
 def check(path: Path, folder: Path) -> None:
