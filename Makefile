@@ -6,7 +6,7 @@ TYPED := $(wildcard src services tests examples benchmarks deploy docs hatch_bui
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format types check lock bench docs clean
+.PHONY: help setup demo test faults lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,9 @@ format: setup  ## Format the code, and mend what can be mended by itself
 
 types: setup  ## mypy --strict
 	@exec $(BIN)/mypy --strict $(TYPED)
+
+faults: setup  ## Run the long set of injected faults: half an hour (ARGS="-k word" for some)
+	@exec $(BIN)/pytest tests/faults -m long -s $(ARGS)
 
 check: lint types test  ## All that CI runs
 

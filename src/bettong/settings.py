@@ -114,7 +114,9 @@ class ProcessorSettings(ServiceSettings):
 
     instance: str = _instance("processor")
     schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
-    spark_master: str = Field("local[*]", description="Spark's master URL.")
+    spark_master: str = Field(
+        "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
+    )
     checkpoint: str = Field(
         "checkpoint",
         description="Where Spark keeps its offset log, in a folder named by the application: a directory or a URL"

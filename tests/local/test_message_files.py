@@ -9,7 +9,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from bettong.cli.message_files import Format, Portion, Wanted, format_of, portions
+from bettong.client.message_files import Format, Portion, Wanted, format_of, portions
 from bettong.errors import BettongError, SchemaError
 
 SCHEMA = pa.schema(

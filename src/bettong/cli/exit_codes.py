@@ -12,6 +12,7 @@ from bettong.errors import (
 
 USAGE = 2
 NOT_RUNNING = 7
+BROKEN = 10
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 TERMINATED = 143  # 128 + SIGTERM
 
@@ -26,6 +27,7 @@ MEANINGS = {
     NOT_RUNNING: "status: not everything is running",
     LogHoleError.exit_code: "records that a state needs are no longer in the log; an operator has to act",
     PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
+    BROKEN: "chaos: an invariant is broken; the report names it",
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from bettong.cli.background import down, up
+from bettong.cli.chaos import chaos
 from bettong.cli.check import check
 from bettong.cli.dead_letters import dead_letters
 from bettong.cli.ending import end_well
@@ -47,7 +48,7 @@ def options(context: typer.Context, *, _version: Annotated[bool, _VERSION] = Fal
         typer.echo(context.get_help())
 
 
-for _command in (check, run, up, status, down, send, tail, replay):
+for _command in (check, run, up, status, down, send, tail, replay, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 app.add_typer(state, name="state", rich_help_panel="Applications on this machine")

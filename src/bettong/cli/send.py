@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from bettong.cli.message_files import Portion
+    from bettong.client.message_files import Portion
     from bettong.client.sender import Sender
 
 _SOURCE = typer.Argument(metavar="SOURCE", help="The source to feed.")
@@ -55,7 +55,7 @@ def send(
     """Send a file of messages to a source, and return when all of it is durable."""
     from rich.console import Console
 
-    from bettong.cli.message_files import Format, Wanted, format_of, portions
+    from bettong.client.message_files import Format, Wanted, format_of, portions
     from bettong.client.sender import Sender
     from bettong.local.record import address_of
 

@@ -4,7 +4,21 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bettong.local.supervision import DEATHS_MAX, WAIT_S_MAX
 from bettong.settings import Schedule
+
+
+class Restarts(BaseModel):
+    """How the suite answers the death of a process. Who kills processes on purpose allows more than the defaults."""
+
+    model_config = ConfigDict(frozen=True)
+
+    deaths_max: int = Field(
+        default=DEATHS_MAX, ge=0, description="Deaths of one process in a minute; one more ends the suite."
+    )
+    wait_s_max: float = Field(
+        default=WAIT_S_MAX, ge=0, description="Longest wait before a new start; it doubles from 0.2 s."
+    )
 
 
 class SuiteOptions(BaseModel):
@@ -31,3 +45,8 @@ class SuiteOptions(BaseModel):
         default_factory=dict,
         description="More settings for all services, by their names in bettong.settings.",
     )
+    environment: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        description="More environment variables of single services (sender, processor, receiver), by service.",
+    )
+    restarts: Restarts = Restarts()

@@ -43,21 +43,38 @@ class Service(Server):
         super().__init__(command, answers=answers, start_s_max=_START_S_MAX)
 
 
-def sender(settings: Mapping[str, str], logs: Path) -> Service:
-    """Ready when its gRPC server says so."""
+def sender(settings: Mapping[str, str], logs: Path, environment: Mapping[str, str]) -> Service:
+    """Ready when its gRPC server says so. `environment`: more variables, here and below."""
     address = settings["sender_listen"]
-    return Service("sender", settings=settings, log=logs / "sender.log", answers=lambda: grpc_serves(address))
-
-
-def receiver(settings: Mapping[str, str], logs: Path) -> Service:
-    """Ready when its gRPC server says so."""
-    address = settings["receiver_listen"]
     return Service(
-        "receiver", settings=settings, log=logs / "receiver.log", answers=lambda: grpc_serves(address)
+        "sender",
+        settings=settings,
+        log=logs / "sender.log",
+        answers=lambda: grpc_serves(address),
+        environment=environment,
     )
 
 
-def processor(settings: Mapping[str, str], logs: Path, *, application: str, scratch: Path) -> Service:
+def receiver(settings: Mapping[str, str], logs: Path, environment: Mapping[str, str]) -> Service:
+    """Ready when its gRPC server says so."""
+    address = settings["receiver_listen"]
+    return Service(
+        "receiver",
+        settings=settings,
+        log=logs / "receiver.log",
+        answers=lambda: grpc_serves(address),
+        environment=environment,
+    )
+
+
+def processor(
+    settings: Mapping[str, str],
+    logs: Path,
+    environment: Mapping[str, str],
+    *,
+    application: str,
+    scratch: Path,
+) -> Service:
     """Ready when its live record in Redis says that its query runs. Spark's own files go to `scratch`."""
     launched_s = time.time()
 
@@ -70,12 +87,16 @@ def processor(settings: Mapping[str, str], logs: Path, *, application: str, scra
         # A record of an earlier run may still be there.
         return figures.get(STATE.name) == "running" and float(figures.get(SINCE.name, 0)) >= launched_s
 
-    environment = {
+    places = {
         "SPARK_LOCAL_DIRS": str(scratch),
         "TMPDIR": str(scratch),
         # Java's own: -Djava.io.tmpdir, and no file for performance tools.
         "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
     }
     return Service(
-        "processor", settings=settings, log=logs / "processor.log", answers=answers, environment=environment
+        "processor",
+        settings=settings,
+        log=logs / "processor.log",
+        answers=answers,
+        environment={**places, **environment},
     )

@@ -56,6 +56,7 @@ class Suite:
         self._deaths_s: dict[str, list[float]] = {}
         self._due_s: dict[str, float] = {}
         self._stopped: set[str] = set()
+        self._written = True
         # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
         self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
 
@@ -145,11 +146,14 @@ class Suite:
         kafka = KafkaBroker(root / "kafka")
         redis = RedisServer(root / "redis", appendonly=directories.kept)
         settings = self._settings(kafka.bootstrap, redis.url, directories)
+        more = self._options.environment
         self._servers = {
             "redis": redis,
-            "processor": services.processor(settings, logs, application=application, scratch=scratch),
-            "sender": services.sender(settings, logs),
-            "receiver": services.receiver(settings, logs),
+            "processor": services.processor(
+                settings, logs, more.get("processor", {}), application=application, scratch=scratch
+            ),
+            "sender": services.sender(settings, logs, more.get("sender", {})),
+            "receiver": services.receiver(settings, logs, more.get("receiver", {})),
             "kafka": kafka,
         }
         results = settings.get("receiver_dir")
@@ -210,35 +214,47 @@ class Suite:
 
     def _look(self) -> None:
         """Notices deaths and starts again what is due."""
+        if not self._written:
+            self._write()
         now = time.monotonic()
         for name, server in self._servers.items():
             if name in self._due_s:
                 if now >= self._due_s[name]:
                     del self._due_s[name]
-                    server.launch()
-                    self._note(ready=True)
-            elif (
-                name not in self._stopped and server.process is not None and server.process.ending is not None
-            ):
-                if server.process.ending.status in FINAL_STATUSES:
-                    # The others go on: the log takes messages in, and shows why.
-                    self._stopped.add(name)
-                    self._say(f"{name} stopped for good, everything else runs on: {server.obituary()}")
-                    continue
-                deaths = self._deaths_s.setdefault(name, [])
-                deaths.append(now)
-                decision = decide(deaths)
-                if isinstance(decision, GiveUp):
-                    raise LocalError(
-                        f"{name} died {decision.deaths} times in {WINDOW_S:g} s, everything is stopped:"
-                        f" {server.obituary()}"
-                    )
-                self._due_s[name] = now + decision.wait_s
+                    self._launch_again(name, server)
+            elif name in self._stopped or server.process is None or server.process.ending is None:
+                continue
+            elif server.process.ending.status in FINAL_STATUSES:
+                # The others go on: the log takes messages in, and shows why.
+                self._stopped.add(name)
+                self._say(f"{name} stopped for good, everything else runs on: {server.obituary()}")
+            else:
                 last = " ".join(server.process.tail(1)) or "nothing"
-                self._say(
-                    f"{name} died ({server.process.ending}) and is started again in {decision.wait_s:g} s:"
-                    f" {_MEANING[name]}; its last line: {last}; its log: {server.command.log}"
-                )
+                self._start_later(name, server, f"died ({server.process.ending}; its last line: {last})")
+
+    def _launch_again(self, name: str, server: Server) -> None:
+        try:
+            server.launch()
+        except OSError as error:  # a full disk, before there is a process: as good as a death
+            self._start_later(name, server, f"cannot be started ({error})")
+        else:
+            self._note(ready=True)
+
+    def _start_later(self, name: str, server: Server, what: str) -> None:
+        """Counts a death, and decides when the next start is due. Raises LocalError when it died too often."""
+        deaths = self._deaths_s.setdefault(name, [])
+        deaths.append(time.monotonic())
+        rule = self._options.restarts
+        decision = decide(deaths, deaths_max=rule.deaths_max, wait_s_max=rule.wait_s_max)
+        if isinstance(decision, GiveUp):
+            raise LocalError(
+                f"{name} died {decision.deaths} times in {WINDOW_S:g} s, everything is stopped: {server.obituary()}"
+            )
+        self._due_s[name] = deaths[-1] + decision.wait_s
+        self._say(
+            f"{name} {what} and is started again in {decision.wait_s:g} s:"
+            f" {_MEANING[name]}; its log: {server.command.log}"
+        )
 
     def _note(self, *, ready: bool) -> None:
         self._record = self.record.model_copy(
@@ -256,8 +272,19 @@ class Suite:
                 },
             }
         )
-        for place in self._places(self._record):
-            self._record.write(place)
+        self._write()
+
+    def _write(self) -> None:
+        """Writes the record. On a full disk it is written when there is room again: what runs goes on meanwhile."""
+        try:
+            for place in self._places(self.record):
+                self.record.write(place)
+        except OSError as error:
+            if self._written:
+                self._say(f"suite.json cannot be written, other commands see an old one: {error}")
+            self._written = False
+        else:
+            self._written = True
 
     def _places(self, record: SuiteRecord) -> list[Path]:
         """Where the record is written."""

@@ -12,8 +12,8 @@ FINAL_STATUSES = frozenset(
 
 DEATHS_MAX = 5  # more within the window means that starting again does not help
 WINDOW_S = 120.0  # a processor that dies as soon as it is started needs about 60 s for that
+WAIT_S_MAX = 5.0
 _FIRST_WAIT_S = 0.2  # doubled with each death in the window
-_WAIT_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,15 @@ class GiveUp:
     deaths: int
 
 
-def decide(deaths_s: Sequence[float]) -> StartAgain | GiveUp:
-    """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one)."""
+def decide(
+    deaths_s: Sequence[float], *, deaths_max: int = DEATHS_MAX, wait_s_max: float = WAIT_S_MAX
+) -> StartAgain | GiveUp:
+    """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one).
+
+    `deaths_max` in a minute are answered by a new start, after at most `wait_s_max`.
+    """
     recent = [death for death in deaths_s if deaths_s[-1] - death <= WINDOW_S]
-    if len(recent) > DEATHS_MAX:
+    if len(recent) > deaths_max:
         return GiveUp(len(recent))
-    return StartAgain(min(_WAIT_S_MAX, _FIRST_WAIT_S * 2.0 ** (len(recent) - 1)))
+    # Twenty doublings are beyond any wait, and still a float.
+    return StartAgain(min(wait_s_max, _FIRST_WAIT_S * 2.0 ** min(len(recent) - 1, 20)))

@@ -1,0 +1,132 @@
+"""What should come out: from the input itself, or from an undisturbed run of the same input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bettong.chaos.feeding import Feeding
+from bettong.chaos.outputs import Table, table, without_numbers
+from bettong.chaos.preparing import Prepared
+from bettong.chaos.watching import Watch, file_endings
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import LocalError
+from bettong.local.options import SuiteOptions
+from bettong.local.record import SuiteRecord
+from bettong.local.suite import Suite
+from bettong.metrics import OFFSET
+from bettong.topics import DEAD_LETTERS, sink_topic, stage_topic
+
+_LOOK_S = 0.3
+
+
+def golden(
+    prepared: Prepared, options: SuiteOptions, folder: Path, say: Callable[[str], None]
+) -> dict[str, Table]:
+    """For each sink what its output must be. Starts a suite when an undisturbed run is needed."""
+    found: dict[str, Table] = {sink: {} for sink in prepared.outputs}
+    if prepared.needs_a_straight_run:
+        say("undisturbed run: starting Kafka, Redis, sender, processor and receiver")
+        found |= _straight(prepared, options, folder, say)
+    for sink, output in prepared.outputs.items():
+        if output.equals is not None:
+            inputs = [feed for feed in prepared.feeds if feed.source == output.equals]
+            found[sink] = table(((feed.file.name, feed.file.read_bytes()) for feed in inputs), output)
+    return found
+
+
+def tables(prepared: Prepared, results: Path) -> dict[str, Table]:
+    """What the files of a run hold, sink by sink."""
+    return {sink: table(files(results, sink), output) for sink, output in prepared.outputs.items()}
+
+
+def files(results: Path, sink: str) -> Iterator[tuple[str, bytes]]:
+    """The files of a sink, one at a time, in the order of their partitions."""
+    for path in sorted((results / sink).glob("*")):
+        if path.suffix in (".jsonl", ".bin"):
+            content = path.read_bytes()
+            yield path.name, without_numbers(content) if sink == DEAD_LETTERS else content
+
+
+def _straight(
+    prepared: Prepared, options: SuiteOptions, folder: Path, say: Callable[[str], None]
+) -> dict[str, Table]:
+    results = folder / "straight"
+    workload = prepared.spec.workload
+    options = options.model_copy(update={"results": results, "environment": {}, "keep": None})
+    with Suite(options, say=say) as suite:
+        address = suite.record.sender
+        feeding = Feeding(prepared.feeds, address, order=workload.order, rounds=prepared.rounds, paced_s=None)
+        say(f"undisturbed run: feeding {sum(feed.total for feed in prepared.feeds):,} messages")
+        with Watch(suite.record.receiver, file_endings(prepared.plan), folder / "straight-watched") as watch:
+            try:
+                feeding.start()
+                while not feeding.done():
+                    suite.wait(_LOOK_S)
+                _drain(prepared, suite, watch, results)
+            finally:
+                feeding.stop()
+    return tables(prepared, results)
+
+
+def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> None:
+    """Waits until every stage has folded its log, and every sink has delivered its own."""
+    deadline_s = time.monotonic() + prepared.spec.settle_s_max
+    name = prepared.plan.application
+    with LogAdmin(suite.record.kafka) as admin, RedisStore(suite.record.redis, name) as store:
+        while behind := _behind(prepared, suite.record, admin, LiveFigures(store), watch, results):
+            if time.monotonic() > deadline_s:
+                raise LocalError(
+                    f"the undisturbed run did not end within {prepared.spec.settle_s_max:g} s after its input:"
+                    f" {', '.join(behind[:3])} behind; is settle_s_max too short?"
+                )
+            suite.wait(_LOOK_S)
+
+
+def _behind(
+    prepared: Prepared,
+    record: SuiteRecord,
+    admin: LogAdmin,
+    figures: LiveFigures,
+    watch: Watch,
+    results: Path,
+) -> list[str]:
+    """What still has something to do. Nothing, only when there was nothing all the time that this looked."""
+    name = prepared.plan.application
+    stages = {stage_topic(name, stage.name): stage.name for stage in prepared.plan.stages}
+    sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}
+    before, folded = admin.ends(stages), figures.partitions()
+    behind = [
+        f"stage {stages[topic]}, partition {partition}"
+        for (topic, partition), end in before.items()
+        if end > int(folded.get((stages[topic], partition), {}).get(OFFSET.name, 0))
+    ]
+    # Folded is not yet written: that is when Spark notes the batch as committed.
+    if _newest_batch(record.directory, "offsets") != _newest_batch(record.directory, "commits"):
+        behind.append("a batch")
+    if admin.ends(stages) != before:
+        behind.append("a log that grows")
+    behind += [
+        f"sink {sinks[topic]}, partition {partition}"
+        for (topic, partition), end in admin.ends(sinks).items()
+        if end > watch.offsets(sinks[topic]).get(partition, 0)
+    ]
+    if _sizes(results) != _sizes(results.parent / f"{results.name}-watched"):
+        behind.append("files of results")
+    return behind
+
+
+def _newest_batch(directory: Path, what: str) -> int:
+    """In Spark's checkpoint, whose files are named by their batch; -1 before the first."""
+    found = (path.name for path in (directory / "checkpoint").rglob(f"{what}/*"))
+    return max((int(name) for name in found if name.isdigit()), default=-1)
+
+
+def _sizes(results: Path) -> dict[str, int]:
+    return {
+        str(path.relative_to(results)): path.stat().st_size
+        for path in results.rglob("*")
+        if path.suffix in (".jsonl", ".bin") and path.stat().st_size
+    }

@@ -1,0 +1,103 @@
+"""A spec made ready: everything that can be wrong with it is found before anything runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+from bettong.application.loading import load
+from bettong.application.plan import Plan, plan
+from bettong.chaos import disk
+from bettong.chaos.feeding import Feed, feeds
+from bettong.chaos.outputs import defaults
+from bettong.chaos.spec import Compare, Fill, Order, Output, Spec
+from bettong.chaos.timetable import Fault, timetable
+from bettong.errors import SettingsError
+from bettong.settings import ServiceSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A spec with its application, inputs and faults. `not_tried`: kinds that this machine cannot do, and why."""
+
+    spec: Spec
+    plan: Plan
+    feeds: list[Feed]
+    outputs: dict[str, Output]
+    faults: tuple[Fault, ...]
+    not_tried: dict[str, str]
+    rounds: int
+
+    @property
+    def needs_a_straight_run(self) -> bool:
+        """Whether the golden output of a sink must come from an undisturbed run."""
+        return any(output.equals is None for sink, output in self.outputs.items() if sink in self._own_sinks)
+
+    @property
+    def _own_sinks(self) -> set[str]:
+        return {sink.name for sink in self.plan.sinks}
+
+
+def prepare(spec: Spec, folder: Path) -> Prepared:
+    """`folder`: what the paths of inputs start from; that of the application starts from the working directory.
+
+    Raises ApplicationError, SettingsError and SchemaError for what is wrong with application, spec and inputs.
+    """
+    planned = plan(load(spec.workload.application))
+    outputs = _outputs(spec, planned)
+    faults = timetable(spec)
+    why = disk.why_not()
+    not_tried = {"fill": why} if why is not None and any(each.kind == "fill" for each in faults) else {}
+    rounds = max(1, math.ceil(spec.duration_s * spec.workload.rounds_per_s))
+    found = feeds(
+        spec.workload,
+        planned,
+        folder,
+        rounds=rounds,
+        frame_bytes_max=_frame_bytes_max(spec.workload.settings),
+    )
+    return Prepared(
+        spec=spec,
+        plan=planned,
+        feeds=found,
+        outputs=outputs,
+        faults=tuple(fault for fault in faults if fault.kind not in not_tried),
+        not_tried=not_tried,
+        rounds=rounds,
+    )
+
+
+def disk_mb(spec: Spec) -> int | None:
+    """How large a file system the spec wants for everything; None when any will do."""
+    return max((each.disk_mb for each in spec.nemeses if isinstance(each, Fill)), default=None)
+
+
+def _outputs(spec: Spec, planned: Plan) -> dict[str, Output]:
+    found = defaults(planned)
+    for sink, output in spec.invariants.outputs.items():
+        if sink not in found:
+            raise SettingsError(f"invariants.outputs.{sink}: no such sink; there are {', '.join(found)}")
+        if (
+            output.compare is Compare.BYTES
+            and spec.workload.order is Order.FREE
+            and len(spec.workload.inputs) > 1
+        ):
+            raise SettingsError(
+                f'invariants.outputs.{sink}.compare = "bytes": inputs fed side by side (order = "free") meet in'
+                ' another order each time; compare "keys" or "messages", or feed them in turns'
+            )
+        found[sink] = output
+    return found
+
+
+def _frame_bytes_max(settings: dict[str, str]) -> int:
+    given = settings.get("frame_bytes_max")
+    try:
+        return (
+            int(given) if given is not None else int(ServiceSettings.model_fields["frame_bytes_max"].default)
+        )
+    except ValueError:
+        raise SettingsError(
+            f"workload.settings.frame_bytes_max = {given!r}: expected a number of bytes"
+        ) from None

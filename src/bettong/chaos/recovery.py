@@ -1,0 +1,75 @@
+"""How long each fault was felt. Pure.
+
+Recovery is counted from the moment from which nothing more is done to the system (a kill; the end of a pause, cut,
+delay ...) until a result is delivered of a message that was due after that moment. Results of older messages
+do not count, however many come.
+"""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Results of messages due at `due_s` were delivered at `at_s`. Both on one clock."""
+
+    at_s: float
+    due_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Felt:
+    """When a fault began, and when it was over."""
+
+    begun_s: float
+    ended_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """`seconds` is None when no newer result came. `alone`: no other fault began or lasted meanwhile."""
+
+    seconds: float | None
+    alone: bool
+
+
+def newest_first_seen(arrivals: Iterable[Arrival]) -> list[Arrival]:
+    """Those that brought a newer result than all before them: more are not needed. Ascending in both fields."""
+    found: list[Arrival] = []
+    for arrival in sorted(arrivals, key=lambda each: each.at_s):
+        if not found or arrival.due_s > found[-1].due_s:
+            found.append(arrival)
+    return found
+
+
+def recoveries(faults: Sequence[Felt], arrivals: Sequence[Arrival]) -> list[Recovery]:
+    """The recovery of each fault, in the order of `faults`. `arrivals` as `newest_first_seen` returns them."""
+    dues = [arrival.due_s for arrival in arrivals]
+    found = []
+    for fault in faults:
+        place = bisect_right(dues, fault.ended_s)
+        recovered_s = arrivals[place].at_s if place < len(arrivals) else None
+        until_s = recovered_s if recovered_s is not None else float("inf")
+        # A fault that began before and was not recovered from when this one began is felt in it, too.
+        others = [other for other in faults if other is not fault]
+        alone = not any(
+            other.begun_s <= until_s and _recovered_s(other, arrivals, dues) >= fault.begun_s
+            for other in others
+        )
+        seconds = recovered_s - fault.ended_s if recovered_s is not None else None
+        found.append(Recovery(seconds, alone))
+    return found
+
+
+def _recovered_s(fault: Felt, arrivals: Sequence[Arrival], dues: Sequence[float]) -> float:
+    place = bisect_right(dues, fault.ended_s)
+    return arrivals[place].at_s if place < len(arrivals) else float("inf")
+
+
+def middle_and_most(seconds: Sequence[float]) -> tuple[float, float] | None:
+    """Median and maximum; None of nothing."""
+    return (statistics.median(seconds), max(seconds)) if seconds else None

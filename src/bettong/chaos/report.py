@@ -1,0 +1,175 @@
+"""What a chaos run tells in the end, as values that JSON holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from bettong.chaos.nemeses import Injected
+from bettong.chaos.outputs import Difference
+from bettong.chaos.recovery import Recovery, middle_and_most
+
+_DIFFERENCES_MAX = 20  # of each sink; the sums count all
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class FaultTold(_Part):
+    """One fault. `at_s` counts from the start of the run. `missed`: why nothing was done, if so."""
+
+    number: int
+    at_s: float
+    kind: str
+    for_s: float
+    by: float
+    victims: tuple[int, ...]
+    missed: str
+    recovery_s: float | None
+    alone: bool
+
+
+class KindTold(_Part):
+    """All faults of a kind. Median and most over those that no other fault met; `together`: how many were met."""
+
+    kind: str
+    injected: int
+    missed: int
+    not_recovered: int
+    measured: int
+    together: int
+    recovery_p50_s: float | None
+    recovery_max_s: float | None
+
+
+class SinkTold(_Part):
+    """What one way out of a sink brought: the receiver's files, or a subscriber."""
+
+    sink: str
+    way: Literal["files", "subscriber"]
+    compare: str
+    expected: int
+    found: int
+    lost: int
+    doubled: int
+    foreign: int
+    misplaced: int
+    differences: list[dict[str, str | int]]
+
+    @property
+    def right(self) -> bool:
+        """Whether it equals the golden output."""
+        return not (self.lost or self.doubled or self.foreign or self.misplaced)
+
+
+class MemoryTold(_Part):
+    """The largest that one process of a kind was, and what it may be."""
+
+    process: str
+    peak_mb: float
+    bound_mb: float
+
+
+class Report(_Part):
+    """A run. `broken` names every invariant that does not hold; empty, the run is a success.
+
+    `latency_p50_s`: from when a message was due to its result at a subscriber, before the first fault. Every recovery
+    includes as much.
+    """
+
+    name: str
+    application: str
+    seed: int
+    started: str
+    machine: str
+    duration_s: float
+    messages: int
+    golden: str
+    faults: list[FaultTold]
+    kinds: list[KindTold]
+    latency_p50_s: float | None
+    sinks: list[SinkTold]
+    memory: list[MemoryTold]
+    not_tried: dict[str, str]
+    events: list[str]
+    broken: list[str]
+
+    @property
+    def injected(self) -> int:
+        """Faults that were done."""
+        return sum(not fault.missed for fault in self.faults)
+
+
+def told(injected: Injected, recovery: Recovery | None, start_s: float) -> FaultTold:
+    """A fault as it stands in a report."""
+    fault = injected.fault
+    return FaultTold(
+        number=fault.number,
+        at_s=round(injected.begun_s - start_s, 3),
+        kind=fault.label,
+        for_s=fault.for_s,
+        by=fault.by,
+        victims=injected.victims,
+        missed=injected.missed,
+        recovery_s=round(recovery.seconds, 3)
+        if recovery is not None and recovery.seconds is not None
+        else None,
+        alone=recovery is not None and recovery.alone,
+    )
+
+
+def by_kind(faults: Sequence[FaultTold]) -> list[KindTold]:
+    """Faults of each kind, by name."""
+    found = []
+    for kind in sorted({fault.kind for fault in faults}):
+        mine = [fault for fault in faults if fault.kind == kind]
+        done = [fault for fault in mine if not fault.missed]
+        seconds = [fault.recovery_s for fault in done if fault.alone and fault.recovery_s is not None]
+        figures = middle_and_most(seconds)
+        found.append(
+            KindTold(
+                kind=kind,
+                injected=len(done),
+                missed=len(mine) - len(done),
+                not_recovered=sum(fault.recovery_s is None for fault in done),
+                measured=len(seconds),
+                together=sum(not fault.alone for fault in done),
+                recovery_p50_s=figures[0] if figures else None,
+                recovery_max_s=figures[1] if figures else None,
+            )
+        )
+    return found
+
+
+def sink_told(
+    sink: str,
+    way: Literal["files", "subscriber"],
+    compare: str,
+    counts: tuple[int, int],
+    wrong: Sequence[Difference],
+) -> SinkTold:
+    """A sink as it stands in a report. `counts`: messages expected and found."""
+    return SinkTold(
+        sink=sink,
+        way=way,
+        compare=compare,
+        expected=counts[0],
+        found=counts[1],
+        lost=sum(each.lost for each in wrong),
+        doubled=sum(each.doubled for each in wrong),
+        foreign=sum(each.foreign for each in wrong),
+        misplaced=sum(each.misplaced for each in wrong),
+        differences=[
+            {
+                "label": each.label,
+                "lost": each.lost,
+                "doubled": each.doubled,
+                "foreign": each.foreign,
+                "misplaced": each.misplaced,
+            }
+            for each in wrong[:_DIFFERENCES_MAX]
+        ],
+    )

@@ -1,0 +1,309 @@
+"""A chaos run: the golden output, then the same input again while faults come, then the comparison."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from bettong.chaos.clock import Clock
+from bettong.chaos.disk import SmallDisk
+from bettong.chaos.feeding import Feeding
+from bettong.chaos.golden import golden, tables
+from bettong.chaos.memory import BOUNDS_MB, MemoryWatch
+from bettong.chaos.nemeses import Arena, Injected, Nemesis
+from bettong.chaos.outputs import Table, differences
+from bettong.chaos.preparing import Prepared, disk_mb
+from bettong.chaos.proxy import Proxy
+from bettong.chaos.recovery import Felt, middle_and_most, recoveries
+from bettong.chaos.report import FaultTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
+from bettong.chaos.spec import Link, Spec, Target
+from bettong.chaos.watching import Watch, file_endings
+from bettong.errors import BettongError, SchemaError
+from bettong.local.options import Restarts, SuiteOptions
+from bettong.local.suite import Suite
+
+_LOOK_S = 0.5
+# After all is there: long enough for a replay, or a second writer, to add what is too much.
+_QUIET_S = 3.0
+_EVENTS_MAX = 2000
+# Beyond the deaths that are planned: a process that cannot start again dies at least once a second.
+_DEATHS_BESIDES = 30
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class _Trial:
+    """What a disturbed run leaves."""
+
+    start_s: float = 0.0
+    injected: list[Injected] = field(default_factory=list)
+    faults: list[FaultTold] = field(default_factory=list)
+    latency_p50_s: float | None = None
+    sinks: list[SinkTold] = field(default_factory=list)
+    memory: list[MemoryTold] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+
+def run(prepared: Prepared, say: Say, *, logs: Path | None = None) -> Report:
+    """Runs it all: minutes. `say` is told in lines what happens, from several threads.
+
+    `logs`: where the logs of all processes of the disturbed run are kept.
+
+    Whatever an invariant says, a Report comes back; errors are raised only for what keeps a run from beginning.
+    """
+    spec, started = prepared.spec, datetime.now(UTC)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bettong-chaos-")))
+        options = _options(spec, folder)
+        should = golden(prepared, options, folder, say)
+        trial = _disturbed(prepared, should, options, folder, say, logs)
+    return Report(
+        name=spec.name,
+        application=spec.workload.application,
+        seed=spec.seed,
+        started=started.isoformat(timespec="seconds"),
+        machine=f"{os.cpu_count()} cores, {platform.system()}, load average {os.getloadavg()[1]:.1f} (5 minutes)",
+        duration_s=spec.duration_s,
+        messages=sum(feed.total for feed in prepared.feeds),
+        golden="an undisturbed run" if prepared.needs_a_straight_run else "the input",
+        faults=trial.faults,
+        kinds=by_kind(trial.faults),
+        latency_p50_s=trial.latency_p50_s,
+        sinks=trial.sinks,
+        memory=trial.memory,
+        not_tried=prepared.not_tried,
+        events=trial.events,
+        broken=[*trial.broken, *_broken(prepared, trial)],
+    )
+
+
+def _options(spec: Spec, folder: Path) -> SuiteOptions:
+    workload = spec.workload
+    environment: dict[str, dict[str, str]] = {}
+    if workload.spark:
+        settings = folder / "spark"
+        settings.mkdir()
+        lines = (f"{name} {value}\n" for name, value in workload.spark.items())
+        (settings / "spark-defaults.conf").write_text("".join(lines))
+        environment["processor"] = {"SPARK_CONF_DIR": str(settings)}
+    return SuiteOptions(
+        application=workload.application,
+        partitions=workload.partitions,
+        compiled=workload.compiled,
+        settings=workload.settings,
+        environment=environment,
+    )
+
+
+def _disturbed(
+    prepared: Prepared,
+    should: dict[str, Table],
+    options: SuiteOptions,
+    folder: Path,
+    say: Say,
+    logs: Path | None,
+) -> _Trial:
+    trial = _Trial()
+
+    def tell(line: str) -> None:
+        if len(trial.events) < _EVENTS_MAX:
+            at = f"{time.time() - trial.start_s:8.3f} s" if trial.start_s else " " * 10
+            trial.events.append(f"{at}  {line}")
+        say(line)
+
+    with ExitStack() as stack:
+        clock = Clock(folder / "clock") if any(each.kind == "clock" for each in prepared.faults) else None
+        fills = any(each.kind == "fill" for each in prepared.faults)
+        size_mb = disk_mb(prepared.spec) if fills else None
+        disk = stack.enter_context(SmallDisk(size_mb)) if size_mb is not None else None
+        results = disk.suite / "results" if disk is not None else folder / "results"
+        options = _disturbable(options, prepared, clock=clock, disk=disk, results=results)
+        tell("disturbed run: starting Kafka, Redis, sender, processor and receiver")
+        suite = stack.enter_context(Suite(options, say=tell))
+        proxies = {
+            Link.INGEST: stack.enter_context(Proxy(suite.record.sender)),
+            Link.SUBSCRIBE: stack.enter_context(Proxy(suite.record.receiver)),
+        }
+        arena = Arena(lambda: suite.record, proxies, clock, disk)
+        memory = stack.enter_context(MemoryWatch(lambda: suite.record.services))
+        watched = folder / "watched"
+        watch = stack.enter_context(
+            Watch(proxies[Link.SUBSCRIBE].address, file_endings(prepared.plan), watched)
+        )
+        try:
+            _storm(prepared, trial, suite, arena, tell)
+            _settle(prepared, should, (suite, watch), (results, watched), tell)
+        except BettongError as error:
+            trial.broken.append(f"it ended before its time: {error}")
+            tell(trial.broken[-1])
+        if logs is not None:
+            _keep_logs(suite, logs)
+        trial.faults = _faults(trial, watch)
+        trial.latency_p50_s = _latency_s(trial, watch)
+        trial.sinks = _sinks(prepared, should, results, watched)
+        trial.memory = _memory(prepared.spec, memory.peaks_mb)
+    return trial
+
+
+def _disturbable(
+    options: SuiteOptions, prepared: Prepared, *, clock: Clock | None, disk: SmallDisk | None, results: Path
+) -> SuiteOptions:
+    environment = dict(options.environment)
+    if clock is not None:
+        environment["sender"] = clock.environment
+    # Deaths on purpose are no crash loop; a disk that is full is one, until it has room again.
+    lasting_s = sum(fault.for_s for fault in prepared.faults if fault.kind == "fill")
+    deaths_max = len(prepared.faults) + _DEATHS_BESIDES + int(5 * lasting_s)
+    return options.model_copy(
+        update={
+            "results": results,
+            "environment": environment,
+            "keep": disk.suite if disk is not None else None,
+            "restarts": Restarts(deaths_max=deaths_max, wait_s_max=0.2),
+        }
+    )
+
+
+def _storm(prepared: Prepared, trial: _Trial, suite: Suite, arena: Arena, tell: Say) -> None:
+    """Feeds the input and does every fault in its time. Raises what ended the suite, or the feeding."""
+    workload, spec = prepared.spec.workload, prepared.spec
+    feeding = Feeding(
+        prepared.feeds,
+        arena.proxies[Link.INGEST].address,
+        order=workload.order,
+        rounds=prepared.rounds,
+        paced_s=spec.duration_s,
+    )
+    tell(f"{len(prepared.faults)} faults in {spec.duration_s:g} s")
+    with ExitStack() as stack:
+        stack.callback(feeding.stop)
+        nemesis = stack.enter_context(Nemesis(arena))
+        trial.start_s = time.time()
+        feeding.start()
+        _inject(prepared, trial, suite, nemesis, tell)
+        while not feeding.done():
+            suite.wait(_LOOK_S)
+
+
+def _inject(prepared: Prepared, trial: _Trial, suite: Suite, nemesis: Nemesis, tell: Say) -> None:
+    """Every fault begins in its time, and ends when it has lasted."""
+    waiting, lasting = list(prepared.faults), list[Injected]()
+    while waiting or lasting:
+        begins_s = trial.start_s + waiting[0].at_s if waiting else float("inf")
+        ending = min(lasting, key=lambda each: each.ended_s) if lasting else None
+        due_s = min(begins_s, ending.ended_s if ending is not None else float("inf"))
+        suite.wait(max(0.0, due_s - time.time()))
+        if ending is not None and due_s == ending.ended_s:
+            lasting.remove(ending)
+            nemesis.end(ending)
+            tell(f"#{ending.fault.number} {ending.fault.label}: over")
+            continue
+        injected = nemesis.begin(waiting.pop(0))
+        trial.injected.append(injected)
+        if injected.missed:
+            tell(f"{injected.fault}: missed, {injected.missed}")
+            continue
+        tell(f"{injected.fault}{f' (process {injected.victims[0]})' if injected.victims else ''}")
+        if injected.fault.for_s:
+            lasting.append(injected)
+
+
+def _settle(
+    prepared: Prepared,
+    should: dict[str, Table],
+    running: tuple[Suite, Watch],
+    places: tuple[Path, Path],
+    tell: Say,
+) -> None:
+    """Waits until all is there, or `settle_s_max` is over; then a little longer, for what is too much."""
+    suite, watch = running
+    deadline_s = time.monotonic() + prepared.spec.settle_s_max
+    tell("no more faults: waiting for the last results")
+    while time.monotonic() < deadline_s:
+        watch.check()
+        if all(told.right for told in _sinks(prepared, should, *places)):
+            suite.wait(_QUIET_S)
+            return
+        suite.wait(2 * _LOOK_S)
+    tell(f"not everything is there, or right, after {prepared.spec.settle_s_max:g} s")
+
+
+def _keep_logs(suite: Suite, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for service in suite.record.services.values():
+        if service.log.exists():
+            shutil.copy(service.log, folder)
+
+
+def _faults(trial: _Trial, watch: Watch) -> list[FaultTold]:
+    done = [injected for injected in trial.injected if not injected.missed]
+    felt = [Felt(injected.begun_s, injected.ended_s) for injected in done]
+    found = dict(zip((each.fault.number for each in done), recoveries(felt, watch.arrivals()), strict=True))
+    return [told(each, found.get(each.fault.number), trial.start_s) for each in trial.injected]
+
+
+def _latency_s(trial: _Trial, watch: Watch) -> float | None:
+    first_s = trial.injected[0].begun_s if trial.injected else float("inf")
+    calm = [each.at_s - each.due_s for each in watch.arrivals() if each.at_s < first_s]
+    figures = middle_and_most(calm)
+    return round(figures[0], 3) if figures is not None else None
+
+
+def _sinks(prepared: Prepared, should: dict[str, Table], results: Path, watched: Path) -> list[SinkTold]:
+    told = []
+    ways: tuple[tuple[Literal["files", "subscriber"], Path], ...] = (
+        ("files", results),
+        ("subscriber", watched),
+    )
+    for way, place in ways:
+        try:
+            found = tables(prepared, place)
+        except SchemaError:  # a message half written: looked at again, or told as what is missing
+            found = {sink: {} for sink in prepared.outputs}
+        for sink, output in prepared.outputs.items():
+            counts = tuple(sum(map(len, each[sink].values())) for each in (should, found))
+            wrong = differences(should[sink], found[sink], output.compare)
+            told.append(sink_told(sink, way, output.compare, (counts[0], counts[1]), wrong))
+    return told
+
+
+def _memory(spec: Spec, peaks_mb: dict[Target, float]) -> list[MemoryTold]:
+    bounds = BOUNDS_MB | spec.invariants.memory_mb
+    return [
+        MemoryTold(process=target, peak_mb=round(peak_mb, 1), bound_mb=bounds[target])
+        for target, peak_mb in sorted(peaks_mb.items())
+    ]
+
+
+def _broken(prepared: Prepared, trial: _Trial) -> list[str]:
+    """Every invariant that does not hold, in a line each."""
+    lines = [
+        f"sink {each.sink}, {each.way}: {each.lost} lost, {each.doubled} doubled, {each.foreign} never expected,"
+        f" {each.misplaced} out of order, of {each.expected}"
+        for each in trial.sinks
+        if not each.right
+    ]
+    lines += [
+        f"{each.process} held {each.peak_mb:.0f} MB, at most {each.bound_mb:.0f} MB are allowed"
+        for each in trial.memory
+        if each.peak_mb > each.bound_mb
+    ]
+    kinds = {kind.kind: kind for kind in by_kind(trial.faults)}
+    for kind, most_s in prepared.spec.invariants.recovery_s_max.items():
+        found = kinds[kind].recovery_max_s if kind in kinds else None
+        if found is not None and found > most_s:
+            lines.append(f"{kind}: recovered after {found:.2f} s, at most {most_s:g} s are allowed")
+    if prepared.faults and not any(not fault.missed for fault in trial.faults):
+        lines.append("no fault was done: nothing is proved")
+    return lines

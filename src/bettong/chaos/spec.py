@@ -1,0 +1,262 @@
+"""A fault spec: what runs, what must hold, and what is done to it. Data, checked once, all faults told at once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bettong.client.message_files import Format
+from bettong.errors import SettingsError
+
+_TAGGED = ("kill", "pause", "wipe", "cut", "delay", "clock", "fill")
+
+
+class Target(StrEnum):
+    """A process of the suite."""
+
+    SENDER = "sender"
+    PROCESSOR = "processor"  # the driver's Python
+    JVM = "spark-jvm"  # the driver's Java, with a `local` master the executor too
+    EXECUTOR = "spark-executor"  # with a `local-cluster` master, Java processes of their own
+    WORKER = "python-worker"
+    RECEIVER = "receiver"
+    KAFKA = "kafka"
+    REDIS = "redis"
+
+
+class Link(StrEnum):
+    """A connection that goes through a proxy."""
+
+    INGEST = "ingest"  # from clients to the sender
+    SUBSCRIBE = "subscribe"  # from subscribers to the receiver
+
+
+class Order(StrEnum):
+    """In which order several inputs are fed."""
+
+    TURNS = "turns"  # each durable before the next: the log has one order, so every run has one output
+    FREE = "free"  # side by side
+
+
+class Compare(StrEnum):
+    """When a sink's output equals the golden one."""
+
+    BYTES = "bytes"  # file by file
+    KEYS = "keys"  # the messages of each key, in their order
+    MESSAGES = "messages"  # the messages, in any order
+
+
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+Split = Literal["lines", "prefixed", "whole"] | Annotated[int, Field(ge=1, le=1 << 24)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Input(_Table):
+    """A file for a source, as `bettong send` takes it. Without a stream's name: `chaos-<number>`."""
+
+    source: str
+    file: Path
+    format: Format | None = None
+    stream: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
+class Workload(_Table):
+    """What runs, and what it is fed."""
+
+    application: str
+    inputs: Annotated[list[Input], Field(min_length=1, max_length=64)]
+    partitions: Annotated[int, Field(ge=1, le=4096)] = 4
+    compiled: bool = True
+    order: Order = Order.TURNS
+    rounds_per_s: Annotated[float, Field(gt=0, le=50)] = 5.0
+    settings: dict[str, str] = {}
+    spark: dict[str, str] = {}  # more of Spark's own configuration, by way of spark-defaults.conf
+
+
+class Output(_Table):
+    """How a sink's output is compared.
+
+    `split`: how messages lie in its files: lines, prefixed (u32 length, big-endian, then the message), a fixed
+    number of bytes, or whole (a file is one message). `key`: a field of JSON objects, or [start, stop] in the bytes
+    of a message. `equals`: the source whose input, message by message, is the golden output.
+    """
+
+    compare: Compare
+    split: Split = "lines"
+    key: str | tuple[int, int] | None = None
+    equals: str | None = None
+
+    @model_validator(mode="after")
+    def _needs_a_key(self) -> Self:
+        if self.compare is Compare.KEYS and self.key is None:
+            raise ValueError(
+                'compare = "keys" needs a key: a field of JSON objects, or [start, stop] of bytes'
+            )
+        if self.equals is not None and self.compare is Compare.BYTES:
+            raise ValueError('equals needs compare = "keys" or "messages": an input is not cut by partition')
+        return self
+
+
+class Invariants(_Table):
+    """What must hold besides equal output. `memory_mb`: the most that one process may hold (RSS).
+
+    `recovery_s_max`: by kind of fault, as reports name it (`kill sender`); judged on faults that no other met.
+    """
+
+    outputs: dict[str, Output] = {}
+    memory_mb: dict[Target, Annotated[float, Field(gt=0)]] = {}
+    recovery_s_max: dict[str, Seconds] = {}
+
+
+class _Nemesis(_Table):
+    """When: at given times, or again and again after a gap drawn between two bounds, from `from_s` to `until_s`."""
+
+    at_s: Annotated[list[Seconds], Field(max_length=10_000)] | None = None
+    every_s: tuple[Seconds, Seconds] | None = None
+    from_s: Seconds = 0.0
+    until_s: Seconds | None = None
+
+    @model_validator(mode="after")
+    def _has_times(self) -> Self:
+        if (self.at_s is None) == (self.every_s is None):
+            raise ValueError("needs at_s or every_s, and not both")
+        if self.every_s is not None and not 0 < self.every_s[1] >= self.every_s[0]:
+            raise ValueError(f"every_s = {list(self.every_s)}: expected [least, most], most above 0")
+        return self
+
+
+class _OfProcesses(_Nemesis):
+    targets: Annotated[list[Target], Field(min_length=1)]
+    together: Annotated[int, Field(ge=1, le=7)] = 1  # how many different ones of the targets each time
+
+    @model_validator(mode="after")
+    def _has_enough_targets(self) -> Self:
+        if self.together > len(set(self.targets)):
+            raise ValueError(f"together = {self.together}, but there are {len(set(self.targets))} targets")
+        return self
+
+
+_Lasting = Annotated[tuple[Seconds, Seconds], Field(description="How long, drawn between two bounds.")]
+
+
+class Kill(_OfProcesses):
+    """SIGKILL."""
+
+    kind: Literal["kill"]
+
+
+class Pause(_OfProcesses):
+    """SIGSTOP, and SIGCONT after `for_s`."""
+
+    kind: Literal["pause"]
+    for_s: _Lasting
+
+
+class Wipe(_Nemesis):
+    """Redis loses all it holds (FLUSHALL)."""
+
+    kind: Literal["wipe"]
+
+
+class Cut(_Nemesis):
+    """Connections are reset, and new ones refused for `for_s`."""
+
+    kind: Literal["cut"]
+    links: Annotated[list[Link], Field(min_length=1)] = [Link.INGEST]
+    for_s: _Lasting
+
+
+class Delay(_Nemesis):
+    """Every byte takes `by_ms` longer, both ways, for `for_s`."""
+
+    kind: Literal["delay"]
+    links: Annotated[list[Link], Field(min_length=1)] = [Link.INGEST]
+    for_s: _Lasting
+    by_ms: Annotated[float, Field(gt=0, le=10_000)]
+
+
+class ClockJump(_Nemesis):
+    """The sender's clock goes wrong by an amount drawn between two bounds (negative: back), for `for_s`."""
+
+    kind: Literal["clock"]
+    by_s: tuple[Annotated[float, Field(ge=-1e8, le=1e8)], Annotated[float, Field(ge=-1e8, le=1e8)]]
+    for_s: _Lasting
+
+
+class Fill(_Nemesis):
+    """The disk of everything is full for `for_s`. The suite then lives on a file system of `disk_mb`: needs root."""
+
+    kind: Literal["fill"]
+    for_s: _Lasting
+    disk_mb: Annotated[int, Field(ge=256, le=16_384)] = 1024
+
+
+Nemesis = Annotated[Kill | Pause | Wipe | Cut | Delay | ClockJump | Fill, Field(discriminator="kind")]
+
+
+class Spec(_Table):
+    """All of it. Faults come in `duration_s`, over which the inputs are spread; then `settle_s_max` to end."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100)]
+    seed: int = 0
+    duration_s: Annotated[float, Field(gt=0, le=86_400)]
+    settle_s_max: Annotated[float, Field(gt=0, le=3600)] = 180.0
+    workload: Workload
+    invariants: Invariants = Invariants()
+    nemeses: Annotated[list[Nemesis], Field(max_length=100)] = []
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Self:
+        sources = {each.source for each in self.workload.inputs}
+        for sink, output in self.invariants.outputs.items():
+            if output.equals is not None and output.equals not in sources:
+                raise ValueError(
+                    f"invariants.outputs.{sink}.equals = {output.equals!r}: no input is for that source"
+                )
+        late = [
+            at for each in self.nemeses for at in [*(each.at_s or []), each.from_s] if at > self.duration_s
+        ]
+        if late:
+            raise ValueError(
+                f"a nemesis at {min(late):g} s: the run lasts {self.duration_s:g} s (duration_s)"
+            )
+        return self
+
+
+def read(path: Path) -> Spec:
+    """A spec from a TOML file. Raises SettingsError that names file, table and field of every fault at once."""
+    try:
+        content = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
+        raise SettingsError(f"{path} is no TOML: {error}") from None
+    return checked(content, str(path))
+
+
+def checked(content: Mapping[str, object], where: str) -> Spec:
+    """A spec from its tables; errors as those of `read`, about `where`."""
+    try:
+        return Spec.model_validate(content)
+    except ValidationError as error:
+        faults = "; ".join(f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors())
+        raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
+
+
+def _place(location: tuple[str | int, ...]) -> str:
+    """`nemeses[0].targets[1]`, without pydantic's names for the members of unions."""
+    text = ""
+    for before, part in zip((None, *location), location, strict=False):
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif not (isinstance(before, int) and part in _TAGGED):
+            text += f".{part}" if text else part
+    return text or "spec"

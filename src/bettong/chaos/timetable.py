@@ -1,0 +1,82 @@
+"""What is done when: every fault of a spec with its time, its victims and how long it lasts. Pure."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from bettong.chaos.spec import ClockJump, Cut, Delay, Fill, Kill, Nemesis, Pause, Spec
+
+# One fault a millisecond for an hour; a table that long is a mistake in `every_s`.
+FAULTS_MAX = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms or the jump in s.
+
+    `pick`, in [0, 1), tells which of several processes behind a target it is.
+    """
+
+    number: int
+    at_s: float
+    kind: str
+    targets: tuple[str, ...]
+    for_s: float
+    by: float
+    pick: float
+
+    @property
+    def label(self) -> str:
+        """Its kind and victims, as reports group by it."""
+        return " ".join([self.kind, " + ".join(self.targets)]) if self.targets else self.kind
+
+    def __str__(self) -> str:
+        lasting = f" for {self.for_s:.2f} s" if self.for_s else ""
+        by = {"delay": f" by {self.by:g} ms", "clock": f" by {self.by:+.3f} s"}.get(self.kind, "")
+        return f"{self.at_s:8.3f} s  #{self.number:<4} {self.label}{by}{lasting}"
+
+
+def timetable(spec: Spec) -> tuple[Fault, ...]:
+    """Every fault of the spec, by time. The same spec gives the same table; each nemesis draws by itself."""
+    found: list[tuple[float, int, int, Nemesis, random.Random]] = []
+    for place, nemesis in enumerate(spec.nemeses):
+        chance = random.Random(f"{spec.seed}/{place}/{nemesis.kind}")  # noqa: S311 - repeatable is the point
+        for count, at_s in enumerate(_times(nemesis, chance, spec.duration_s)):
+            found.append((at_s, place, count, nemesis, chance))
+    # Drawn in the order of each nemesis, numbered in the order of time.
+    drawn = [(at_s, place, count, _draw(nemesis, chance)) for at_s, place, count, nemesis, chance in found]
+    return tuple(
+        Fault(number, round(at_s, 3), *rest)
+        for number, (at_s, _, _, rest) in enumerate(sorted(drawn, key=lambda each: each[:3]), 1)
+    )
+
+
+def _times(nemesis: Nemesis, chance: random.Random, duration_s: float) -> list[float]:
+    until_s = min(duration_s, nemesis.until_s if nemesis.until_s is not None else duration_s)
+    if nemesis.at_s is not None:
+        return sorted(at_s for at_s in nemesis.at_s if nemesis.from_s <= at_s <= until_s)
+    assert nemesis.every_s is not None  # noqa: S101 - the spec is checked
+    times: list[float] = []
+    at_s = nemesis.from_s + chance.uniform(*nemesis.every_s)
+    while at_s <= until_s and len(times) < FAULTS_MAX:
+        times.append(at_s)
+        at_s += max(0.001, chance.uniform(*nemesis.every_s))
+    return times
+
+
+def _draw(nemesis: Nemesis, chance: random.Random) -> tuple[str, tuple[str, ...], float, float, float]:
+    """Kind, targets, for_s, by and pick."""
+    targets: tuple[str, ...] = ()
+    for_s = by = 0.0
+    if isinstance(nemesis, Kill | Pause):
+        targets = tuple(chance.sample(sorted(set(nemesis.targets)), nemesis.together))
+    elif isinstance(nemesis, Cut | Delay):
+        targets = (chance.choice(sorted(set(nemesis.links))),)
+    if isinstance(nemesis, Pause | Cut | Delay | ClockJump | Fill):
+        for_s = round(chance.uniform(*nemesis.for_s), 3)
+    if isinstance(nemesis, Delay):
+        by = nemesis.by_ms
+    if isinstance(nemesis, ClockJump):
+        by = round(chance.uniform(*nemesis.by_s), 3)
+    return nemesis.kind, tuple(str(target) for target in targets), for_s, by, chance.random()

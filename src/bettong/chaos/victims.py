@@ -1,0 +1,67 @@
+"""The processes behind a target's name, as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import psutil
+
+from bettong.chaos.spec import Target
+from bettong.local.record import ServiceRecord
+
+# How Spark's Python processes are told from others: the module that the processor has them run.
+_DAEMON = "bettong_processor.daemon"
+
+
+def processes(target: Target, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
+    """The running processes behind a target, oldest first; none while it is being started again."""
+    if target in (Target.JVM, Target.EXECUTOR, Target.WORKER):
+        driver = _running(services.get(Target.PROCESSOR))
+        machines = _java(driver) if driver is not None else []
+        executors = [executor for each in machines for executor in _java(each)]
+        workers = [worker for each in (*machines, *executors) for worker in _workers(each)]
+        found = {Target.JVM: machines, Target.EXECUTOR: executors, Target.WORKER: workers}[target]
+    else:
+        own = _running(services.get(target.value))
+        found = [own] if own is not None else []
+    return sorted(found, key=lambda each: each.pid)
+
+
+def _running(record: ServiceRecord | None) -> psutil.Process | None:
+    if record is None or not record.runs():
+        return None
+    try:
+        return psutil.Process(record.pid)
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _java(parent: psutil.Process) -> list[psutil.Process]:
+    return [each for each in _children(parent) if _name(each) == "java"]
+
+
+def _workers(machine: psutil.Process) -> list[psutil.Process]:
+    """Spark's Java starts Python daemons, which fork a worker for each task at a time."""
+    daemons = [each for each in _children(machine) if _DAEMON in _command(each)]
+    return [worker for daemon in daemons for worker in _children(daemon)]
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    try:
+        return [each for each in process.children() if each.status() != psutil.STATUS_ZOMBIE]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,49 @@
+"""The inputs that the specs name, made from a seed: files as `bettong send` takes them."""
+
+import random
+import struct
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from examples.market_spread_load import INITIAL_QUOTES, rounds
+from tests.faults.passthrough import PAYLOAD_BYTES
+
+SEED = 4
+KEYS = "ABCDEFGHIJ"
+_LENGTH = struct.Struct(">I")
+
+
+def letters(folder: Path, *, seconds: int, bytes_per_s: int = 66_000) -> None:
+    """`letters-A.bin` to `letters-J.bin`: random bytes of one key each, so many a second."""
+    chance = random.Random(SEED)
+    for key in KEYS:
+        with (folder / f"letters-{key}.bin").open("wb") as file:
+            for _ in range(seconds * bytes_per_s // (1 + PAYLOAD_BYTES)):
+                # No NUL at the end: fields of a fixed width are padded with it, and lose it as Python bytes.
+                payload = chance.randbytes(PAYLOAD_BYTES - 1) + b"."
+                file.write(_LENGTH.pack(1 + PAYLOAD_BYTES) + key.encode() + payload)
+
+
+def lines(folder: Path, *, count: int) -> None:
+    """`lines.txt`: words of a vocabulary in which some are common and most are rare."""
+    chance = random.Random(SEED)
+    with (folder / "lines.txt").open("w") as file:
+        for _ in range(count):
+            words = (f"w{int(chance.paretovariate(0.7)) % 5000}" for _ in range(chance.randrange(1, 12)))
+            file.write(" ".join(words) + "\n")
+
+
+def market(folder: Path, *, messages: int) -> None:
+    """`quotes.parquet` and `orders.parquet`; `initial.msg`: the first quote of each symbol."""
+    (folder / "initial.msg").write_bytes(INITIAL_QUOTES.read_bytes())
+    load = list(rounds(messages, seed=SEED, round_messages=10_000))
+    for name, parts in (
+        ("quotes", [each.quotes for each in load]),
+        ("orders", [each.orders for each in load]),
+    ):
+        columns = {
+            field: pa.concat_arrays([pa.array(part[field].tolist()) for part in parts]) for field in parts[0]
+        }
+        pyarrow.parquet.write_table(pa.table(columns), folder / f"{name}.parquet")

@@ -1,0 +1,89 @@
+"""A suite whose disk is full goes on: its record is written later, a process is started later."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bettong.errors import LocalError
+from bettong.local.options import Restarts, SuiteOptions
+from bettong.local.processes import Command
+from bettong.local.record import ProcessRecord, SuiteRecord, find
+from bettong.local.server import Server
+from bettong.local.suite import Suite
+
+
+class Fragile(Server):
+    """Cannot be started as long as the disk is full."""
+
+    full = True
+
+    def prepare(self) -> None:
+        if self.full:
+            raise OSError(28, "No space left on device")
+
+
+def prepared(folder: Path, *, deaths_max: int = 5) -> tuple[Suite, Fragile, list[str]]:
+    said: list[str] = []
+    options = SuiteOptions(application="app.py", restarts=Restarts(deaths_max=deaths_max, wait_s_max=0.0))
+    suite = Suite(options, say=said.append)
+    server = Fragile(Command("sender", ("sleep", "60"), folder / "log"), answers=lambda: True, start_s_max=1)
+    suite._servers = {"sender": server}
+    suite._record = SuiteRecord(
+        application="app.py",
+        name="app",
+        schedule="micro-batch",
+        partitions=1,
+        compiled=True,
+        directory=folder / "suite",
+        results=None,
+        kafka="",
+        redis="",
+        sender="",
+        receiver="",
+        ready=False,
+        owner=ProcessRecord.own(),
+        services={},
+    )
+    return suite, server, said
+
+
+def test_a_record_that_cannot_be_written_is_told_once_and_written_when_there_is_room(tmp_path: Path) -> None:
+    suite, _, said = prepared(tmp_path)
+    blocked = tmp_path / "suite"
+    blocked.write_text("no folder can be here")
+    suite._note(ready=True)
+    suite._look()
+    (line,) = said
+    assert "suite.json cannot be written" in line
+    blocked.unlink()
+    suite._look()
+    found = find(blocked)
+    assert found is not None
+    assert found.ready
+
+
+def test_a_process_that_cannot_be_started_for_want_of_room_is_started_later(tmp_path: Path) -> None:
+    suite, server, said = prepared(tmp_path)
+    suite._due_s["sender"] = 0.0
+    suite._look()
+    assert (
+        "sender cannot be started ([Errno 28] No space left on device) and is started again in 0 s" in said[0]
+    )
+    server.full = False
+    suite._look()
+    try:
+        assert server.process is not None
+        assert psutil.pid_exists(server.process.pid)
+        assert suite.record.services["sender"].restarts == 1
+    finally:
+        server.kill()
+
+
+def test_it_is_not_tried_for_ever(tmp_path: Path) -> None:
+    suite, _, _ = prepared(tmp_path, deaths_max=3)
+    suite._due_s["sender"] = 0.0
+    for _ in range(3):
+        suite._look()
+    with pytest.raises(LocalError, match="sender died 4 times in a minute"):
+        suite._look()

@@ -1,0 +1,145 @@
+"""A spec made ready: inputs are counted and dealt, and all that is wrong is told before anything runs."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong.chaos import disk
+from bettong.chaos.feeding import Feed
+from bettong.chaos.preparing import disk_mb, prepare
+from bettong.chaos.spec import Spec, checked
+from bettong.client.message_files import Format, Wanted, portions
+from bettong.errors import ApplicationError, BettongError, SchemaError, SettingsError
+
+ROOT = Path(__file__).parents[2]
+WORDS = str(ROOT / "examples" / "word_count.py")
+MARKET = str(ROOT / "examples" / "market_spread.py")
+LINES = "".join(f"line {number}\n" for number in range(1000))
+
+
+def spec(
+    application: str = WORDS,
+    inputs: tuple[tuple[str, str], ...] = (("lines", "lines.txt"),),
+    workload: Mapping[str, object] | None = None,
+    **more: object,
+) -> Spec:
+    tables = {
+        "name": "s",
+        "duration_s": 10,
+        "workload": {
+            "application": application,
+            "inputs": [{"source": source, "file": file} for source, file in inputs],
+            **(workload or {}),
+        },
+        **more,
+    }
+    return checked(tables, "a test")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "lines.txt").write_text(LINES)
+    (tmp_path / "empty.txt").write_text("")
+    (tmp_path / "odd.xyz").write_text("x")
+    (tmp_path / "broken.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    return tmp_path
+
+
+def test_inputs_are_counted_and_cut_so_that_each_round_has_a_frame(folder: Path) -> None:
+    ready = prepare(spec(), folder)
+    (feed,) = ready.feeds
+    assert (feed.total, ready.rounds, feed.stream) == (1000, 50, "chaos-1")
+    dealt = list(feed.rounds(ready.rounds))
+    assert [sum(len(each.body) for each in frames) for frames in dealt] == [20] * 50
+
+
+@given(total=st.integers(1, 300), rounds=st.integers(1, 400), size=st.integers(1, 50))
+def test_every_frame_is_dealt_once_in_order(
+    total: int, rounds: int, size: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "dealt.txt"
+    file.write_text("".join(f"{number}\n" for number in range(total)))
+    wanted = Wanted(prepare_schema(), takes_rows=True, messages_max=size, bytes_max=10_000)
+    feed = Feed("lines", "s", file, Format.LINES, wanted, total)
+    dealt = list(feed.rounds(rounds))
+    assert len(dealt) == rounds
+    flat = [portion for frames in dealt for portion in frames]
+    assert [(each.last, each.body) for each in flat] == [
+        (each.last, each.body) for each in portions(file, Format.LINES, wanted)
+    ]
+
+
+def prepare_schema() -> object:
+    from bettong.application.loading import load
+
+    return load(WORDS).sources[0].schema.arrow
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "said"),
+    [
+        (
+            spec(inputs=(("words", "lines.txt"),)),
+            SettingsError,
+            r"inputs\[0\].source: no source 'words'; there are lines",
+        ),
+        (spec(inputs=(("lines", "gone.txt"),)), SettingsError, r"inputs\[0\].file: .*gone.txt is no file"),
+        (spec(inputs=(("lines", "."),)), SettingsError, "is no file"),
+        (spec(inputs=(("lines", "empty.txt"),)), SettingsError, "empty.txt holds no messages"),
+        (spec(inputs=(("lines", "odd.xyz"),)), BettongError, "cannot tell the format"),
+        (spec(inputs=(("lines", "broken.jsonl"),)), SchemaError, "broken.jsonl, line 2"),
+        (spec(application="gone.py"), ApplicationError, "gone.py"),
+        (
+            spec(invariants={"outputs": {"sums": {"compare": "messages"}}}),
+            SettingsError,
+            "invariants.outputs.sums: no such sink; there are counts, dead-letters",
+        ),
+        (
+            spec(workload={"settings": {"frame_bytes_max": "many"}}),
+            SettingsError,
+            "frame_bytes_max = 'many': expected a number of bytes",
+        ),
+        (
+            spec(
+                inputs=(("lines", "lines.txt"), ("lines", "lines.txt")),
+                workload={"order": "free"},
+                invariants={"outputs": {"counts": {"compare": "bytes"}}},
+            ),
+            SettingsError,
+            "inputs fed side by side",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_runs(
+    folder: Path, wrong: Spec, error: type[BettongError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        prepare(wrong, folder)
+
+
+def test_two_inputs_cannot_be_one_stream(folder: Path) -> None:
+    twice = [{"source": "lines", "file": "lines.txt", "stream": "one"}] * 2
+    with pytest.raises(SettingsError, match="two inputs of one source have one stream's name"):
+        prepare(spec(workload={"inputs": twice}), folder)
+
+
+def test_a_golden_output_from_the_input_needs_no_undisturbed_run(folder: Path) -> None:
+    equals = {"counts": {"compare": "messages", "equals": "lines"}}
+    assert prepare(spec(), folder).needs_a_straight_run
+    assert not prepare(spec(invariants={"outputs": equals}), folder).needs_a_straight_run
+
+
+def test_what_this_machine_cannot_do_is_left_out_and_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = {"kind": "fill", "at_s": [1], "for_s": [1, 1], "disk_mb": 512}
+    kill = {"kind": "kill", "targets": ["sender"], "at_s": [2]}
+    wanted = spec(nemeses=[fill, kill])
+    assert disk_mb(wanted) == 512
+    assert disk_mb(spec(nemeses=[kill])) is None
+    monkeypatch.setattr(disk, "why_not", lambda: "no root")
+    ready = prepare(wanted, folder)
+    assert ([fault.kind for fault in ready.faults], ready.not_tried) == (["kill"], {"fill": "no root"})

@@ -1,0 +1,54 @@
+"""Recovery: from the end of a fault to the first result of a message that was due after it."""
+
+from bettong.chaos.nemeses import Injected
+from bettong.chaos.recovery import Arrival, Felt, Recovery, middle_and_most, newest_first_seen, recoveries
+from bettong.chaos.report import by_kind, told
+from bettong.chaos.timetable import Fault
+
+
+def at(*pairs: tuple[float, float]) -> list[Arrival]:
+    return newest_first_seen(Arrival(at_s, due_s) for at_s, due_s in pairs)
+
+
+def test_results_of_older_messages_do_not_count() -> None:
+    arrivals = at((9, 8.9), (12, 9.5), (12.5, 9.9), (13, 10.5), (14, 13.9))
+    assert recoveries([Felt(10, 10)], arrivals) == [Recovery(3.0, alone=True)]
+
+
+def test_only_arrivals_that_bring_something_newer_are_kept() -> None:
+    assert at((3, 2), (1, 0), (4, 1.5), (5, 2)) == [Arrival(1, 0), Arrival(3, 2)]
+
+
+def test_a_pause_is_recovered_from_after_its_end() -> None:
+    assert recoveries([Felt(10, 14)], at((13, 12), (15, 14.5))) == [Recovery(1.0, alone=True)]
+
+
+def test_a_fault_that_nothing_newer_follows_has_no_recovery() -> None:
+    assert recoveries([Felt(10, 10)], at((11, 9))) == [Recovery(None, alone=True)]
+
+
+def test_faults_that_meet_are_not_alone() -> None:
+    arrivals = at((9, 8), (16, 11), (17, 13), (30, 29), (41, 40.5))
+    found = recoveries([Felt(10, 10), Felt(12, 12), Felt(25, 25), Felt(40, 40)], arrivals)
+    assert [(each.seconds, each.alone) for each in found] == [(6, False), (5, False), (5, True), (1, True)]
+
+
+def test_median_and_maximum_of_a_kind_are_of_faults_that_no_other_met() -> None:
+    assert middle_and_most([]) is None
+    fault = Fault(1, 1.0, "kill", ("sender",), 0.0, 0.0, 0.5)
+    pairs = [
+        (Recovery(2.0, alone=True), ""),
+        (Recovery(4.0, alone=True), ""),
+        (Recovery(90.0, alone=False), ""),
+    ]
+    faults = [told(Injected(fault, 1, 1, missed=missed), recovery, 0) for recovery, missed in pairs]
+    faults.append(told(Injected(fault, 1, 1, missed="not there"), None, 0))
+    (kind,) = by_kind(faults)
+    assert (kind.kind, kind.injected, kind.missed, kind.measured, kind.together) == (
+        "kill sender",
+        3,
+        1,
+        2,
+        1,
+    )
+    assert (kind.recovery_p50_s, kind.recovery_max_s) == (3.0, 4.0)

@@ -1,0 +1,105 @@
+"""Fault specs: what is refused, and how it is told."""
+
+from pathlib import Path
+
+import pytest
+
+from bettong.chaos.spec import Compare, Kill, Target, read
+from bettong.errors import SettingsError
+
+GOOD = """
+name = "small"
+duration_s = 10
+[workload]
+application = "app.py"
+inputs = [{ source = "lines", file = "lines.txt" }]
+[[nemeses]]
+kind = "kill"
+targets = ["sender", "spark-jvm"]
+every_s = [1, 2]
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "spec.toml"
+    path.write_text(text)
+    return path
+
+
+def refused(folder: Path, text: str) -> str:
+    with pytest.raises(SettingsError) as caught:
+        read(written(folder, text))
+    assert str(folder / "spec.toml") in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_spec_is_read_with_its_defaults(tmp_path: Path) -> None:
+    spec = read(written(tmp_path, GOOD))
+    (kill,) = spec.nemeses
+    assert isinstance(kill, Kill)
+    assert kill.targets == [Target.SENDER, Target.JVM]
+    assert (spec.seed, spec.workload.partitions, kill.together) == (0, 4, 1)
+
+
+def test_all_faults_are_told_at_once_each_with_its_table_and_field(tmp_path: Path) -> None:
+    text = GOOD.replace("duration_s = 10", "duration_s = -1").replace('"spark-jvm"', '"coffee-machine"')
+    text = text.replace('source = "lines", ', "").replace(
+        "[workload]", '[workload]\nparitions = 3\norder = "both"'
+    )
+    error = refused(tmp_path, text)
+    for place in (
+        "duration_s: ",
+        "nemeses[0].targets[1]: ",
+        "workload.inputs[0].source: ",
+        "workload.paritions: ",
+    ):
+        assert place in error
+    assert "workload.order: " in error
+    assert "5 fault(s)" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "name: Field required"),
+        ("name = [", "is no TOML"),
+        (GOOD.replace("every_s = [1, 2]", ""), "nemeses[0]: Value error, needs at_s or every_s"),
+        (GOOD + "at_s = [1]", "nemeses[0]: Value error, needs at_s or every_s, and not both"),
+        (GOOD.replace("[1, 2]", "[2, 1]"), "every_s = [2.0, 1.0]: expected [least, most]"),
+        (GOOD.replace("[1, 2]", "[0, 0]"), "expected [least, most], most above 0"),
+        (GOOD.replace("every_s = [1, 2]", "at_s = [11]"), "a nemesis at 11 s: the run lasts 10 s"),
+        (GOOD + "together = 3", "together = 3, but there are 2 targets"),
+        (GOOD.replace('kind = "kill"', 'kind = "pause"'), "nemeses[0].for_s: Field required"),
+        (GOOD.replace('kind = "kill"', 'kind = "hug"'), "nemeses[0]: Input tag 'hug'"),
+        (GOOD.replace("every_s = [1, 2]", 'at_s = ["soon"]'), "nemeses[0].at_s[0]: "),
+        (GOOD.replace("duration_s = 10", "duration_s = 1e9"), "duration_s: "),
+        (
+            GOOD + '[invariants.outputs.counts]\ncompare = "keys"\n',
+            'invariants.outputs.counts: Value error, compare = "keys" needs a key',
+        ),
+        (
+            GOOD + '[invariants.outputs.counts]\ncompare = "messages"\nequals = "words"\n',
+            "invariants.outputs.counts.equals = 'words': no input is for that source",
+        ),
+        (
+            GOOD + '[invariants.outputs.counts]\ncompare = "bytes"\nequals = "lines"\n',
+            "an input is not cut by partition",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
+    assert said in refused(tmp_path, text)
+
+
+def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read: No such file"):
+        read(tmp_path / "spec.toml")
+    (tmp_path / "spec.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(SettingsError, match="is no TOML"):
+        read(tmp_path / "spec.toml")
+
+
+def test_every_spec_of_the_tests_is_good() -> None:
+    found = [read(path) for path in (Path(__file__).parents[1] / "faults").rglob("*.toml")]
+    assert found
+    assert all(output.compare in Compare for spec in found for output in spec.invariants.outputs.values())
