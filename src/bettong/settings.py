@@ -49,6 +49,10 @@ class ServiceSettings(BaseSettings):
     frame_bytes_max: Annotated[int, Ge(16_384), Le(256 * _MEBIBYTE)] = Field(
         4 * _MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
     )
+    connections: Path | None = Field(
+        None,
+        description="JSON file of the foreign systems that sinks and sources name: addresses and passwords.",
+    )
     instance: str = Field(
         default_factory=socket.gethostname, description="This process's name in logs and live figures."
     )

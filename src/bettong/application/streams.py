@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bettong.application.destinations import Destination, check_destination
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
     flat_map_output,
@@ -115,11 +116,18 @@ class Stream:
             )
         )
 
-    def sink(self, name: str, *, encoder: Callable[[Any], bytes] | None = None) -> Sink:
-        """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each."""
+    def sink(
+        self, name: str, *, encoder: Callable[[Any], bytes] | None = None, to: Destination | None = None
+    ) -> Sink:
+        """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each.
+
+        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.destinations`.
+        """
         if encoder is not None:
             self._one_schema(name)
-        return self.app.add(Sink(self.app, name, self, encoder))
+        if to is not None:
+            check_destination(name, to, self.schema, encoded=encoder is not None)
+        return self.app.add(Sink(self.app, name, self, encoder, to))
 
     def _one_schema(self, consumer: str) -> Schema:
         if self.schema is None:
@@ -201,6 +209,7 @@ class Sink:
     name: str
     parent: Stream
     encoder: Callable[[Any], bytes] | None
+    to: Destination | None = None
 
     def __getattr__(self, attribute: str) -> NoReturn:
         if hasattr(Stream, attribute):
