@@ -83,8 +83,9 @@ def _way_out(planned: Plan, way_out: Exit) -> str:
     target = way_out.target
     if isinstance(target, Sink):
         encoder = f"encoded by {_named(target.encoder)}" if target.encoder is not None else "JSON"
+        to = f", to {type(target.to).__name__}" if target.to is not None else ""
         topic = sink_topic(planned.application, target.name)
-        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}  [dim]topic {topic}[/dim]"
+        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}{to}  [dim]topic {topic}[/dim]"
     return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, by key {_named(target.key)}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bettong.application.destinations import Postgres
+from bettong.application.destinations import Postgres, TwoPhase
 from bettong.application.plan import Plan
 from bettong.application.streams import Sink
 from bettong.connections import Options, options_of, read_connections
@@ -15,8 +15,10 @@ from bettong.edges.kafka_log import LogReader
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
 from bettong.topics import sink_topic
+from bettong_receiver.formats import formats
 from bettong_receiver.outlets.lane import Lane, Route
 from bettong_receiver.outlets.postgres import PostgresOutlet, read_rows
+from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import Status
 
@@ -98,4 +100,7 @@ def _route(
 
         postgres()  # says at once what is wrong with the address
         return made(read_rows(schema), postgres)
+    if isinstance(to, TwoPhase):
+        options = connections.get(to.connection or name, {})
+        return made(formats(plan)[name].messages, lambda: TwoPhaseOutlet(name, lambda: to.open_sink(options)))
     raise AssertionError(f"{user}: {to!r} was checked when the application was described")
