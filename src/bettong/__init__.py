@@ -13,6 +13,7 @@ from bettong.application.destinations import (
     TwoPhase,
     TwoPhaseSink,
 )
+from bettong.application.external import ExternalTopic
 from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from bettong.application.streams import Stream
 from bettong.errors import ApplicationError, BettongError
@@ -22,6 +23,7 @@ __all__ = [
     "ApplicationError",
     "AtLeastOnceWebhook",
     "BettongError",
+    "ExternalTopic",
     "KafkaTopic",
     "Postgres",
     "Stream",

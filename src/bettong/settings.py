@@ -85,6 +85,11 @@ class SenderSettings(ServiceSettings):
         256 * _MEBIBYTE,
         description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
     )
+    sender_topics: str = Field(
+        "all",
+        description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."
+        " Exactly one sender may read a source.",
+    )
 
 
 class ProcessorSettings(ServiceSettings):

@@ -2,15 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from bettong.application.destinations import Postgres
 from bettong.application.schema import schema_of
+from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.kafka_log import LogAdmin
+from bettong.local.broker import KafkaBroker
 from bettong_receiver.errors import SinkError
+from bettong_receiver.outlets.kafka_topic import KafkaOutlet
 from bettong_receiver.outlets.outlet import Lot, Outlet
 from bettong_receiver.outlets.postgres import PostgresOutlet
+from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
+from examples.sqlite_ledger import SqliteLedger, read_ledger
+from tests.foreign_topic import committed
 from tests.postgres_server import PostgresServer
 from tests.result_frames import Note
 
@@ -58,8 +66,48 @@ class PostgresSystem:
         return [str(row[0]) for row in self._server.run(statement)]
 
 
-@pytest.fixture(params=["postgres"])
-def system(request: pytest.FixtureRequest, unique_name: Name) -> System:
+class KafkaSystem:
+    def __init__(self, server: KafkaBroker, name: str) -> None:
+        self._server, self._name = server, name
+        with LogAdmin(server.bootstrap) as admin:
+            admin.create_topics([name], partitions=1, replication=1, frame_bytes_max=100_000)
+
+    def outlet(self) -> Outlet[Any]:
+        topic = TransactionalTopic(
+            ClientOptions("test", {"bootstrap_servers": self._server.bootstrap}),
+            topic=self._name,
+            positions=f"{self._name}-positions",
+            transactional_id=self._name,
+        )
+        return KafkaOutlet(topic, application=self._name, sink="notes")
+
+    def message(self, text: str) -> Any:
+        return (None, text.encode())
+
+    def content(self) -> list[str]:
+        return [value.decode() for _, _, value in committed(self._server.bootstrap, self._name)]
+
+
+class TwoPhaseSystem:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def outlet(self) -> Outlet[Any]:
+        return TwoPhaseOutlet("notes", lambda: SqliteLedger(self._path))
+
+    def message(self, text: str) -> Any:
+        return text.encode()
+
+    def content(self) -> list[str]:
+        return [message.decode() for each in PARTITIONS for message in read_ledger(self._path, each)]
+
+
+@pytest.fixture(params=["postgres", "kafka", "two-phase"])
+def system(request: pytest.FixtureRequest, unique_name: Name, tmp_path: Path) -> System:
+    if request.param == "kafka":
+        return KafkaSystem(request.getfixturevalue("kafka"), unique_name("outlet"))
+    if request.param == "two-phase":
+        return TwoPhaseSystem(tmp_path / "ledger.db")
     return PostgresSystem(request.getfixturevalue("postgres"), unique_name("outlet"))
 
 

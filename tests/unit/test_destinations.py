@@ -75,3 +75,43 @@ def test_destinations_that_need_fields_take_no_encoder() -> None:
     assert "leave the encoder out" in fault(bettong.Postgres("totals"), encoder=encoded)
     assert "leave the key out" in fault(bettong.KafkaTopic("t", key="key"), encoder=encoded)
     described(bettong.KafkaTopic("t"), encoder=encoded)
+
+
+def read_note(data: bytes) -> Note:
+    return Note(data.decode(), 1, 1.0)
+
+
+def source(kafka: Any, *, decodes: bool = True) -> bettong.Application:
+    app = bettong.Application("app")
+    decoder = bettong.each(read_note) if decodes else None
+    app.source("in", schema=Note, key="key", decoder=decoder, kafka=kafka)
+    return app
+
+
+def test_a_source_keeps_its_topic_as_data_and_names_a_stream_a_partition() -> None:
+    topic = bettong.ExternalTopic("trades.eu", connection="exchange")
+    assert source(topic).sources[0].kafka is topic
+    assert topic.stream(7) == "kafka.trades.eu.7"
+    assert source(None, decodes=False).sources[0].kafka is None
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("trades", "expected bettong.ExternalTopic"),
+        (bettong.ExternalTopic(""), "'' is no topic"),
+        (bettong.ExternalTopic("a b"), "'a b' is no topic"),
+        (bettong.ExternalTopic("t" * 101), "1 to 100 letters"),
+        (bettong.ExternalTopic("t", start="now"), "start='now': expected 'earliest' or 'latest'"),  # type: ignore[arg-type]
+        (bettong.ExternalTopic("t", on_lost="no"), "on_lost='no': expected 'stop' or 'skip'"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_topic_that_cannot_be_read_is_refused_by_name(topic: Any, words: str) -> None:
+    with pytest.raises(ApplicationError, match="source 'in': ") as caught:
+        source(topic)
+    assert words in str(caught.value)
+
+
+def test_a_source_that_reads_a_topic_needs_a_decoder() -> None:
+    with pytest.raises(ApplicationError, match="give the source a decoder"):
+        source(bettong.ExternalTopic("t"), decodes=False)

@@ -25,7 +25,8 @@ from bettong.v1.subscribe_pb2_grpc import add_SubscribeServiceServicer_to_server
 from bettong_receiver.delivery import Delivery, Target
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
-from bettong_receiver.outlets.lanes import Lanes, routes
+from bettong_receiver.outlets.lanes import Lanes
+from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import Reporter
 from bettong_receiver.servicer import SubscribeServicer
@@ -60,7 +61,7 @@ class Receiver:
         self._store = RedisStore(settings.redis, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
         self._lanes = Lanes(
-            routes(plan, settings),
+            routes(plan, settings, self._store),
             plan.application,
             open_reader=self._opening.own_reader,
             status=self._status,

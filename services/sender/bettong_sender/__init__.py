@@ -4,6 +4,8 @@
 | ------------------------------------------------------------- | ----------------------------------- |
 | `refusal` `body` `numbering` `session` `ledger` `buffer`      | pure: frames in, decisions out      |
 | `servicer`                                                    | a client's call                     |
+| `cuts`                                                        | pure: where a foreign topic is cut into frames |
+| `topic_feed`                                                  | feeds a source from a foreign topic |
 | `log_keeper`                                                  | Kafka: waited for, and opened again |
 | `live`                                                        | figures in Redis                    |
 | `main`                                                        | settings, wiring, signals           |

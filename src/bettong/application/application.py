@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bettong.application.decoders import Decoder
+from bettong.application.external import ExternalTopic
 from bettong.application.schema import schema_of
 from bettong.application.streams import Key, Merged, Node, Sink, Source, check_key, parents_of
 from bettong.errors import ApplicationError, SchemaError
@@ -32,12 +33,19 @@ class Application:
         _check_name("application", self.name)
 
     def source(
-        self, name: str, *, schema: type[Any], key: Key | None = None, decoder: Decoder | None = None
+        self,
+        name: str,
+        *,
+        schema: type[Any],
+        key: Key | None = None,
+        decoder: Decoder | None = None,
+        kafka: ExternalTopic | None = None,
     ) -> Source:
         """Adds a source of messages of a dataclass.
 
         `key` is a field's name or a function of the message: all messages of a key go to one partition and
         share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
+        `kafka` is a topic that is read beside what clients send.
         """
         try:
             layout = schema_of(schema)
@@ -47,7 +55,13 @@ class Application:
             check_key(name, key, layout)
         if decoder is not None:
             decoder.check(name, layout)
-        return self.add(Source(self, name, layout, key is not None, key, decoder))
+        if kafka is not None:
+            if not isinstance(kafka, ExternalTopic):
+                raise ApplicationError(
+                    f"source {name!r}: kafka={kafka!r}: expected bettong.ExternalTopic(...)"
+                )
+            kafka.check(name, decodes=decoder is not None)
+        return self.add(Source(self, name, layout, key is not None, key, decoder, kafka))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""

@@ -148,8 +148,8 @@ class TwoPhase:
 class AtLeastOnceWebhook:
     """Posts messages to a URL: AT LEAST ONCE, a crash may post a batch again. `url` is in the connection.
 
-    One POST a batch of one partition, in order, its body a line a message: the encoder's bytes, else JSON objects. The
-    header `Bettong-Batch`, `{application}/{sink}/{partition}/{offset}`, grows with each batch of a partition.
+    Each POST holds messages of one partition, in order: JSON objects, one a line. A sink with an encoder gets a POST a
+    message, its body the encoder's bytes. Headers `Bettong-Sink` and `Bettong-Partition` tell where they come from.
     """
 
     connection: str | None = None

@@ -24,6 +24,7 @@ from bettong.errors import ApplicationError
 if TYPE_CHECKING:
     from bettong.application.application import Application
     from bettong.application.decoders import Decoder
+    from bettong.application.external import ExternalTopic
 
 Key = str | Callable[[Any], str | int | bytes]
 _Stream = TypeVar("_Stream", bound="Stream")
@@ -150,6 +151,7 @@ class Source(Uniform):
 
     key: Key | None
     decoder: Decoder | None
+    kafka: ExternalTopic | None = None
 
 
 @dataclass(frozen=True, eq=False)

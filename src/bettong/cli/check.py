@@ -55,6 +55,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
+            takes += f", reads the topic {source.kafka.topic}" if source.kafka is not None else ""
         branch.add(f"{what} [green]{entrance.stream}[/green]: {entrance.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
