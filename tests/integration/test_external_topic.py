@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
@@ -18,8 +19,16 @@ from bettong.local.redis_server import RedisServer
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from tests.foreign_topic import Producer
-from tests.sender_process import FRAME_BYTES_MAX, SenderProcess, frames_in, taken
-from tests.sender_samples import Order, as_row, orders
+from tests.sender_process import (
+    FRAME_BYTES_MAX,
+    BareSession,
+    SenderProcess,
+    frames_in,
+    hello,
+    opened,
+    taken,
+)
+from tests.sender_samples import Order, as_row, orders, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)
@@ -256,6 +265,22 @@ def test_settings_that_do_not_fit_stop_the_start(make: Make, settings: dict[str,
     assert ending is not None
     assert ending.status == 4
     assert sender.said(words)
+
+
+def test_clients_may_feed_the_source_too_but_not_under_a_partitions_name(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    sender = make()
+    sender.start()
+    producer.send(foreign, 0, rows(0, 10))
+    with opened(sender.address, "orders", "client") as session:
+        session.send(rows_frame(1, orders(range(100, 110))))
+        session.acknowledged(1)
+    with BareSession(sender.address, hello("orders", f"kafka.{foreign}.0")) as session:
+        status, text = session.status()
+    assert status is grpc.StatusCode.INVALID_ARGUMENT
+    assert "choose another name" in text
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=30)
 
 
 def test_a_sender_that_shall_read_none_reads_none(make: Make, foreign: str, producer: Producer) -> None:

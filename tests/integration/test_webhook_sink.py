@@ -2,8 +2,10 @@
 
 import json
 import random
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +30,7 @@ class Hook:
         self.answers: list[int] = []
         self.seen: dict[int, list[int]] = {partition: [] for partition in range(PARTITIONS)}
         self.headers: list[dict[str, str]] = []
+        self.connections: list[socket.socket] = []
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -39,6 +42,10 @@ class Hook:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                hook.connections.append(self.request)
+                super().setup()
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -63,6 +70,10 @@ class Hook:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+            for connection in self.connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self.connections.clear()
             self._server = None
 
     def firsts(self, partition: int) -> list[int]:

@@ -92,6 +92,8 @@ def test_a_source_keeps_its_topic_as_data_and_names_a_stream_a_partition() -> No
     topic = bettong.ExternalTopic("trades.eu", connection="exchange")
     assert source(topic).sources[0].kafka is topic
     assert topic.stream(7) == "kafka.trades.eu.7"
+    assert topic.owns("kafka.trades.eu.7")
+    assert not topic.owns("kafka.trades")
     assert source(None, decodes=False).sources[0].kafka is None
 
 

@@ -17,9 +17,10 @@ from structlog.stdlib import BoundLogger
 
 from bettong.application.external import ExternalTopic
 from bettong.edges.foreign_kafka import ForeignRecord, TopicReader, TransactionalTopic
-from bettong.errors import FrameError, LogError, LogHoleError
+from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.beginning import begin, key_of
 from bettong_sender.cuts import SLICE_BYTES_MAX, Cuts, Slice, Slicer
 from bettong_sender.intake import Feed, Intake
 from bettong_sender.refusal import Refusal
@@ -120,11 +121,15 @@ class TopicFeed:
             cuts = await self._blocking(self._topic.open_cuts)
             stored = await self._blocking(cuts.open)
             reader = await self._blocking(self._topic.open_reader)
-            begun, starts = await self._blocking(lambda: self._begin(reader, stored))
-            await self._store(cuts, begun)
+            bounds = await self._blocking(lambda: reader.bounds(reader.partitions()))
+            begun = begin(self._topic.external, stored, bounds)
+            await self._store(cuts, {partition: each.cuts for partition, each in begun.items()})
             for partition, each in begun.items():
-                streams[partition] = self._stream(partition, each)
+                if each.lost:
+                    self._logger.error("records lost", partition=partition, lost=each.lost, on_lost="skip")
+                streams[partition] = self._stream(partition, each.cuts)
                 await streams[partition].open()
+            starts = {partition: each.start for partition, each in begun.items()}
             await self._blocking(lambda: reader.assign(starts))
             self._logger.info("reads a topic", partitions=len(starts))
             async with asyncio.TaskGroup() as group:
@@ -180,47 +185,6 @@ class TopicFeed:
                     self._logger.info("the topic has other partitions now")
                     return
 
-    def _begin(
-        self, reader: TopicReader, stored: Mapping[bytes, bytes]
-    ) -> tuple[dict[int, Cuts], dict[int, int]]:
-        """The cuts of each partition, and where its reading starts. In a thread."""
-        external = self._topic.external
-        begun: dict[int, Cuts] = {}
-        starts: dict[int, int] = {}
-        for partition, (first, end) in reader.bounds(reader.partitions()).items():
-            data = stored.get(_key(partition))
-            if data is None:
-                # A partition that the topic grew later is new as a whole.
-                fresh = end if external.start == "latest" and not stored else first
-                begun[partition], starts[partition] = Cuts(fresh), fresh
-                continue
-            try:
-                cuts = Cuts.decode(data)
-            except FrameError as error:
-                raise LogError(f"the stored cuts of {external.topic}/{partition}: {error}") from None
-            self._check(partition, cuts, first, end)
-            begun[partition], starts[partition] = cuts, max(cuts.durable, first)
-        return begun, starts
-
-    def _check(self, partition: int, cuts: Cuts, first: int, end: int) -> None:
-        """Raises LogHoleError when the topic does not reach from what was read to what is to come."""
-        where = f"{self._topic.external.topic}/{partition}"
-        known = max([cuts.durable, *cuts.ends])
-        if end < known:
-            raise LogHoleError(
-                f"{where} ends at offset {end}, but was read up to {known}: it was made anew, or lost records;"
-                " read the new one under another topic name"
-            )
-        if first > cuts.durable:
-            if self._topic.external.on_lost == "stop":
-                raise LogHoleError(
-                    f"{where}: records {cuts.durable} to {first - 1} were deleted before they were read;"
-                    " describe the topic with on_lost='skip' to go on with the oldest, and lengthen its retention"
-                )
-            self._logger.error(
-                "records lost", partition=partition, first=cuts.durable, last=first - 1, on_lost="skip"
-            )
-
     def _stream(self, partition: int, cuts: Cuts) -> _Stream:
         stream = self._topic.external.stream(partition)
         hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
@@ -229,7 +193,7 @@ class TopicFeed:
 
     async def _store(self, cuts: TransactionalTopic, changed: Mapping[int, Cuts]) -> None:
         if changed:
-            values = {_key(partition): each.encode() for partition, each in changed.items()}
+            values = {key_of(partition): each.encode() for partition, each in changed.items()}
             await self._blocking(lambda: cuts.append([], values))
 
     def _well(self, lag: int) -> None:
@@ -248,7 +212,3 @@ class TopicFeed:
 def _poll(reader: TopicReader, partitions: list[int]) -> _Polled:
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
     return {partition: (found.get(partition, []), reader.position(partition)) for partition in partitions}
-
-
-def _key(partition: int) -> bytes:
-    return b"%d" % partition

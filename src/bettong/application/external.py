@@ -27,7 +27,15 @@ class ExternalTopic:
 
     def stream(self, partition: int) -> str:
         """The name of a partition's stream: its origin is `{source}/{stream}`."""
-        return f"kafka.{self.topic}.{partition}"
+        return f"{self._prefix}{partition}"
+
+    def owns(self, stream: str) -> bool:
+        """Whether a stream has the name of a partition, which no client may use."""
+        return stream.startswith(self._prefix)
+
+    @property
+    def _prefix(self) -> str:
+        return f"kafka.{self.topic}."
 
     def check(self, source: str, *, decodes: bool) -> None:
         """Raises ApplicationError when the source cannot read it."""
