@@ -18,6 +18,7 @@ demo: setup  ## Run Market Spread end to end on this machine and check its resul
 	@exec $(BIN)/python -m examples.demo $(ARGS)
 
 test: setup  ## Run every test (ARGS="-k word" for some)
+	@$(PYTHON) -m deploy.bootstrap --tests
 	@exec $(BIN)/pytest $(ARGS)
 
 lint: setup  ## Style, formatting, layers

@@ -1,5 +1,7 @@
 """Makes a source tree runnable: `python3 -m deploy.bootstrap`, which is what `make setup` calls.
 
+With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis.
+
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
 `.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java
 archives of deploy/jars, editable installs of this tree. A Redis server is installed only when there is none, and
@@ -27,9 +29,12 @@ from pathlib import Path
 
 from deploy.setup_plan import (
     PACKAGES_OF_TOOLS,
+    POSTGRES,
+    REDIS,
     Machine,
     SetupError,
     Step,
+    SystemServer,
     Tree,
     backoff_s,
     digest,
@@ -232,18 +237,25 @@ def look() -> Machine:
     )
 
 
-def set_up(tree: Tree) -> None:
+def is_there(server: SystemServer) -> bool:
+    """Whether its program is installed."""
+    return shutil.which(server.program) is not None or any(
+        Path("/").glob(f"{server.folders.lstrip('/')}/{server.program}")
+    )
+
+
+def set_up(tree: Tree, servers: Sequence[SystemServer]) -> None:
     """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made."""
     todo = due(tree.steps(), tree.stamps(), Path.exists)
-    has_redis = shutil.which("redis-server") is not None
-    if has_redis and not todo:
+    missing = [server for server in servers if not is_there(server)]
+    if not missing and not todo:
         return
     setup = Setup(tree, look())
     found = faults(setup.machine)
     if found:
         raise SetupError("\n".join(found))
-    if not has_redis:
-        setup.install("redis-server", what="a Redis server")
+    for server in missing:
+        setup.install(server.package, what=server.title)
     if importlib.util.find_spec("ensurepip") is None and any(step.name == "installer" for step in todo):
         setup.install("python3-venv", what="Python's ensurepip module")
     while todo:
@@ -255,9 +267,10 @@ def main() -> int:
     """The exit code: 0 done, 1 stopped with a message, 130 interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tree = Tree(Path(__file__).resolve().parent.parent)
+    servers = [REDIS, POSTGRES] if "--tests" in sys.argv[1:] else [REDIS]
     try:
         with alone(tree.root):
-            set_up(tree)
+            set_up(tree, servers)
     except SetupError as error:
         print(f"setup: {error}".replace("\n", "\nsetup: "), file=sys.stderr)
         return 1

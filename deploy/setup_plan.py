@@ -33,6 +33,25 @@ class SetupError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SystemServer:
+    """A server that Bettong starts, where it comes from, and what it is called in a message.
+
+    `folders`: a pattern of folders outside PATH where Debian may keep the program, one a version.
+    """
+
+    program: str
+    package: str
+    title: str
+    folders: str = ""
+
+
+REDIS = SystemServer("redis-server", "redis-server", "a Redis server")
+POSTGRES = SystemServer(
+    "postgres", "postgresql", "a Postgres server (for the tests)", "/usr/lib/postgresql/*/bin"
+)
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A part of the setup that is either complete or done again.
 

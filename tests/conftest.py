@@ -9,6 +9,7 @@ from hypothesis import settings
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from tests.postgres_server import PostgresServer
 
 # No deadlines, for the machine may be busy; a failure prints what reproduces it.
 settings.register_profile("bettong", deadline=None, print_blob=True)
@@ -27,6 +28,17 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     """A running Redis (`.url`), shared by all tests: use keys of your own application name."""
     with RedisServer(tmp_path_factory.mktemp("redis")) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A running Postgres (`.url`), shared by all tests: use tables of your own."""
+    server = PostgresServer()
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """A receiver as a process of its own, and a log to feed it with, for tests against a real broker and Redis."""
 
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -33,11 +34,26 @@ except BettongError as error:
 
 
 class ReceiverProcess(Server):
-    """A receiver of `tests.result_frames.application(name)` with its files in `folder / "results"`."""
+    """A receiver of `tests.result_frames.application(name, ...)` with its files in `folder / "results"`."""
 
-    def __init__(self, name: str, folder: Path, *, kafka: str, redis: str, **settings: str | None) -> None:
-        """A setting of None is left out."""
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        kafka: str,
+        redis: str,
+        destinations: str = "",
+        connections: Mapping[str, Mapping[str, object]] | None = None,
+        **settings: str | None,
+    ) -> None:
+        """A setting of None is left out. `destinations`: keywords of the application, as they are written."""
         self.name = name
+        self._destinations = destinations
+        self._connections = folder / "connections.json"
+        if connections is not None:
+            self._connections.write_text(json.dumps(connections))
+            settings = {"BETTONG_CONNECTIONS": str(self._connections), **settings}
         self.results = folder / "results"
         self.log = folder / "receiver.log"
         self.address = f"{LOOPBACK}:{free_ports(1)[0]}"
@@ -69,7 +85,8 @@ class ReceiverProcess(Server):
     def prepare(self) -> None:
         """See Server."""
         self._file.write_text(
-            f"from tests.result_frames import application\napp = application({self.name!r})\n"
+            "import bettong\nfrom tests.result_frames import application\n"
+            f"app = application({self.name!r}, {self._destinations})\n"
         )
 
     def content(self, sink: str, partition: int) -> bytes:

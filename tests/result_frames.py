@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import bettong
 from bettong.application.application import Application
+from bettong.application.destinations import Destination
 from bettong.application.plan import Plan, plan
 from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
@@ -29,12 +30,14 @@ def _key(note: Note) -> Note:
     return note
 
 
-def application(name: str) -> Application:
+def application(
+    name: str, *, notes_to: Destination | None = None, raw_to: Destination | None = None
+) -> Application:
     """An application with a sink `notes` of JSON and a sink `raw` of encoded bytes."""
     app = Application(name)
     notes = app.source("notes-in", schema=Note, key="key")
-    notes.map(_key, name="same").sink("notes")
-    notes.map(_key, name="again").sink("raw", encoder=lambda note: repr(note).encode())
+    notes.map(_key, name="same").sink("notes", to=notes_to)
+    notes.map(_key, name="again").sink("raw", encoder=lambda note: repr(note).encode(), to=raw_to)
     return app
 
 

@@ -47,10 +47,26 @@ except BettongError as error:
 
 
 class SenderProcess(Server):
-    """A sender of `tests.sender_samples.application(name)`."""
+    """A sender of `tests.sender_samples.application(name, ...)`."""
 
-    def __init__(self, name: str, folder: Path, *, kafka: str, redis: str, **settings: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        *,
+        kafka: str,
+        redis: str,
+        sources: str = "",
+        connections: str = "",
+        **settings: str,
+    ) -> None:
+        """`sources`: keywords of the application, as they are written. `connections`: JSON."""
         self.name = name
+        self._sources = sources
+        if connections:
+            path = folder / "connections.json"
+            path.write_text(connections)
+            settings = {"BETTONG_CONNECTIONS": str(path), **settings}
         self.log = folder / "sender.log"
         self.address = f"{LOOPBACK}:{free_ports(1)[0]}"
         self._redis = redis
@@ -79,7 +95,8 @@ class SenderProcess(Server):
     def prepare(self) -> None:
         """See Server."""
         self._file.write_text(
-            f"from tests.sender_samples import application\napp = application({self.name!r})\n"
+            "import bettong\nfrom tests.sender_samples import application\n"
+            f"app = application({self.name!r}, {self._sources})\n"
         )
 
     def settle(self) -> None:

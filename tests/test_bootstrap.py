@@ -11,11 +11,12 @@ import psutil
 import pytest
 from packaging.requirements import Requirement
 
-from deploy.bootstrap import Setup, jar_sums
+from deploy.bootstrap import Setup, is_there, jar_sums
 from deploy.setup_plan import (
     Machine,
     SetupError,
     Step,
+    SystemServer,
     Tree,
     backoff_s,
     digest,
@@ -79,6 +80,15 @@ def test_only_root_installs_system_packages_and_others_are_told_the_command() ->
         may_install("redis-server", what="a Redis server", machine=GOOD)
     with pytest.raises(SetupError, match="equivalent of Debian's redis-server"):
         may_install("redis-server", what="a Redis server", machine=replace(GOOD, is_root=True, has_apt=False))
+
+
+def test_a_server_is_found_on_the_path_and_where_debian_keeps_versions(tmp_path: Path) -> None:
+    assert is_there(SystemServer("sh", "dash", "a shell"))
+    absent = SystemServer("no-such-server", "none", "nothing", f"{tmp_path}/*/bin")
+    assert not is_there(absent)
+    (tmp_path / "15" / "bin").mkdir(parents=True)
+    (tmp_path / "15" / "bin" / "no-such-server").touch()
+    assert is_there(absent)
 
 
 def test_a_digest_counts_the_borders_between_its_parts() -> None:

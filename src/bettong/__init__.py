@@ -6,6 +6,14 @@ What an application is written with; see `examples/` for applications to copy.
 from bettong.application.application import Application
 from bettong.application.compiled import compiled
 from bettong.application.decoders import each, packed
+from bettong.application.destinations import (
+    AtLeastOnceWebhook,
+    KafkaTopic,
+    Postgres,
+    TwoPhase,
+    TwoPhaseSink,
+)
+from bettong.application.external import ExternalTopic
 from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from bettong.application.streams import Stream
 from bettong.errors import ApplicationError, BettongError
@@ -13,8 +21,14 @@ from bettong.errors import ApplicationError, BettongError
 __all__ = [
     "Application",
     "ApplicationError",
+    "AtLeastOnceWebhook",
     "BettongError",
+    "ExternalTopic",
+    "KafkaTopic",
+    "Postgres",
     "Stream",
+    "TwoPhase",
+    "TwoPhaseSink",
     "Width",
     "compiled",
     "each",

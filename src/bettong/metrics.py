@@ -41,7 +41,11 @@ UNREADABLE = Figure(
 RESULTS = Figure("results", "messages", "put out by a stage's partition")
 OFFSET = Figure("offset", "offset", "the next record that a partition folds")
 KEYS = Figure("keys", "keys", "with a state in a partition")
-LAG = Figure("lag", "records", "in the log, not yet folded or delivered")
+LAG = Figure(
+    "lag",
+    "records",
+    "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads",
+)
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
 SNAPSHOT_OFFSET = Figure(

@@ -70,6 +70,10 @@ class ServiceSettings(BaseSettings):
         4 * _MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
     )
     instance: str = _instance("service")
+    connections: Path | None = Field(
+        None,
+        description="JSON file of the foreign systems that sinks and sources name: addresses and passwords.",
+    )
     compiled: bool = Field(
         default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
     )
@@ -106,6 +110,11 @@ class SenderSettings(ServiceSettings):
         10_000,
         description="How long a stream stays its client's after its sender died, and how long sessions go on"
         " without Redis, in milliseconds.",
+    )
+    sender_topics: str = Field(
+        "all",
+        description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."
+        " Exactly one sender may read a source.",
     )
 
 

@@ -4,10 +4,11 @@
 | ----------------------------- | ----------------------------------------- | ----------------- | ------------------- |
 | `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
 | `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
+| `{application}.cuts.{source}` | where a foreign topic is cut into frames  | sender            | sender              |
 | `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | sender, processor | receiver            |
 
-All topics of an application have the same number of partitions, so that a partition of results comes from one
-partition of a stage and keeps its order.
+All topics of frames have the same number of partitions, so that a partition of results comes from one partition of a
+stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads a foreign topic.
 """
 
 from collections.abc import Iterable
@@ -25,6 +26,11 @@ def sink_topic(application: str, sink: str) -> str:
     return dead_letter_topic(application) if sink == DEAD_LETTERS else f"{application}.sink.{sink}"
 
 
+def cuts_topic(application: str, source: str) -> str:
+    """The topic in which a sender remembers how it cuts the foreign topic of a source."""
+    return f"{application}.cuts.{source}"
+
+
 def dead_letter_topic(application: str) -> str:
     """The topic of messages that could not be processed."""
     return f"{application}.{DEAD_LETTERS}"
@@ -36,7 +42,7 @@ def stage_of_topic(application: str, topic: str) -> str:
 
 
 def all_topics(application: str, *, stages: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:
-    """Every topic that an application needs."""
+    """Every topic of frames that an application needs."""
     return (
         *(stage_topic(application, stage) for stage in stages),
         *(sink_topic(application, sink) for sink in sinks),

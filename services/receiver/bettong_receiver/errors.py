@@ -1,8 +1,9 @@
 """What the receiver raises beside the library's errors.
 
 BettongError
-└── SinkError          a sink cannot take results
-    └── PositionError  a position that cannot be trusted, or does not fit what it belongs to
+└── SinkError                   a sink cannot take results
+    ├── PositionError           a position that cannot be trusted, or does not fit what it belongs to
+    └── OutletUnavailableError  a foreign system is away or busy (see `outlets.outlet`)
 """
 
 from bettong.errors import BettongError

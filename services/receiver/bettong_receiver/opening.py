@@ -20,8 +20,9 @@ from bettong_receiver.status import Status
 # One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
 _PAUSE_S = 0.2
-# A subscriber's reader holds twice this at most (see LogReader), times BETTONG_RECEIVER_SUBSCRIBERS_MAX.
-_SUBSCRIBER_FETCH_BYTES_MAX = 4 * 1024 * 1024
+# Of a reader that serves one subscriber or one foreign system (see LogReader for what it holds): times
+# BETTONG_RECEIVER_SUBSCRIBERS_MAX, and the sinks with a destination.
+_OWN_FETCH_BYTES_MAX = 4 * 1024 * 1024
 
 _Found = TypeVar("_Found")
 
@@ -69,13 +70,16 @@ class Opening:
         """What the deliveries read from. Raises LogError."""
         return self._patiently("Kafka", lambda: self._reader(starts))
 
-    def subscriber_reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
-        """What one subscriber reads from. Raises LogError, LogUnavailableError at once when Kafka is away."""
+    def own_reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
+        """What one subscriber, or one foreign system, is fed from.
+
+        Raises LogError, LogUnavailableError at once when Kafka is away.
+        """
         return LogReader(
             self._settings.kafka,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
-            fetch_bytes_max=_SUBSCRIBER_FETCH_BYTES_MAX,
+            fetch_bytes_max=_OWN_FETCH_BYTES_MAX,
         )
 
     def admin(self) -> LogAdmin:

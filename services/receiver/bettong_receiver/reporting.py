@@ -17,6 +17,7 @@ from bettong_receiver.status import Status, figures_of, lag
 _LAG_INTERVAL_S = 1.0
 
 _Figures = dict[str, str | int | float]
+_Offsets = Mapping[tuple[str, int], int]
 _Result = TypeVar("_Result")
 
 
@@ -39,7 +40,7 @@ class Reporter:
         self._log = log
         self._instance = instance
         self._interval_s = interval_s
-        self._lag: int | None = None
+        self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
         self._kafka = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lag")
@@ -57,12 +58,14 @@ class Reporter:
             figures |= figures_of(delivery.counts())
             figures |= delivery.latency.figures()
             figures[metrics.DEAD_LETTER_LAST.name] = delivery.dead_letter_last
-        if self._lag is not None:
-            figures[metrics.LAG.name] = self._lag
+        figures |= self._lags
         await _on(self._redis, lambda: self._write(figures))
 
-    async def follow_lag(self, delivery: Delivery) -> None:
-        """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there."""
+    async def follow_lag(self, delivery: Delivery, outlets: Callable[[], Mapping[str, _Offsets]]) -> None:
+        """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there.
+
+        `outlets` gives, for each sink with a destination, where that is.
+        """
         while True:
             offsets = delivery.offsets()
             topics = {topic for topic, _ in offsets}
@@ -72,7 +75,11 @@ class Reporter:
                 self._status.waits_for("Kafka", str(error))
             else:
                 self._status.has("Kafka")
-                self._lag = lag(ends, delivery.offsets())
+                self._lags = {metrics.LAG.name: lag(ends, delivery.offsets())} | {
+                    f"{metrics.LAG.name}/{sink}": lag(ends, offsets)
+                    for sink, offsets in outlets().items()
+                    if offsets
+                }
             await asyncio.sleep(_LAG_INTERVAL_S)
 
     def close(self) -> None:

@@ -8,7 +8,8 @@ starting ──> waiting ──> running ──(SIGTERM)──> stopping: health
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import grpc
@@ -24,6 +25,9 @@ from bettong.v1.subscribe_pb2_grpc import add_SubscribeServiceServicer_to_server
 from bettong_receiver.delivery import Delivery, Target
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
+from bettong_receiver.outlets.lanes import Lanes
+from bettong_receiver.outlets.routes import routes
+from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import Reporter
 from bettong_receiver.servicer import SubscribeServicer
 from bettong_receiver.status import RUNNING, STOPPING, Status
@@ -56,6 +60,13 @@ class Receiver:
         self._stopping = threading.Event()
         self._store = RedisStore(settings.redis, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
+        self._lanes = Lanes(
+            routes(plan, settings, self._store),
+            plan.application,
+            open_reader=self._opening.own_reader,
+            status=self._status,
+            log=log,
+        )
         self._reporter = Reporter(
             LiveFigures(self._store),
             self._opening.admin(),
@@ -69,7 +80,7 @@ class Receiver:
             self._formats,
             subscribers_max=settings.receiver_subscribers_max,
             open_admin=self._opening.admin,
-            open_reader=self._opening.subscriber_reader,
+            open_reader=self._opening.own_reader,
             log=log,
         )
         self._delivery: Delivery | None = None
@@ -104,14 +115,27 @@ class Receiver:
         opened = await asyncio.to_thread(self._open)
         if opened is None:
             return
-        self._delivery, reader = opened
+        self._delivery, reader, beginnings = opened
         self._servicer.serve(self._delivery.progress)
-        self._also(self._reporter.follow_lag(self._delivery))
+        self._also(self._reporter.follow_lag(self._delivery, self._lanes.offsets))
         self._status.enter(RUNNING)
         await self._tell_health(serving=True)
-        await asyncio.to_thread(self._deliver, self._delivery, reader)
+        delivery = self._delivery
+        lanes = self._lanes.works(beginnings, self._stopping)
+        await self._side_by_side([lambda: self._deliver(delivery, reader), *lanes])
 
-    def _open(self) -> tuple[Delivery, LogReader] | None:
+    async def _side_by_side(self, works: list[Callable[[], None]]) -> None:
+        """Runs each on a thread of its own; when one fails the others are stopped, and its error is raised."""
+        loop = asyncio.get_running_loop()
+        with ThreadPoolExecutor(len(works), "delivery") as threads:
+            running = [loop.run_in_executor(threads, work) for work in works]
+            await asyncio.wait(running, return_when=asyncio.FIRST_EXCEPTION)
+            self._stopping.set()
+            await asyncio.wait(running)
+        for each in running:
+            each.result()
+
+    def _open(self) -> tuple[Delivery, LogReader, Mapping[SinkPartition, int]] | None:
         """Everything that is needed to deliver; None when asked to stop while it was waited for."""
         with ExitStack() as undo:
             beginnings = self._opening.beginnings()
@@ -133,7 +157,7 @@ class Receiver:
             if reader is None:
                 return None
             undo.pop_all()
-            return delivery, reader
+            return delivery, reader, beginnings
 
     def _deliver(self, delivery: Delivery, reader: LogReader) -> None:
         """The loop of all deliveries, on a thread of its own."""

@@ -235,11 +235,15 @@ class Feed:
         await self._intake.hand_over(self, entry, partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)
 
-    async def take(self, frame: IngestFrame, lease: Lease) -> None:
-        """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal."""
-        while self._intake.buffer.is_full or lease.in_doubt:
+    async def take(self, frame: IngestFrame, lease: Lease | None) -> None:
+        """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal.
+
+        Without a lease whoever feeds it sees to it by other means that nobody else has the stream.
+        """
+        while self._intake.buffer.is_full or (lease is not None and lease.in_doubt):
             await self._intake.room.wait()
-            await lease.certain()
+            if lease is not None:
+                await lease.certain()
         entry = self._ledger.spend(frame.sequence, frame.ByteSize())
         work = partial(self._session.take, frame, self._ledger.acknowledged)
         try:

@@ -4,17 +4,20 @@ import asyncio
 import signal
 import time
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
+from bettong.application.streams import Source
+from bettong.connections import Options, options_of, read_connections
+from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.redis_store import RedisLeases, RedisStore
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
-from bettong.topics import all_topics, dead_letter_topic, stage_topic
+from bettong.topics import all_topics, cuts_topic, dead_letter_topic, stage_topic
 from bettong.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from bettong_sender.body import warm
 from bettong_sender.intake import Intake, Limits
@@ -25,6 +28,7 @@ from bettong_sender.servicer import IngestServicer
 from bettong_sender.serving import Serving
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
+from bettong_sender.topic_feed import Topic, TopicFeed
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -58,6 +62,52 @@ def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
     }
 
 
+def topics_of(plan: Plan, settings: SenderSettings) -> list[Topic]:
+    """The topics that this sender reads. Raises SettingsError for a connection that lacks something."""
+    readable = {source.name: source for source in plan.sources if source.kafka is not None}
+    chosen = {"all": set(readable), "none": set[str]()}.get(settings.sender_topics)
+    if chosen is None:
+        chosen = set(settings.sender_topics.split(","))
+        if strange := sorted(chosen - readable.keys()):
+            raise SettingsError(
+                f"BETTONG_SENDER_TOPICS: {', '.join(strange)}: expected all, none, or sources that read a topic:"
+                f" {', '.join(sorted(readable)) or 'there are none'}"
+            )
+    connections = read_connections(settings.connections)
+    return [
+        _topic(plan.application, source, settings, connections)
+        for name, source in readable.items()
+        if name in chosen
+    ]
+
+
+def _topic(
+    application: str, source: Source, settings: SenderSettings, connections: Mapping[str, Options]
+) -> Topic:
+    external = source.kafka
+    if external is None:
+        raise AssertionError("only sources that read a topic have one")
+    connection = external.connection or source.name
+    there = ClientOptions(
+        connection,
+        options_of(connections, connection, user=f"source {source.name!r}", needs="bootstrap_servers"),
+    )
+    here = ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": settings.kafka})
+    return Topic(
+        source.name,
+        external,
+        open_cuts=lambda: TransactionalTopic(
+            here,
+            topic=None,
+            positions=cuts_topic(application, source.name),
+            transactional_id=f"bettong.{application}.{source.name}.cuts",
+            replication=settings.replication,
+        ),
+        open_reader=lambda: TopicReader(there, external.topic),
+        frame_bytes_max=settings.frame_bytes_max,
+    )
+
+
 async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> None:
     """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is under way is flushed.
 
@@ -67,6 +117,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     status = Status(int(time.time()))
+    topics = topics_of(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     intake = Intake(plan.application, routes, limits, status, clock=time.time_ns)
@@ -87,7 +138,8 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             new_token=lambda: uuid.uuid4().hex,
             logger=logger,
         )
-        await _serve(settings, plan, intake, ownership, stopping, logger)
+        feeds = [TopicFeed(topic, intake, logger) for topic in topics]
+        await _serve(settings, plan, intake, ownership, feeds, stopping, logger)
 
 
 async def _serve(
@@ -95,6 +147,7 @@ async def _serve(
     plan: Plan,
     intake: Intake,
     ownership: Ownership,
+    feeds: list[TopicFeed],
     stopping: asyncio.Event,
     logger: BoundLogger,
 ) -> None:
@@ -108,12 +161,20 @@ async def _serve(
     keeper = LogKeeper(settings, topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     renewing = asyncio.create_task(ownership.run())
+    running: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():
             await asyncio.to_thread(warm, route.source, settings.partitions)
+        for feed in feeds:
+            running.append(asyncio.create_task(feed.run(stopping)))
+            # A feed ends when it is told to; by itself only by a mistake of ours, which ends the sender.
+            running[-1].add_done_callback(lambda _: stopping.set())
         await _first_of(keeper.run(stopping), renewing)
+        await asyncio.gather(*running)
     finally:
         stopping.set()
+        if running:
+            await asyncio.wait(running, timeout=_SESSIONS_STOP_S)
         logger.info("stopping", sessions=intake.status.sessions)
         intake.status.enter(State.STOPPING, int(time.time()))
         await serving.stop()

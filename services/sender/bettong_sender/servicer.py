@@ -65,6 +65,7 @@ class IngestServicer(IngestServiceServicer):
         hello = await self._hello(requests)
         if self._stopping.is_set():
             raise unavailable("the sender stops; connect again")
+        self._check_name(hello)
         feed = self._intake.open(hello)
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
@@ -81,6 +82,16 @@ class IngestServicer(IngestServiceServicer):
                 logger.info("session closed", origin=feed.origin)
         finally:
             feed.close()
+
+    def _check_name(self, hello: Hello) -> None:
+        """Raises Refusal for the name of a stream that the sender itself feeds."""
+        route = self._intake.routes.get(hello.source)
+        external = route.source.kafka if route is not None else None
+        if external is not None and external.owns(hello.stream):
+            raise invalid(
+                f"stream {hello.stream!r} of source {hello.source!r} is that of a partition of the topic"
+                f" {external.topic}; choose another name"
+            )
 
     async def _hello(self, requests: _Requests) -> Hello:
         try:

@@ -1,6 +1,6 @@
 """What a sender says of itself: its state, and what it has done since it started. Used on the event loop alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from bettong import metrics
@@ -18,7 +18,10 @@ class State(Enum):
 
 @dataclass(slots=True)
 class Status:
-    """The state, since when (Unix s), what is waited for; and counts."""
+    """The state, since when (Unix s), what is waited for; and counts.
+
+    `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read.
+    """
 
     since_s: int
     state: State = State.STARTING
@@ -29,6 +32,8 @@ class Status:
     dead_letters: int = 0
     dead_letter_last: str = ""
     skipped: int = 0
+    sources: dict[str, str] = field(default_factory=dict)
+    source_lags: dict[str, int] = field(default_factory=dict)
 
     def enter(self, state: State, now_s: int, detail: str = "") -> None:
         """Another state, or another detail of the same."""
@@ -50,12 +55,15 @@ class Status:
             )
 
     def figures(self, *, buffered: int) -> dict[str, str | int | float]:
-        """The live record."""
+        """The live record. May be called from another thread."""
+        waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
+        state = State.WAITING if self.sources and self.state is State.RUNNING else self.state
         return {
             metrics.SERVICE.name: "sender",
-            metrics.STATE.name: self.state.value,
+            metrics.STATE.name: state.value,
             metrics.SINCE.name: self.since_s,
-            metrics.DETAIL.name: self.detail,
+            metrics.DETAIL.name: "; ".join(waits),
+            **{f"{metrics.LAG.name}/{source}": lag for source, lag in list(self.source_lags.items())},
             metrics.MESSAGES.name: self.messages,
             metrics.FRAMES.name: self.frames,
             metrics.SESSIONS.name: self.sessions,

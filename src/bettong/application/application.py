@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bettong.application.decoders import Decoder
+from bettong.application.external import ExternalTopic
 from bettong.application.keys import check_keys
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import schema_of
@@ -41,12 +42,14 @@ class Application:
         key: Key | None = None,
         decoder: Decoder | None = None,
         on_error: OnError = DEAD_LETTER,
+        kafka: ExternalTopic | None = None,
     ) -> Source:
         """Adds a source of messages of a dataclass.
 
         `key` is a field's name or a function of the message: all messages of a key go to one partition and
         share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
         `on_error`: what becomes of a message that the decoder or the key's function refuses.
+        `kafka` is a topic that is read beside what clients send.
         """
         check_on_error(f"source {name!r}", on_error)
         try:
@@ -57,7 +60,13 @@ class Application:
             check_key(name, key, layout)
         if decoder is not None:
             decoder.check(name, layout)
-        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error))
+        if kafka is not None:
+            if not isinstance(kafka, ExternalTopic):
+                raise ApplicationError(
+                    f"source {name!r}: kafka={kafka!r}: expected bettong.ExternalTopic(...)"
+                )
+            kafka.check(name, decodes=decoder is not None)
+        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, kafka))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""

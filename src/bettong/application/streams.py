@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bettong.application.destinations import Destination, check_destination
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -26,6 +27,7 @@ from bettong.errors import ApplicationError
 if TYPE_CHECKING:
     from bettong.application.application import Application
     from bettong.application.decoders import Decoder
+    from bettong.application.external import ExternalTopic
 
 Key = str | Callable[[Any], str | int | bytes]
 _Stream = TypeVar("_Stream", bound="Stream")
@@ -164,14 +166,20 @@ class Stream:
         name: str,
         *,
         encoder: Callable[[Any], bytes] | None = None,
+        to: Destination | None = None,
         on_error: OnError = DEAD_LETTER,
     ) -> Sink:
-        """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each."""
+        """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each.
+
+        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.destinations`.
+        """
         check_on_error(f"sink {name!r}", on_error)
         if encoder is not None:
             message = self._one_schema(name).message
             check_function(f"encoder of sink {name!r}", encoder, takes=message, returns=(bytes,))
-        return self.app.add(Sink(self.app, name, self, encoder, on_error))
+        if to is not None:
+            check_destination(name, to, self.schema, encoded=encoder is not None)
+        return self.app.add(Sink(self.app, name, self, encoder, on_error, to))
 
     def _one_schema(self, consumer: str) -> Schema:
         if self.schema is None:
@@ -195,6 +203,7 @@ class Source(Uniform):
     key: Key | None
     decoder: Decoder | None
     on_error: OnError = DEAD_LETTER
+    kafka: ExternalTopic | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,6 +271,7 @@ class Sink:
     parent: Stream
     encoder: Callable[[Any], bytes] | None
     on_error: OnError = DEAD_LETTER
+    to: Destination | None = None
 
     def __getattr__(self, attribute: str) -> NoReturn:
         if hasattr(Stream, attribute):

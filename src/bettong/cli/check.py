@@ -69,6 +69,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
             takes += _policy(source.on_error)
+            takes += f", reads the topic {source.kafka.topic}" if source.kafka is not None else ""
         branch.add(f"{what} [green]{entrance.stream}[/green]: {entrance.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
@@ -98,9 +99,10 @@ def _way_out(planned: Plan, way_out: Exit) -> str:
     target = way_out.target
     if isinstance(target, Sink):
         encoder = f"encoded by {_named(target.encoder)}" if target.encoder is not None else "JSON"
+        to = f", to {type(target.to).__name__}" if target.to is not None else ""
         topic = sink_topic(planned.application, target.name)
         encoder += _policy(target.on_error)
-        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}  [dim]topic {topic}[/dim]"
+        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}{to}  [dim]topic {topic}[/dim]"
     key = f"by key {_named(target.key)}{_policy(target.on_error)}"
     return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, {key}"
 

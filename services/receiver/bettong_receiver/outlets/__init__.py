@@ -1,0 +1,18 @@
+"""Outlets: foreign systems that get a sink's results (`bettong.application.destinations`), each by a lane of its own.
+
+A lane reads the sink's topic by itself, from the position that the foreign system holds, and delivers batch by
+batch: the log is its buffer, so that a system which is away for an hour holds up nobody and misses nothing.
+
+| module       | what it holds                                                          |
+| ------------ | ---------------------------------------------------------------------- |
+| `outlet`     | what a lane needs of a foreign system                                  |
+| `batch`      | records in, a lot of messages a partition out, by the delivery rule (pure) |
+| `lane`       | the loop: open, read, deliver; open again after whatever went wrong    |
+| `lanes`      | the lanes of a receiver                                                |
+| `routes`     | how each sink gets to its destination                                  |
+| `kafka_topic` | records and position in one transaction                               |
+| `webhook`    | POSTs, at least once                                                   |
+| `two_phase`  | a sink of the user's own                                               |
+| `postgres`   | rows and position in one transaction                                   |
+| `table_columns` | which column takes which field (pure)                           |
+"""

@@ -1,0 +1,74 @@
+"""Records in a topic of the user's, each exactly once: records and position in one transaction."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from bettong.application.fields import Kind
+from bettong.application.schema import Schema
+from bettong.edges.foreign_kafka import Outgoing, TransactionalTopic
+from bettong.errors import FrameError, LogError, LogUnavailableError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame
+from bettong_receiver.errors import SinkError
+from bettong_receiver.json_lines import json_lines
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+
+Keyed = tuple[bytes | None, bytes]
+
+
+def read_without_key(messages: Callable[[Frame], list[bytes]]) -> Callable[[Frame], list[Keyed]]:
+    """Reads frames as records without a key, their values as `messages` gives them."""
+    return lambda frame: [(None, message) for message in messages(frame)]
+
+
+def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
+    """Reads frames of a sink as records of JSON, with a field as their key: text as UTF-8, integers as digits."""
+    place = schema.position(key)
+    kind = schema.fields[place].kind
+
+    def read(frame: Frame) -> list[Keyed]:
+        if frame.columns is None or frame.schema != schema.fingerprint:
+            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+        columns = Columns.of_foreign_payload(schema, frame.columns)
+        values = columns.values(place)
+        keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
+        return list(zip(keys, json_lines(columns), strict=True))
+
+    return read
+
+
+class KafkaOutlet:
+    """See Outlet. Positions are kept under the key `{application}/{sink}/{partition}`."""
+
+    def __init__(self, topic: TransactionalTopic, *, application: str, sink: str) -> None:
+        self._topic = topic
+        self._name = f"sink {sink}"
+        self._prefix = f"{application}/{sink}"
+
+    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+        """See Outlet."""
+        with self._told():
+            found = self._topic.open()
+        return {partition: found.get(self._key(partition)) for partition in partitions}
+
+    def deliver(self, lots: Sequence[Lot[Keyed]]) -> None:
+        """See Outlet."""
+        records = [Outgoing(lot.partition, key, value) for lot in lots for key, value in lot.messages]
+        with self._told():
+            self._topic.append(records, {self._key(lot.partition): lot.position for lot in lots})
+
+    def close(self) -> None:
+        """See Outlet."""
+        self._topic.close()
+
+    def _key(self, partition: int) -> bytes:
+        return f"{self._prefix}/{partition}".encode()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except LogUnavailableError as error:
+            raise OutletUnavailableError(f"{self._name}: {error}") from None
+        except LogError as error:
+            raise SinkError(f"{self._name}: {error}") from None

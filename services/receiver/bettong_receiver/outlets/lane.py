@@ -1,0 +1,149 @@
+"""A lane: one sink on its way into one foreign system, on a thread of its own.
+
+    open outlet ─> positions ─> reader from there ─> read, deliver, read, deliver ...
+         ^                                                  │
+         └── wait, longer each time <── whatever went wrong ┘
+
+Nothing is held over a failure but the outlet's own positions, so a delivery whose answer was lost, a crash and a
+second receiver are all the same to it.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Generic
+
+from bettong.edges.kafka_log import LogReader, Record
+from bettong.errors import FrameError, LogUnavailableError
+from bettong.frames.frame import Frame
+from bettong.logs import Logger
+from bettong_receiver.errors import SinkError
+from bettong_receiver.outlets.batch import Batch
+from bettong_receiver.outlets.outlet import Lot, Message, Outlet, OutletUnavailableError
+
+# One look at the log. A stop waits no longer than this, or for one delivery.
+_POLL_MS = 50
+# Of a round, beside the reader's own limit on bytes.
+_RECORDS_MAX = 10_000
+# A position without messages (ticks, duplicates) is worth a transaction only so often: it saves reading again.
+_MOVED_S = 5.0
+_RETRY_S = 0.5
+_RETRY_S_MAX = 30.0
+# After a failure it counts as mended when a delivery went well, or nothing had to be delivered for this long.
+_MENDED_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[Message]):
+    """A sink and where it goes: its topic, how its frames are read, how its outlet is made."""
+
+    sink: str
+    topic: str
+    read: Callable[[Frame], list[Message]]
+    make_outlet: Callable[[], Outlet[Message]]
+
+
+class Lane(Generic[Message]):
+    """Delivers one sink until told to stop. `run` belongs to one thread; the rest may be called from any."""
+
+    def __init__(
+        self,
+        route: Route[Message],
+        application: str,
+        *,
+        open_reader: Callable[[Mapping[tuple[str, int], int]], LogReader],
+        monotonic_s: Callable[[], float],
+        on_wait: Callable[[str | None], None],
+        log: Logger,
+    ) -> None:
+        """`on_wait` is told why the lane waits, and None when it does no more."""
+        self.route = route
+        self._application = application
+        self._open_reader = open_reader
+        self._monotonic_s = monotonic_s
+        self._on_wait = on_wait
+        self._log = log
+        self._opened = False
+        self._trouble = False
+        self._retry_s = _RETRY_S
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._reported: set[int] = set()
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """For each (topic, partition) the record that the outlet lacks; empty until it has answered once."""
+        return self._offsets
+
+    def run(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
+        """Delivers until `stopping`. `beginnings`: where the log of each partition begins.
+
+        Raises SinkError when the outlet cannot be used as it is the first time that it answers; later that is waited
+        out, for the other sinks' sake. Raises LogError when the log no longer holds what the outlet lacks.
+        """
+        while not stopping.is_set():
+            try:
+                self._deliver(beginnings, stopping)
+            except (SinkError, LogUnavailableError) as error:
+                if isinstance(error, SinkError) and not isinstance(error, OutletUnavailableError):
+                    if not self._opened:
+                        raise
+                    self._log.error("a sink needs help", sink=self.route.sink, fault=str(error))
+                self._trouble = True
+                self._on_wait(str(error))
+                stopping.wait(self._retry_s)
+                self._retry_s = min(2 * self._retry_s, _RETRY_S_MAX)
+
+    def _deliver(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
+        """From opening the outlet to the first failure."""
+        route = self.route
+        with closing(route.make_outlet()) as outlet:
+            stored = outlet.open(sorted(beginnings))
+            batch = Batch(self._application, route.sink, route.read, beginnings=beginnings, stored=stored)
+            self._opened = True
+            self._note(batch)
+            starts = {(route.topic, partition): offset for partition, offset in batch.offsets().items()}
+            with self._open_reader(starts) as reader:
+                next_moved_s = self._monotonic_s() + _MOVED_S
+                mended_s = self._monotonic_s() + _MENDED_S
+                while not stopping.is_set():
+                    records = reader.poll(_POLL_MS, _RECORDS_MAX)
+                    lots, faults = batch.fold(records)
+                    self._report(faults)
+                    now_s = self._monotonic_s()
+                    if now_s >= next_moved_s:
+                        next_moved_s = now_s + _MOVED_S
+                        named = {lot.partition for lot in lots}
+                        lots += [lot for lot in batch.moved() if lot.partition not in named]
+                    self._hand_over(outlet, batch, lots)
+                    if self._trouble and (lots or now_s >= mended_s):
+                        self._mended()
+            self._hand_over(outlet, batch, batch.moved())
+
+    def _hand_over(
+        self, outlet: Outlet[Message], batch: Batch[Message], lots: Sequence[Lot[Message]]
+    ) -> None:
+        if lots:
+            outlet.deliver(lots)
+            batch.delivered(lots)
+        self._note(batch)
+
+    def _note(self, batch: Batch[Message]) -> None:
+        self._offsets = {(self.route.topic, each): offset for each, offset in batch.offsets().items()}
+
+    def _mended(self) -> None:
+        self._trouble = False
+        self._retry_s = _RETRY_S
+        self._on_wait(None)
+
+    def _report(self, faults: Sequence[tuple[Record, FrameError]]) -> None:
+        """Says so once a partition; the rest is counted."""
+        for record, error in faults:
+            if record.partition not in self._reported:
+                self._reported.add(record.partition)
+                self._log.error(
+                    "unreadable record skipped; more of this partition are only counted",
+                    outlet=self.route.sink,
+                    partition=record.partition,
+                    offset=record.offset,
+                    fault=str(error),
+                )

@@ -1,0 +1,65 @@
+"""The lanes of an application: one for each sink with a destination."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from bettong.edges.kafka_log import LogReader
+from bettong.logs import Logger
+from bettong_receiver.outlets.lane import Lane, Route
+from bettong_receiver.progress import SinkPartition
+from bettong_receiver.status import Status
+
+
+class Lanes:
+    """All lanes of a receiver."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route[Any]],
+        application: str,
+        *,
+        open_reader: Callable[[Mapping[tuple[str, int], int]], LogReader],
+        status: Status,
+        log: Logger,
+    ) -> None:
+        def told(sink: str, why: str | None) -> None:
+            if why is None:
+                status.has(f"sink {sink}")
+            else:
+                status.waits_for(f"sink {sink}", why)
+
+        self._lanes: list[Lane[Any]] = [
+            Lane(
+                route,
+                application,
+                open_reader=open_reader,
+                monotonic_s=time.monotonic,
+                on_wait=partial(told, route.sink),
+                log=log,
+            )
+            for route in routes
+        ]
+
+    def works(
+        self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event
+    ) -> list[Callable[[], None]]:
+        """What is to be run side by side, each in a thread of its own: see `Lane.run`."""
+        return [
+            partial(
+                lane.run,
+                {
+                    partition: offset
+                    for (sink, partition), offset in beginnings.items()
+                    if sink == lane.route.sink
+                },
+                stopping,
+            )
+            for lane in self._lanes
+        ]
+
+    def offsets(self) -> dict[str, dict[tuple[str, int], int]]:
+        """Of each sink, for each (topic, partition) the record that its outlet lacks."""
+        return {lane.route.sink: lane.offsets() for lane in self._lanes}

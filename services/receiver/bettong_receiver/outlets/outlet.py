@@ -1,0 +1,44 @@
+"""What a lane needs of a foreign system."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from bettong_receiver.errors import SinkError
+
+Message = TypeVar("Message")
+
+
+class OutletUnavailableError(SinkError):
+    """The foreign system is away or busy: the same may go well in a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lot(Generic[Message]):
+    """What one partition of the sink gets in one delivery. `offset`: the record of the log that follows it."""
+
+    partition: int
+    messages: list[Message]
+    offset: int
+    position: bytes
+
+
+class Outlet(Protocol[Message]):
+    """A connection to a foreign system that keeps a position for each partition with the data. Used from one thread.
+
+    After any error it is closed and another one is opened: what a failed delivery did is told by the positions then.
+    Every method raises OutletUnavailableError for what passes by itself, SinkError for what somebody must mend;
+    waits are bounded by a minute.
+    """
+
+    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+        """Connects, checks what can be checked, shuts out whoever delivered before, undoes what that left open.
+
+        Then the position stored with the last delivery of each partition; None where there was none.
+        """
+
+    def deliver(self, lots: Sequence[Lot[Message]]) -> None:
+        """Stores messages and positions. Exactly-once outlets: all or nothing, and only while nobody opened later."""
+
+    def close(self) -> None:
+        """Lets go; what was not delivered is undone. Never raises."""

@@ -1,0 +1,200 @@
+"""Rows in a table of Postgres, each exactly once: rows and position in one transaction. The only user of psycopg.
+
+    bettong_positions   application, sink, partition -> writer, position          (made when it is not there)
+
+Who opens an outlet writes a new name into `writer`, in a statement that waits for transactions under way, and reads
+the positions with it. A delivery moves the positions first, of rows that still have its name, and takes back
+everything when there are fewer: so a receiver that was thought dead stores nothing any more.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, LiteralString, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from bettong.application.destinations import Postgres
+from bettong.application.schema import Schema
+from bettong.errors import FrameError, SettingsError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame
+from bettong_receiver.errors import SinkError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.table_columns import TableColumn, faults, types_of
+
+Row = tuple[Any, ...]
+
+_CONNECT_WAIT_S_MAX = 5
+# A statement waits for locks or a busy disk; a receiver that was stopped (SIGSTOP) lets go of its locks after a minute.
+_LIMITS: tuple[LiteralString, ...] = (
+    "SET statement_timeout = '30s'",
+    "SET idle_in_transaction_session_timeout = '60s'",
+)
+# A server whose machine is gone without a word is given up after about 20 s.
+_KEEPALIVES = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+_POSITIONS = "bettong_positions"
+# Of Postgres' error classes that are no OperationalError: a server that is read-only for now.
+_READ_ONLY = "25"
+
+_COLUMNS = """
+SELECT a.attname, t.typname, a.atttypmod,
+       NOT a.attnotnull OR a.atthasdef OR a.attidentity <> '' AS optional
+FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
+"""
+_CREATE = sql.SQL("""
+CREATE TABLE IF NOT EXISTS {} (
+  "application" text, "sink" text, "partition" integer, "writer" text NOT NULL, "position" bytea,
+  PRIMARY KEY ("application", "sink", "partition"))
+""")
+_OPEN = sql.SQL("""
+INSERT INTO {} AS old ("application", "sink", "partition", "writer")
+SELECT %s, %s, each, %s FROM unnest(%s::integer[]) AS each
+ON CONFLICT ("application", "sink", "partition") DO UPDATE SET "writer" = excluded."writer"
+RETURNING old."partition", old."position"
+""")
+_MOVE = sql.SQL("""
+UPDATE {} AS old SET "position" = new."position"
+FROM unnest(%s::integer[], %s::bytea[]) AS new("partition", "position")
+WHERE old."application" = %s AND old."sink" = %s AND old."partition" = new."partition" AND old."writer" = %s
+""")
+
+_Found = TypeVar("_Found")
+
+
+def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
+    """Reads frames of a sink as rows, fields in the schema's order."""
+
+    def read(frame: Frame) -> list[Row]:
+        if frame.columns is None or frame.schema != schema.fingerprint:
+            raise FrameError(f"it does not follow {schema.name}: the application was another one then")
+        columns = Columns.of_foreign_payload(schema, frame.columns)
+        return list(zip(*(columns.values(place) for place in range(len(schema.fields))), strict=True))
+
+    return read
+
+
+class PostgresOutlet:
+    """See Outlet. Rows of a partition are inserted in the order of the log."""
+
+    def __init__(
+        self,
+        url: str,
+        destination: Postgres,
+        schema: Schema,
+        *,
+        application: str,
+        sink: str,
+        writer: str,
+    ) -> None:
+        """`url`: a libpq URL or `key=value` text. `writer`: a name that nobody else has or had. SettingsError."""
+        try:
+            known = conninfo_to_dict(url)
+        except psycopg.Error:
+            # The reason quotes what it cannot read, a password perhaps.
+            raise SettingsError(
+                f"sink {sink!r}: 'url' of its connection is no address of Postgres: expected"
+                " postgresql://user:password@host:port/database, special characters as %XX"
+            ) from None
+        where = f"{known.get('host', 'the local socket')}:{known.get('port', 5432)}/{known.get('dbname', '')}"
+        self._name = f"sink {sink}, table {destination.table} of Postgres at {where}"
+        self._url = url
+        self._schema = schema
+        self._application, self._sink, self._writer = application, sink, writer
+        parts = destination.table.split(".")
+        self._table = sql.Identifier(*parts)
+        self._positions = sql.Identifier(*parts[:-1], _POSITIONS)
+        names = sql.SQL(", ").join(sql.Identifier(field.name) for field in schema.fields)
+        self._copy = sql.SQL("COPY {} ({}) FROM STDIN").format(self._table, names)
+        self._connection: psycopg.Connection[Row] | None = None
+
+    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+        """See Outlet. Raises SinkError that lists everything that is wrong with the table."""
+        defaults: dict[str, Any] = {
+            "connect_timeout": _CONNECT_WAIT_S_MAX,
+            "application_name": "bettong",
+            **_KEEPALIVES,
+        }
+        said = {key: value for key, value in conninfo_to_dict(self._url).items() if key in defaults}
+        self._connection = self._told(
+            "connecting", lambda: psycopg.connect(self._url, autocommit=True, **(defaults | said))
+        )
+        connection = self._connection
+        for limit in _LIMITS:
+            self._told("setting time limits", lambda limit=limit: connection.execute(limit))  # type: ignore[misc]
+        self._check(connection)
+        if not self._columns(connection, self._positions):
+            self._told("creating its positions", lambda: connection.execute(_CREATE.format(self._positions)))
+        whose = (self._application, self._sink, self._writer, list(partitions))
+        rows = self._told(
+            "reading positions",
+            lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
+        )
+        return dict.fromkeys(partitions) | dict(rows)
+
+    def deliver(self, lots: Sequence[Lot[Row]]) -> None:
+        """See Outlet."""
+        self._told("delivering", lambda: self._deliver(lots))
+
+    def close(self) -> None:
+        """See Outlet."""
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+
+    def _deliver(self, lots: Sequence[Lot[Row]]) -> None:
+        connection = self._connection
+        if connection is None:
+            raise AssertionError("an outlet is opened first")
+        whose = (self._application, self._sink, self._writer)
+        places = ([lot.partition for lot in lots], [lot.position for lot in lots])
+        with connection.transaction():
+            moved = connection.execute(_MOVE.format(self._positions), (*places, *whose)).rowcount
+            if moved != len(lots):
+                raise OutletUnavailableError(
+                    f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
+                )
+            if any(lot.messages for lot in lots):
+                with connection.cursor().copy(self._copy) as copy:
+                    for lot in lots:
+                        for row in lot.messages:
+                            copy.write_row(row)
+
+    def _check(self, connection: psycopg.Connection[Row]) -> None:
+        columns = self._columns(connection, self._table)
+        if not columns:
+            wanted = ", ".join(
+                f'"{field.name}" {types_of(field)[0]} NOT NULL' for field in self._schema.fields
+            )
+            raise SinkError(
+                f"{self._name}: there is no such table; create it:"
+                f" CREATE TABLE {self._table.as_string(connection)} ({wanted})"
+            )
+        if found := faults(self._schema, columns):
+            raise SinkError(f"{self._name} does not fit {self._schema.name}: {'; '.join(found)}")
+
+    def _columns(self, connection: psycopg.Connection[Row], table: sql.Identifier) -> list[TableColumn]:
+        """None when the table does not exist."""
+        quoted = table.as_string(connection)
+        rows = self._told("looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall())
+        return [TableColumn(*row) for row in rows]
+
+    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
+        """Postgres' errors as ours."""
+        try:
+            return call()
+        except psycopg.Error as error:
+            reason = " ".join(str(error).split())
+            passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+            if passes or (error.sqlstate or "").startswith(_READ_ONLY):
+                raise OutletUnavailableError(f"{self._name}: {doing}: {reason}") from None
+            raise SinkError(
+                f"{self._name}: {doing}: refused: {reason}; nothing is delivered until that is mended"
+            ) from None

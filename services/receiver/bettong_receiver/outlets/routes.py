@@ -1,0 +1,128 @@
+"""How each sink with a destination gets there: the one place that knows all kinds of outlets."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bettong.application.destinations import AtLeastOnceWebhook, KafkaTopic, Postgres, TwoPhase
+from bettong.application.plan import Plan
+from bettong.application.schema import Schema
+from bettong.application.streams import Sink
+from bettong.connections import Options, options_of, read_connections
+from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.redis_store import RedisSink, RedisStore
+from bettong.settings import ReceiverSettings
+from bettong.topics import sink_topic
+from bettong_receiver.formats import formats
+from bettong_receiver.outlets.kafka_topic import KafkaOutlet, Keyed, read_with_key, read_without_key
+from bettong_receiver.outlets.lane import Route
+from bettong_receiver.outlets.postgres import PostgresOutlet, Row, read_rows
+from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
+from bettong_receiver.outlets.webhook import Address, AtLeastOnceWebhookOutlet
+
+
+def routes(plan: Plan, settings: ReceiverSettings, store: RedisStore) -> list[Route[Any]]:
+    """A route for every sink that has a destination; `store` is for those that keep no position themselves.
+
+    Raises SettingsError for a connection that lacks something.
+    """
+    connections = read_connections(settings.connections)
+    return [
+        _Way(plan, settings, store, connections, sink).route() for sink in plan.sinks if sink.to is not None
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One sink on its way."""
+
+    plan: Plan
+    settings: ReceiverSettings
+    store: RedisStore
+    connections: Mapping[str, Options]
+    sink: Sink
+
+    def route(self) -> Route[Any]:
+        to = self.sink.to
+        if isinstance(to, Postgres):
+            return self._postgres(to)
+        if isinstance(to, KafkaTopic):
+            return self._kafka(to)
+        if isinstance(to, TwoPhase):
+            return self._two_phase(to)
+        if isinstance(to, AtLeastOnceWebhook):
+            return self._webhook(to)
+        raise AssertionError(f"{to!r} was checked when the application was described")
+
+    def _postgres(self, to: Postgres) -> Route[Row]:
+        url = self._options(to.connection, needs="url")["url"]
+        schema = self._schema()
+
+        def make() -> PostgresOutlet:
+            return PostgresOutlet(
+                url,
+                to,
+                schema,
+                application=self.plan.application,
+                sink=self.sink.name,
+                writer=f"{self.settings.instance}/{uuid.uuid4()}",
+            )
+
+        make()  # says at once what is wrong with the address
+        return Route(self.sink.name, self._topic(), read_rows(schema), make)
+
+    def _kafka(self, to: KafkaTopic) -> Route[Keyed]:
+        application, name = self.plan.application, self.sink.name
+        options = ClientOptions(
+            to.connection or name, self._options(to.connection, needs="bootstrap_servers")
+        )
+        read = (
+            read_with_key(self._schema(), to.key)
+            if to.key is not None
+            else read_without_key(formats(self.plan)[name].messages)
+        )
+
+        def make() -> KafkaOutlet:
+            topic = TransactionalTopic(
+                options,
+                topic=to.topic,
+                positions=to.positions or f"bettong-positions.{application}.{name}",
+                transactional_id=f"bettong.{application}.{name}",
+            )
+            return KafkaOutlet(topic, application=application, sink=name)
+
+        return Route(name, self._topic(), read, make)
+
+    def _two_phase(self, to: TwoPhase) -> Route[bytes]:
+        name = self.sink.name
+        options = self.connections.get(to.connection or name, {})
+        return Route(
+            name,
+            self._topic(),
+            formats(self.plan)[name].messages,
+            lambda: TwoPhaseOutlet(name, lambda: to.open_sink(options)),
+        )
+
+    def _webhook(self, to: AtLeastOnceWebhook) -> Route[bytes]:
+        name = self.sink.name
+        address = Address.of(self._options(to.connection, needs="url"), sink=name)
+        lines = self.sink.encoder is None
+
+        def make() -> AtLeastOnceWebhookOutlet:
+            return AtLeastOnceWebhookOutlet(address, RedisSink(self.store), sink=name, lines=lines)
+
+        return Route(name, self._topic(), formats(self.plan)[name].messages, make)
+
+    def _options(self, connection: str | None, *, needs: str) -> Options:
+        name = self.sink.name
+        return options_of(self.connections, connection or name, user=f"sink {name!r}", needs=needs)
+
+    def _schema(self) -> Schema:
+        schema = self.sink.parent.schema
+        if schema is None:
+            raise AssertionError("was checked when the application was described")
+        return schema
+
+    def _topic(self) -> str:
+        return sink_topic(self.plan.application, self.sink.name)

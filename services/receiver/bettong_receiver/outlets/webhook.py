@@ -1,0 +1,172 @@
+"""Messages to a URL, AT LEAST ONCE: a crash, or an answer that was lost, posts a batch again.
+
+    POST url          Bettong-Sink: totals      Bettong-Partition: 3      Content-Type: application/x-ndjson
+    a line a message, in order; a sink with an encoder gets a POST a message, application/octet-stream
+
+2xx is success. 408, 425, 429 and 5xx pass by themselves; any other answer must be mended, and is waited out as well.
+Redirects are not followed. The position is kept in Redis, after the POST.
+"""
+
+import http.client
+import ssl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from bettong.connections import Options
+from bettong.edges.redis_store import RedisSink
+from bettong.errors import SettingsError, StoreError
+from bettong_receiver.errors import SinkError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+
+_ANSWER_WAIT_S_MAX = 10.0
+_MESSAGES_MAX = 1000
+_BYTES_MAX = 1024 * 1024
+_PASSES = frozenset({408, 425, 429})
+_ANSWER_BYTES_MAX = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to post, with which headers. `name` is the URL without user, password and query, for people."""
+
+    secure: bool
+    host: str
+    port: int | None
+    path: str
+    headers: Mapping[str, str]
+    name: str
+
+    @classmethod
+    def of(cls, options: Options, *, sink: str) -> "Address":
+        """Of a connection with `url` and perhaps `headers`. Raises SettingsError, which quotes no secret."""
+        try:
+            parts = urlsplit(options["url"])
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        headers = options.get("headers", {})
+        texts = isinstance(headers, Mapping) and all(
+            isinstance(each, str) for pair in headers.items() for each in pair
+        )
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or not texts:
+            raise SettingsError(
+                f"sink {sink!r}: its connection needs 'url', http(s)://host[:port]/path, and may have 'headers', an"
+                " object of texts; put a user and password into the header Authorization"
+            )
+        place = f"{parts.hostname}:{port}" if port else parts.hostname
+        return cls(
+            secure=parts.scheme == "https",
+            host=parts.hostname,
+            port=port,
+            path=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+            headers=headers,
+            name=f"{parts.scheme}://{place}{parts.path}",
+        )
+
+
+class AtLeastOnceWebhookOutlet:
+    """See Outlet, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+
+    def __init__(self, address: Address, positions: RedisSink, *, sink: str, lines: bool) -> None:
+        """`lines`: many messages a POST, one a line; else one POST a message."""
+        self._address = address
+        self._positions = positions
+        self._sink = sink
+        self._place = f"{sink}/webhook"
+        self._lines = lines
+        self._name = f"sink {sink}, webhook {address.name}"
+        self._connection: http.client.HTTPConnection | None = None
+
+    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+        """See Outlet. Does not connect yet."""
+        try:
+            return {each: self._positions.position(self._place, each) for each in partitions}
+        except StoreError as error:
+            raise OutletUnavailableError(f"{self._name}: its positions: {error}") from None
+
+    def deliver(self, lots: Sequence[Lot[bytes]]) -> None:
+        """See Outlet: one lot after the other, each with its position behind it."""
+        for lot in lots:
+            for body in self._bodies(lot.messages):
+                self._post(lot.partition, body)
+            try:
+                self._positions.deliver(
+                    self._place, lot.partition, messages=(), position=lot.position, results_max=0
+                )
+            except StoreError as error:
+                raise OutletUnavailableError(f"{self._name}: its positions: {error}") from None
+
+    def close(self) -> None:
+        """See Outlet."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _bodies(self, messages: list[bytes]) -> Iterator[bytes]:
+        if not self._lines:
+            yield from messages
+            return
+        lines: list[bytes] = []
+        size = 0
+        for message in messages:
+            if lines and (len(lines) == _MESSAGES_MAX or size + len(message) > _BYTES_MAX):
+                yield b"\n".join([*lines, b""])
+                lines, size = [], 0
+            lines.append(message)
+            size += len(message) + 1
+        if lines:
+            yield b"\n".join([*lines, b""])
+
+    def _post(self, partition: int, body: bytes) -> None:
+        headers = {
+            "Content-Type": "application/x-ndjson" if self._lines else "application/octet-stream",
+            "User-Agent": "bettong",
+            **self._address.headers,
+            "Bettong-Sink": self._sink,
+            "Bettong-Partition": str(partition),
+        }
+        try:
+            answer = self._answer(body, headers)
+        except (OSError, http.client.HTTPException) as error:
+            reason = str(error) or type(error).__name__
+            raise OutletUnavailableError(f"{self._name}: no answer: {reason}") from None
+        except ValueError as error:
+            raise SinkError(
+                f"{self._name}: its connection's url or headers cannot be sent: {error}"
+            ) from None
+        if answer.status in _PASSES or answer.status >= 500:
+            raise OutletUnavailableError(f"{self._name}: answered {answer.status} {answer.reason}")
+        if not 200 <= answer.status < 300:
+            raise SinkError(
+                f"{self._name}: answered {answer.status} {answer.reason}; correct the address, or what listens there"
+            )
+
+    def _answer(self, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+        """The answer to a POST. A connection that the server closed while it was idle is opened anew, once."""
+        kept, self._connection = self._connection, None
+        if kept is not None:
+            try:
+                return self._asked(kept, body, headers)
+            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+                kept.close()
+        return self._asked(self._connected(), body, headers)
+
+    def _asked(
+        self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str]
+    ) -> http.client.HTTPResponse:
+        self._connection = connection
+        connection.request("POST", self._address.path, body, headers)
+        answer = connection.getresponse()
+        answer.read(_ANSWER_BYTES_MAX)
+        if answer.read(1):
+            connection.close()  # more than anybody needs: a new connection is cheaper
+        return answer
+
+    def _connected(self) -> http.client.HTTPConnection:
+        address = self._address
+        if address.secure:
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(
+                address.host, address.port, timeout=_ANSWER_WAIT_S_MAX, context=context
+            )
+        return http.client.HTTPConnection(address.host, address.port, timeout=_ANSWER_WAIT_S_MAX)

@@ -1,0 +1,64 @@
+"""Where the reading of a foreign topic begins: at what was stored, checked against what is there. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bettong.application.external import ExternalTopic
+from bettong.errors import FrameError, LogError, LogHoleError
+from bettong_sender.cuts import Cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Of one partition: its cuts, the first offset to read, and how many records were deleted unread before it."""
+
+    cuts: Cuts
+    start: int
+    lost: int = 0
+
+
+def begin(
+    external: ExternalTopic, stored: Mapping[bytes, bytes], bounds: Mapping[int, tuple[int, int]]
+) -> dict[int, Beginning]:
+    """For each partition of `bounds`: (oldest offset, the one behind the newest).
+
+    Raises LogHoleError when a partition does not reach from what was read to what is to come, LogError for
+    stored bytes that are no cuts.
+    """
+    return {
+        partition: _beginning(external, stored, partition, first, end)
+        for partition, (first, end) in bounds.items()
+    }
+
+
+def key_of(partition: int) -> bytes:
+    """Under which the cuts of a partition are stored."""
+    return b"%d" % partition
+
+
+def _beginning(
+    external: ExternalTopic, stored: Mapping[bytes, bytes], partition: int, first: int, end: int
+) -> Beginning:
+    where = f"{external.topic}/{partition}"
+    data = stored.get(key_of(partition))
+    if data is None:
+        # A partition that the topic grew later is new as a whole.
+        fresh = end if external.start == "latest" and not stored else first
+        return Beginning(Cuts(fresh), fresh)
+    try:
+        cuts = Cuts.decode(data)
+    except FrameError as error:
+        raise LogError(f"the stored cuts of {where}: {error}") from None
+    known = max([cuts.durable, *cuts.ends])
+    if end < known:
+        raise LogHoleError(
+            f"{where} ends at offset {end}, but was read up to {known}: it was made anew, or lost records;"
+            " read the new one under another topic name"
+        )
+    if first > cuts.durable and external.on_lost == "stop":
+        raise LogHoleError(
+            f"{where}: records {cuts.durable} to {first - 1} were deleted before they were read;"
+            " describe the topic with on_lost='skip' to go on with the oldest, and lengthen its retention"
+        )
+    start = max(cuts.durable, first)
+    return Beginning(cuts, start, start - cuts.durable)

@@ -1,0 +1,118 @@
+"""How a partition of a foreign topic is cut into frames. Pure.
+
+A frame's sequence is the offset behind its last record. A consumer tells a repeated frame by its number, so whoever
+reads the topic again must cut it at the same places: after a crash, and beside a sender that was thought dead. So
+cuts are decided once, stored, and only then sent:
+
+    offsets   0 . . . . | . . . . . . | . . . |. . .
+                        5             11      15       the cuts: sequences 5, 11, 15
+              durable ──┘ └─ stored, perhaps sent, no receipt yet ─┘
+
+`durable` is where reading starts again; the cuts behind it are made again as they were. Records in between that are
+gone by then (compacted away) make a frame smaller, which changes nothing for those who have taken it.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bettong.edges.foreign_kafka import ForeignRecord
+from bettong.errors import FrameError
+
+# Frames large enough that a frame's own cost does not count, small enough that one is soon full.
+SLICE_RECORDS_MAX = 2000
+SLICE_BYTES_MAX = 256 * 1024
+# What a record's bytes cost on top in a frame.
+_RECORD_BYTES = 8
+
+
+@dataclass(slots=True)
+class Cuts:
+    """The cuts of one partition: `durable`, and those above it that were decided, in order."""
+
+    durable: int
+    ends: list[int] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """As stored."""
+        return json.dumps({"durable": self.durable, "ends": self.ends}).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Cuts":
+        """Raises FrameError for bytes that are none."""
+        try:
+            values = json.loads(data)
+            cuts = cls(int(values["durable"]), [int(end) for end in values["ends"]])
+        except (ValueError, KeyError, TypeError) as error:
+            raise FrameError(f"{data[:100]!r} are no cuts: {error}") from None
+        if cuts.ends != sorted(set(cuts.ends)) or any(end <= cuts.durable for end in cuts.ends):
+            raise FrameError(f"{data[:100]!r} are no cuts: they must grow from above durable")
+        return cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What becomes a frame: its sequence, and its messages in order."""
+
+    end: int
+    values: list[bytes]
+    oldest_ms: int
+
+
+class Slicer:
+    """Cuts the records of one partition: first where it was decided before, then anew."""
+
+    def __init__(self, cuts: Cuts, *, slice_bytes_max: int = SLICE_BYTES_MAX) -> None:
+        self.cuts = cuts
+        self._due = deque(cuts.ends)
+        self._pending: list[ForeignRecord] = []
+        self._slice_bytes_max = slice_bytes_max
+
+    def slices(self, records: Iterable[ForeignRecord], position: int) -> tuple[list[Slice], bool]:
+        """The slices that are complete, and whether there are new cuts, which must be stored before any is sent.
+
+        `position`: all records below it have been given.
+        """
+        self._pending.extend(records)
+        found = []
+        while self._due and self._due[0] <= position:
+            found.append(self._take(self._due.popleft()))
+        is_new = not self._due and bool(self._pending)
+        if is_new:
+            for end in self._decide():
+                self.cuts.ends.append(end)
+                found.append(self._take(end))
+        return [each for each in found if each.values], is_new
+
+    def acknowledge(self, sequence: int) -> bool:
+        """Everything up to that sequence is in the log for good; whether that is news."""
+        if sequence <= self.cuts.durable:
+            return False
+        self.cuts.durable = sequence
+        self.cuts.ends = [end for end in self.cuts.ends if end > sequence]
+        return True
+
+    def _decide(self) -> list[int]:
+        """Ends of slices for all that is pending."""
+        ends: list[int] = []
+        count = size = 0
+        last = None
+        for record in self._pending:
+            bytes_more = _RECORD_BYTES + len(record.value or b"")
+            if last is not None and (count == SLICE_RECORDS_MAX or size + bytes_more > self._slice_bytes_max):
+                ends.append(last + 1)
+                count = size = 0
+            count += 1
+            size += bytes_more
+            last = record.offset
+        return ends if last is None else [*ends, last + 1]
+
+    def _take(self, end: int) -> Slice:
+        inside = 0
+        while inside < len(self._pending) and self._pending[inside].offset < end:
+            inside += 1
+        taken, self._pending = self._pending[:inside], self._pending[inside:]
+        stamps = [record.timestamp_ms for record in taken if record.timestamp_ms]
+        values = [record.value for record in taken if record.value is not None]
+        return Slice(end, values, min(stamps, default=0))

@@ -1,0 +1,216 @@
+"""Feeds a source from a topic of the user's: each of its partitions is a stream, cut into frames as `cuts` tells.
+
+    open cuts (shuts out older readers) ─> open streams ─> poll ─> cut, store cuts ─> send ─> poll ...
+         ^                                                              │
+         └─── wait, longer each time <─── whatever went wrong ──────────┘
+
+Nothing is held over a failure but the stored cuts, so a crash and a fault are the same to it.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+from structlog.stdlib import BoundLogger
+
+from bettong.application.external import ExternalTopic
+from bettong.edges.foreign_kafka import ForeignRecord, TopicReader, TransactionalTopic
+from bettong.errors import LogError
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.beginning import begin, key_of
+from bettong_sender.cuts import SLICE_BYTES_MAX, Cuts, Slice, Slicer
+from bettong_sender.intake import Feed, Intake
+from bettong_sender.refusal import Refusal
+
+_POLL_MS = 100
+_RECORDS_MAX = 10_000
+# How far it is stored with each new cut, and when nothing new comes, so often: it saves reading again.
+_MOVED_S = 1.0
+# A topic may grow partitions; they are looked for so often.
+_PARTITIONS_S = 30.0
+_SETTLE_WAIT_S = 2.0
+_RETRY_S = 0.5
+_RETRY_S_MAX = 30.0
+_MS_NS = 1_000_000
+
+_Found = TypeVar("_Found")
+_Polled = dict[int, tuple[list[ForeignRecord], int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What is read, and how its parts are made. The functions block and raise LogError."""
+
+    source: str
+    external: ExternalTopic
+    open_cuts: Callable[[], TransactionalTopic]
+    open_reader: Callable[[], TopicReader]
+    frame_bytes_max: int
+
+
+class _Stream:
+    """One partition's session with the intake."""
+
+    def __init__(self, feed: Feed, slicer: Slicer) -> None:
+        self.slicer = slicer
+        self.feed = feed
+        self.moved = False
+        self._credits = 0
+        self._changed = asyncio.Event()
+
+    async def open(self) -> None:
+        self._credits = await self.feed.open(self.slicer.cuts.durable)
+
+    async def listen(self) -> None:
+        """Takes receipts until the feed has finished. Raises Refusal."""
+        while (receipt := await self.feed.receipt()) is not None:
+            self._credits += receipt.credits
+            self.moved |= self.slicer.acknowledge(receipt.acknowledged)
+            self._changed.set()
+
+    async def send(self, piece: Slice) -> None:
+        """Hands a slice to the log, when there is a credit for it. Raises Refusal."""
+        while not self._credits:
+            self._changed.clear()
+            await self._changed.wait()
+        self._credits -= 1
+        rows = Rows(messages=piece.values)
+        frame = IngestFrame(sequence=piece.end, sent_ns=piece.oldest_ms * _MS_NS, rows=rows)
+        # Who has stored the cuts has shut out all others: that is the lease.
+        await self.feed.take(frame, lease=None)
+
+
+class TopicFeed:
+    """Reads one topic for one source, until told to stop."""
+
+    def __init__(self, topic: Topic, intake: Intake, logger: BoundLogger) -> None:
+        self._topic = topic
+        self._intake = intake
+        self._logger = logger.bind(source=topic.source, topic=topic.external.topic)
+        self._retry_s = _RETRY_S
+        self._thread = ThreadPoolExecutor(1, "topic")
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        """Waits out every fault of Kafka, here and there, and says it in the status."""
+        try:
+            while not stopping.is_set():
+                try:
+                    await self._session(stopping)
+                except* (LogError, Refusal) as faults:
+                    await self._wait(faults.exceptions[0], stopping)
+        finally:
+            self._thread.shutdown(wait=False)
+
+    async def _wait(self, fault: BaseException, stopping: asyncio.Event) -> None:
+        detail = f"source {self._topic.source}: {fault}"
+        if self._intake.status.sources.get(self._topic.source) != detail:
+            self._logger.warning("a source waits", reason=str(fault))
+        self._intake.status.sources[self._topic.source] = detail
+        try:
+            await asyncio.wait_for(stopping.wait(), self._retry_s)
+        except TimeoutError:
+            self._retry_s = min(2 * self._retry_s, _RETRY_S_MAX)
+
+    async def _session(self, stopping: asyncio.Event) -> None:
+        """From opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them alone."""
+        cuts: TransactionalTopic | None = None
+        reader: TopicReader | None = None
+        streams: dict[int, _Stream] = {}
+        try:
+            cuts = await self._blocking(self._topic.open_cuts)
+            stored = await self._blocking(cuts.open)
+            reader = await self._blocking(self._topic.open_reader)
+            bounds = await self._blocking(lambda: reader.bounds(reader.partitions()))
+            begun = begin(self._topic.external, stored, bounds)
+            await self._store(cuts, {partition: each.cuts for partition, each in begun.items()})
+            for partition, each in begun.items():
+                if each.lost:
+                    self._logger.error("records lost", partition=partition, lost=each.lost, on_lost="skip")
+                streams[partition] = self._stream(partition, each.cuts)
+                await streams[partition].open()
+            starts = {partition: each.start for partition, each in begun.items()}
+            await self._blocking(lambda: reader.assign(starts))
+            self._logger.info("reads a topic", partitions=len(starts))
+            async with asyncio.TaskGroup() as group:
+                listeners = [group.create_task(stream.listen()) for stream in streams.values()]
+                await self._pump(cuts, reader, streams, stopping)
+                for stream in streams.values():
+                    stream.feed.finish()
+                await asyncio.wait(listeners, timeout=_SETTLE_WAIT_S)
+                for listener in listeners:
+                    listener.cancel()
+            await self._store(cuts, {each: stream.slicer.cuts for each, stream in streams.items()})
+        finally:
+            for stream in streams.values():
+                stream.feed.close()
+            for part in (reader, cuts):
+                if part is not None:
+                    self._thread.submit(part.close)
+
+    async def _pump(
+        self,
+        cuts: TransactionalTopic,
+        reader: TopicReader,
+        streams: Mapping[int, _Stream],
+        stopping: asyncio.Event,
+    ) -> None:
+        """Reads and sends until `stopping`, or until the topic has other partitions."""
+        clock = asyncio.get_running_loop().time
+        next_moved_s = clock() + _MOVED_S
+        next_look_s = clock() + _PARTITIONS_S
+        while not stopping.is_set():
+            polled = await self._blocking(lambda: _poll(reader, list(streams)))
+            pieces: list[tuple[_Stream, Slice]] = []
+            changed: dict[int, Cuts] = {}
+            for partition, (records, position) in polled.items():
+                stream = streams[partition]
+                found, is_new = stream.slicer.slices(records, position)
+                pieces += [(stream, piece) for piece in found]
+                if is_new:
+                    changed[partition] = stream.slicer.cuts
+            if clock() >= next_moved_s:
+                next_moved_s = clock() + _MOVED_S
+                changed |= {each: stream.slicer.cuts for each, stream in streams.items() if stream.moved}
+            if changed:
+                await self._store(cuts, changed)
+                for partition in changed:
+                    streams[partition].moved = False
+            for stream, piece in pieces:
+                await stream.send(piece)
+            self._well(await self._blocking(reader.lag))
+            if clock() >= next_look_s:
+                next_look_s = clock() + _PARTITIONS_S
+                if await self._blocking(reader.partitions) != sorted(streams):
+                    self._logger.info("the topic has other partitions now")
+                    return
+
+    def _stream(self, partition: int, cuts: Cuts) -> _Stream:
+        stream = self._topic.external.stream(partition)
+        hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
+        slice_bytes_max = min(SLICE_BYTES_MAX, self._topic.frame_bytes_max // 2)
+        return _Stream(self._intake.open(hello), Slicer(cuts, slice_bytes_max=slice_bytes_max))
+
+    async def _store(self, cuts: TransactionalTopic, changed: Mapping[int, Cuts]) -> None:
+        if changed:
+            values = {key_of(partition): each.encode() for partition, each in changed.items()}
+            await self._blocking(lambda: cuts.append([], values))
+
+    def _well(self, lag: int) -> None:
+        """All went well, for now."""
+        self._retry_s = _RETRY_S
+        status = self._intake.status
+        status.source_lags[self._topic.source] = lag
+        if status.sources.pop(self._topic.source, None) is not None:
+            self._logger.info("a source goes on")
+
+    async def _blocking(self, call: Callable[[], _Found]) -> _Found:
+        """In this feed's own thread: everything of Kafka happens there, one call after the other."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+
+def _poll(reader: TopicReader, partitions: list[int]) -> _Polled:
+    found = reader.poll(_POLL_MS, _RECORDS_MAX)
+    return {partition: (found.get(partition, []), reader.position(partition)) for partition in partitions}

@@ -1,0 +1,16 @@
+"""Topics of the user's in any Kafka cluster, with any client options. Imports kafka-python, as `kafka_log` does.
+
+| name                 | what it is for                                                          |
+| -------------------- | ------------------------------------------------------------------------ |
+| `ClientOptions`      | what a connection says, checked, for each kind of client                |
+| `TransactionalTopic` | append records and positions in one transaction, alone                  |
+| `TopicReader`        | read committed records from given offsets                               |
+
+Kafka's own errors stay inside: `LogUnavailableError` when the same may go well in a while, else `LogError`.
+"""
+
+from bettong.edges.foreign_kafka.client_options import ClientOptions
+from bettong.edges.foreign_kafka.topic_reader import ForeignRecord, TopicReader
+from bettong.edges.foreign_kafka.transactional_topic import Outgoing, TransactionalTopic
+
+__all__ = ["ClientOptions", "ForeignRecord", "Outgoing", "TopicReader", "TransactionalTopic"]

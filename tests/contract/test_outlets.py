@@ -1,0 +1,162 @@
+"""The contract of exactly-once outlets, kept by each: the same tests against Postgres, and all that come after it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from bettong.application.destinations import Postgres
+from bettong.application.schema import schema_of
+from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.kafka_log import LogAdmin
+from bettong.local.broker import KafkaBroker
+from bettong_receiver.errors import SinkError
+from bettong_receiver.outlets.kafka_topic import KafkaOutlet
+from bettong_receiver.outlets.outlet import Lot, Outlet
+from bettong_receiver.outlets.postgres import PostgresOutlet
+from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
+from examples.sqlite_ledger import SqliteLedger, read_ledger
+from tests.foreign_topic import committed
+from tests.postgres_server import PostgresServer
+from tests.result_frames import Note
+
+Name = Callable[..., str]
+PARTITIONS = (0, 1, 5)
+
+
+class System(Protocol):
+    """A foreign system, as the tests see it."""
+
+    def outlet(self) -> Outlet[Any]:
+        """Another outlet of the same sink, as another receiver would have."""
+
+    def message(self, text: str) -> Any:
+        """A message that tells its text."""
+
+    def content(self) -> list[str]:
+        """The texts that everybody sees, in the order in which they came."""
+
+
+class PostgresSystem:
+    def __init__(self, server: PostgresServer, name: str) -> None:
+        self._server, self._name = server, name.replace("-", "_")
+        self._openings = 0
+        server.run(
+            f'CREATE TABLE "{self._name}" (number bigint, price float8, key text, id bigserial PRIMARY KEY)'
+        )
+
+    def outlet(self) -> Outlet[Any]:
+        self._openings += 1
+        return PostgresOutlet(
+            self._server.url,
+            Postgres(self._name),
+            schema_of(Note),
+            application=self._name,
+            sink="notes",
+            writer=str(self._openings),
+        )
+
+    def message(self, text: str) -> Any:
+        return (text, 1, 0.5)
+
+    def content(self) -> list[str]:
+        statement = f'SELECT key FROM "{self._name}" ORDER BY id'  # noqa: S608 - a name that we made
+        return [str(row[0]) for row in self._server.run(statement)]
+
+
+class KafkaSystem:
+    def __init__(self, server: KafkaBroker, name: str) -> None:
+        self._server, self._name = server, name
+        with LogAdmin(server.bootstrap) as admin:
+            admin.create_topics([name], partitions=1, replication=1, frame_bytes_max=100_000)
+
+    def outlet(self) -> Outlet[Any]:
+        topic = TransactionalTopic(
+            ClientOptions("test", {"bootstrap_servers": self._server.bootstrap}),
+            topic=self._name,
+            positions=f"{self._name}-positions",
+            transactional_id=self._name,
+        )
+        return KafkaOutlet(topic, application=self._name, sink="notes")
+
+    def message(self, text: str) -> Any:
+        return (None, text.encode())
+
+    def content(self) -> list[str]:
+        return [value.decode() for _, _, value in committed(self._server.bootstrap, self._name)]
+
+
+class TwoPhaseSystem:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def outlet(self) -> Outlet[Any]:
+        return TwoPhaseOutlet("notes", lambda: SqliteLedger(self._path))
+
+    def message(self, text: str) -> Any:
+        return text.encode()
+
+    def content(self) -> list[str]:
+        return [message.decode() for each in PARTITIONS for message in read_ledger(self._path, each)]
+
+
+@pytest.fixture(params=["postgres", "kafka", "two-phase"])
+def system(request: pytest.FixtureRequest, unique_name: Name, tmp_path: Path) -> System:
+    if request.param == "kafka":
+        return KafkaSystem(request.getfixturevalue("kafka"), unique_name("outlet"))
+    if request.param == "two-phase":
+        return TwoPhaseSystem(tmp_path / "ledger.db")
+    return PostgresSystem(request.getfixturevalue("postgres"), unique_name("outlet"))
+
+
+def lot(system: System, partition: int, texts: Sequence[str], offset: int) -> Lot[Any]:
+    position = b"\x00position of %d at %d\xff" % (partition, offset)
+    return Lot(partition, [system.message(text) for text in texts], offset, position)
+
+
+def test_a_new_sink_has_no_positions(system: System) -> None:
+    for _ in range(2):
+        with closing(system.outlet()) as outlet:
+            assert outlet.open(PARTITIONS) == {0: None, 1: None, 5: None}
+
+
+def test_what_is_delivered_is_seen_in_order_and_its_position_found_by_the_next(system: System) -> None:
+    with closing(system.outlet()) as outlet:
+        outlet.open(PARTITIONS)
+        outlet.deliver([lot(system, 1, ["a", "é"], 7), lot(system, 5, ["x"], 9)])
+        outlet.deliver([lot(system, 1, [f"{number}" for number in range(2000)], 8)])
+        outlet.deliver([lot(system, 0, [], 3)])
+    content = system.content()
+    numbers = [f"{number}" for number in range(2000)]
+    assert [text for text in content if text != "x"] == ["a", "é", *numbers]
+    assert content.count("x") == 1
+    with closing(system.outlet()) as outlet:
+        assert outlet.open(PARTITIONS) == {
+            0: lot(system, 0, [], 3).position,
+            1: lot(system, 1, [], 8).position,
+            5: lot(system, 5, [], 9).position,
+        }
+
+
+def test_an_older_outlet_stores_nothing_once_a_newer_one_is_open(system: System) -> None:
+    with closing(system.outlet()) as old, closing(system.outlet()) as new:
+        old.open(PARTITIONS)
+        old.deliver([lot(system, 0, ["first"], 1)])
+        assert new.open(PARTITIONS)[0] == lot(system, 0, [], 1).position
+        with pytest.raises(SinkError):
+            old.deliver([lot(system, 0, ["zombie"], 2)])
+        new.deliver([lot(system, 0, ["second"], 2)])
+        with pytest.raises(SinkError):
+            old.deliver([lot(system, 1, ["zombie"], 2)])
+    assert system.content() == ["first", "second"]
+
+
+def test_a_closed_outlet_leaves_what_it_delivered_and_nothing_else(system: System) -> None:
+    outlet = system.outlet()
+    outlet.open(PARTITIONS)
+    outlet.deliver([lot(system, 0, ["kept"], 1)])
+    outlet.close()
+    outlet.close()
+    assert system.content() == ["kept"]

@@ -1,0 +1,76 @@
+"""The contract of sinks of users' own, kept by the example; and that it finds the mistakes that one can make."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bettong.application.destinations import TwoPhase
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.testing import TwoPhaseSinkContract
+from examples.sqlite_ledger import SqliteLedger, read_ledger
+
+
+class TestSqliteLedger(TwoPhaseSinkContract):
+    path: Path
+
+    @pytest.fixture(autouse=True)
+    def place(self, tmp_path: Path) -> None:
+        self.path = tmp_path / "ledger.db"
+
+    def open_sink(self) -> SqliteLedger:
+        return SqliteLedger(self.path)
+
+    def visible(self, partition: int) -> list[bytes]:
+        try:
+            return read_ledger(self.path, partition)
+        except sqlite3.OperationalError:  # nobody has made the tables yet
+            return []
+
+
+class _ForgetsToUndo(SqliteLedger):
+    """Shows a batch when it is prepared."""
+
+    def prepare(self, partition: int, position: bytes) -> None:
+        super().prepare(partition, position)
+        super().commit(partition, position)
+
+
+class _SharesItsPlace(SqliteLedger):
+    """Does not shut out older ones."""
+
+    def _own(self, partition: int) -> None:
+        pass
+
+
+class _LosesItsPosition(SqliteLedger):
+    """Commits rows, and the position later: never, after a crash."""
+
+    def recover(self, partition: int) -> bytes | None:
+        super().recover(partition)
+        return None
+
+
+@pytest.mark.parametrize("kind", [_ForgetsToUndo, _SharesItsPlace, _LosesItsPosition])
+def test_the_contract_finds_a_broken_sink(kind: Callable[[Path], SqliteLedger], tmp_path: Path) -> None:
+    def fails(test: str) -> bool:
+        suite = TestSqliteLedger()
+        suite.path = tmp_path / f"{test}.db"
+        suite.open_sink = lambda: kind(suite.path)  # type: ignore[method-assign]
+        try:
+            getattr(suite, test)()
+        except AssertionError:
+            return True
+        return False
+
+    tests = [name for name in dir(TwoPhaseSinkContract) if name.startswith("test_")]
+    assert any(fails(test) for test in tests)
+
+
+def test_the_example_is_an_application_that_names_the_sink() -> None:
+    planned = plan(load(str(Path(__file__).resolve().parents[2] / "examples" / "sqlite_ledger.py")))
+    (sink,) = planned.sinks
+    assert isinstance(sink.to, TwoPhase)
+    assert sink.to.open_sink.__name__ == "open_ledger"

@@ -1,0 +1,292 @@
+"""A topic of the user's as a source: a sender as a process, real brokers, killed in the middle of everything."""
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from bettong.application.schema import schema_of
+from bettong.edges.kafka_log import LogAdmin
+from bettong.frames.columns import Columns
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.topics import dead_letter_topic, stage_topic
+from bettong.v1.frame_pb2 import DeadLetter
+from tests.foreign_topic import Producer
+from tests.sender_process import (
+    FRAME_BYTES_MAX,
+    BareSession,
+    SenderProcess,
+    frames_in,
+    hello,
+    opened,
+    taken,
+)
+from tests.sender_samples import Order, as_row, orders, rows_frame
+from tests.waiting import eventually
+
+SCHEMA = schema_of(Order)
+FOREIGN_PARTITIONS = 2
+
+
+@pytest.fixture
+def name(unique_name: Callable[..., str]) -> str:
+    return unique_name("external")
+
+
+@pytest.fixture
+def foreign(name: str, kafka: KafkaBroker) -> str:
+    """A topic of the user's on the shared broker."""
+    return created(kafka, f"{name}.foreign")
+
+
+@pytest.fixture
+def producer(kafka: KafkaBroker) -> Iterator[Producer]:
+    one = Producer(kafka.bootstrap)
+    yield one
+    one.close()
+
+
+Make = Callable[..., SenderProcess]
+
+
+@pytest.fixture
+def make(
+    name: str, foreign: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+) -> Iterator[Make]:
+    """Makes senders that read the topic; none is started, all are killed at the end."""
+    made: list[SenderProcess] = []
+
+    def one(*, there: str = kafka.bootstrap, options: str = "", **settings: str) -> SenderProcess:
+        folder = tmp_path / f"sender-{len(made)}"
+        folder.mkdir()
+        made.append(
+            SenderProcess(
+                name,
+                folder,
+                kafka=kafka.bootstrap,
+                redis=redis_server.url,
+                sources=f"orders_from=bettong.ExternalTopic({foreign!r}, connection='partner', {options})",
+                connections=json.dumps({"partner": {"bootstrap_servers": there, "client_id": "mine"}}),
+                **settings,
+            )
+        )
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.kill()
+
+
+def created(broker: KafkaBroker, topic: str) -> str:
+    with LogAdmin(broker.bootstrap) as admin:
+        admin.create_topics([topic], partitions=FOREIGN_PARTITIONS, replication=1, frame_bytes_max=1_000_000)
+    return topic
+
+
+def numbers(kafka: KafkaBroker, name: str, partition: int, topic: str) -> list[int]:
+    """The numbers of all orders that a consumer takes from a foreign partition, symbol by symbol in log order."""
+    found: dict[str, list[int]] = {}
+    for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values():
+        for frame in taken(frames):
+            if frame.origin == f"orders/kafka.{topic}.{partition}" and frame.columns is not None:
+                for order in Columns.of_payload(SCHEMA, frame.columns).messages():
+                    found.setdefault(order.symbol, []).append(order.number)
+    for each in found.values():
+        assert each == sorted(each), "the order of a key"
+    return sorted(number for each in found.values() for number in each)
+
+
+def rows(first: int, last: int) -> list[bytes]:
+    return [as_row(order) for order in orders(range(first, last))]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_after_many_kills_every_record_is_taken_once_and_in_order(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer, seed: int
+) -> None:
+    """SIGKILL at random moments, beside transactions that are aborted: their records, and markers, are holes."""
+    chance = random.Random(seed)
+    transactional = Producer(kafka.bootstrap, transactional_id=name)
+    sender = make()
+    last = [0, 0]
+    sender.start()  # once, so that its topics are there to be looked at
+    for _ in range(6):
+        sender.launch()
+        for _ in range(chance.randrange(2, 6)):
+            for partition in range(FOREIGN_PARTITIONS):
+                new = last[partition] + chance.randrange(1, 400)
+                values = rows(last[partition], new)
+                if chance.random() < 0.3:
+                    transactional.transaction(foreign, partition, rows(10**6, 10**6 + 5), commit=False)
+                    transactional.transaction(foreign, partition, values, commit=True)
+                else:
+                    producer.send(foreign, partition, values)
+                last[partition] = new
+        if chance.random() < 0.8:
+            wanted = chance.randrange(last[0])
+            eventually(lambda least=wanted: len(numbers(kafka, name, 0, foreign)) >= least, seconds=60)  # type: ignore[misc]
+        sender.kill()
+    sender.start()
+    for partition in range(FOREIGN_PARTITIONS):
+        eventually(
+            lambda p=partition: numbers(kafka, name, p, foreign) == list(range(last[p])),  # type: ignore[misc]
+            seconds=60,
+            what="all of it, once",
+        )
+    transactional.close()
+    sender.stop()
+    assert sender.process is not None
+    assert str(sender.process.ending) == "exit code 0"
+
+
+def test_a_reader_that_was_thought_dead_doubles_nothing(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    """SIGSTOP, another sender takes over, SIGCONT: the first finds itself shut out and says so."""
+    old, new = make(), make(BETTONG_INSTANCE="sender-2")
+    old.start()
+    producer.send(foreign, 0, rows(0, 100))
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(100)), seconds=30)
+    assert old.process is not None
+    os.kill(old.process.pid, signal.SIGSTOP)
+    producer.send(foreign, 0, rows(100, 300))
+    new.start()
+    eventually(lambda: len(numbers(kafka, name, 0, foreign)) == 300, seconds=60)
+    os.kill(old.process.pid, signal.SIGCONT)
+    for first in range(300, 1300, 50):
+        producer.send(foreign, 0, rows(first, first + 50))
+    eventually(lambda: old.said("another process has taken over"), seconds=30)
+    old.kill()
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(1300)), seconds=90)
+
+
+def test_garbage_becomes_dead_letters_tombstones_nothing_and_a_giant_waits_for_a_higher_limit(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    sender = make()
+    sender.start()
+    producer.send(foreign, 1, [b"garbage", None, *rows(0, 3), b"", None])
+    eventually(lambda: numbers(kafka, name, 1, foreign) == [0, 1, 2], seconds=30)
+
+    def letters() -> list[bytes]:
+        return [
+            DeadLetter.FromString(row).message
+            for frames in frames_in(kafka.bootstrap, dead_letter_topic(name)).values()
+            for frame in taken(frames)
+            for row in frame.rows or ()
+        ]
+
+    eventually(lambda: letters() == [b"garbage", b""], seconds=30)
+    eventually(lambda: sender.figures().get("lag/orders") == "0", seconds=30)
+    producer.send(foreign, 1, [bytes(FRAME_BYTES_MAX + 1), *rows(3, 6)])
+    eventually(lambda: "BETTONG_FRAME_BYTES_MAX" in sender.figures().get("detail", ""), seconds=30)
+    assert sender.figures()["state"] == "waiting"
+    sender.stop()
+    with LogAdmin(kafka.bootstrap) as admin:
+        assert admin.ends([foreign])[foreign, 1] == 11
+
+
+def test_a_cluster_that_is_away_is_waited_for_and_read_on(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, own_broker: KafkaBroker
+) -> None:
+    sender = make(there=own_broker.bootstrap)
+    sender.start()
+    eventually(lambda: "there is no such topic" in sender.figures().get("detail", ""), seconds=30)
+    created(own_broker, foreign)
+    there = Producer(own_broker.bootstrap)
+    there.send(foreign, 0, rows(0, 10))
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=60)
+    eventually(lambda: sender.figures()["state"] == "running", seconds=30)
+    own_broker.kill()
+    own_broker.start()
+    there.send(foreign, 0, rows(10, 20))
+    there.close()
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(20)), seconds=60)
+
+
+@pytest.mark.parametrize("on_lost", ["stop", "skip"])
+def test_records_that_were_deleted_unread_stop_the_source_or_are_skipped_with_a_line(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer, on_lost: str
+) -> None:
+    sender = make(options=f"on_lost={on_lost!r}")
+    sender.start()
+    producer.send(foreign, 0, rows(0, 10))
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=30)
+    sender.stop()
+    producer.send(foreign, 0, rows(10, 30))
+    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    admin.delete_records({TopicPartition(foreign, 0): 20})
+    admin.close()
+    sender.start()
+    if on_lost == "stop":
+        eventually(
+            lambda: (
+                "records 10 to 19 were deleted before they were read" in sender.figures().get("detail", "")
+            ),
+            seconds=30,
+        )
+        assert numbers(kafka, name, 0, foreign) == list(range(10))
+    else:
+        wanted = [*range(10), *range(20, 30)]
+        eventually(lambda: numbers(kafka, name, 0, foreign) == wanted, seconds=30)
+        assert sender.said("records lost")
+
+
+def test_reading_may_begin_with_what_is_new(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    producer.send(foreign, 0, rows(0, 10))
+    sender = make(options="start='latest'")
+    sender.start()
+    eventually(lambda: sender.said("reads a topic"), seconds=30)
+    producer.send(foreign, 0, rows(10, 20))
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10, 20)), seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"BETTONG_SENDER_TOPICS": "lines"}, "BETTONG_SENDER_TOPICS: lines: expected all, none, or sources"),
+        ({"BETTONG_CONNECTIONS": ""}, "source 'orders' needs the connection 'partner'"),
+    ],
+)
+def test_settings_that_do_not_fit_stop_the_start(make: Make, settings: dict[str, str], words: str) -> None:
+    sender = make(**settings)
+    sender.launch()
+    assert sender.process is not None
+    ending = sender.process.wait(60.0)
+    assert ending is not None
+    assert ending.status == 4
+    assert sender.said(words)
+
+
+def test_clients_may_feed_the_source_too_but_not_under_a_partitions_name(
+    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+) -> None:
+    sender = make()
+    sender.start()
+    producer.send(foreign, 0, rows(0, 10))
+    with opened(sender.address, "orders", "client") as session:
+        session.send(rows_frame(1, orders(range(100, 110))))
+        session.acknowledged(1)
+    with BareSession(sender.address, hello("orders", f"kafka.{foreign}.0")) as session:
+        status, text = session.status()
+    assert status is grpc.StatusCode.INVALID_ARGUMENT
+    assert "choose another name" in text
+    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=30)
+
+
+def test_a_sender_that_shall_read_none_reads_none(make: Make, foreign: str, producer: Producer) -> None:
+    sender = make(BETTONG_SENDER_TOPICS="none")
+    sender.start()
+    producer.send(foreign, 0, rows(0, 1))
+    eventually(lambda: sender.figures().get("state") == "running", seconds=30)
+    sender.stop()
+    assert not sender.said("reads a topic")

@@ -1,0 +1,219 @@
+"""The Kafka sink: a receiver as a process, a topic of the user's, killed in the middle of everything."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bettong.edges.foreign_kafka import ClientOptions, Outgoing, TransactionalTopic
+from bettong.edges.kafka_log import LogAdmin
+from bettong.errors import LogError, LogUnavailableError, SettingsError
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from tests.foreign_topic import committed
+from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
+from tests.result_frames import Note, columns
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def name(unique_name: Callable[..., str]) -> str:
+    return unique_name("topic")
+
+
+@pytest.fixture
+def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
+    one = Feed(name, kafka.bootstrap)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
+    one = Store(redis_server.url, name)
+    yield one
+    one.close()
+
+
+def created(bootstrap: str, topic: str, *, partitions: int = 2) -> str:
+    with LogAdmin(bootstrap) as admin:
+        admin.create_topics([topic], partitions=partitions, replication=1, frame_bytes_max=100_000)
+    return topic
+
+
+def process(
+    name: str,
+    folder: Path,
+    *,
+    kafka: KafkaBroker,
+    redis: RedisServer,
+    foreign: KafkaBroker,
+    **options: object,
+) -> ReceiverProcess:
+    return ReceiverProcess(
+        name,
+        folder,
+        kafka=kafka.bootstrap,
+        redis=redis.url,
+        destinations=f"notes_to=bettong.KafkaTopic('{name}.out', key='key')",
+        connections={"notes": {"bootstrap_servers": foreign.bootstrap, **options}},
+    )
+
+
+def frame(partition: int, sequence: int) -> bytes:
+    notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
+    return columns(notes, origin=f"notes/same/{partition}", sequence=sequence, previous=sequence - 1)
+
+
+def expected(last: int) -> list[int]:
+    return list(range(2, 2 * last + 2))
+
+
+def delivered(broker: KafkaBroker, name: str, partition: int) -> list[int]:
+    """The numbers of a partition of the sink, from the one partition of the topic that has its key."""
+    records = committed(broker.bootstrap, f"{name}.out")
+    mine = [(place, value) for place, key, value in records if key == b"p%d" % partition]
+    assert len({place for place, _ in mine}) <= 1
+    return [json.loads(value)["number"] for _, value in mine]
+
+
+@pytest.mark.parametrize("seed", [4711])
+def test_after_many_kills_each_record_is_there_once_and_in_order(
+    name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    created(kafka.bootstrap, f"{name}.out")
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    last = 0
+    try:
+        for _ in range(6):
+            receiver.launch()
+            for sequence in range(last + 1, last + chance.randrange(20, 60)):
+                last = sequence
+                for partition in range(PARTITIONS):
+                    feed.append("notes", partition, [frame(partition, sequence)])
+            wanted = chance.randrange(2 * last + 1)
+            eventually(lambda least=wanted: len(delivered(kafka, name, 0)) >= least, seconds=60)  # type: ignore[misc]
+            receiver.kill()
+        receiver.start()
+        for partition in range(PARTITIONS):
+            eventually(
+                lambda p=partition: delivered(kafka, name, p) == expected(last),  # type: ignore[misc]
+                seconds=60,
+                what="all of it",
+            )
+    finally:
+        receiver.kill()
+
+
+def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
+    name: str,
+    kafka: KafkaBroker,
+    own_broker: KafkaBroker,
+    redis_server: RedisServer,
+    feed: Feed,
+    store: Store,
+    tmp_path: Path,
+) -> None:
+    created(own_broker.bootstrap, f"{name}.out")
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=own_broker)
+    try:
+        receiver.start()
+        feed.append("notes", 1, [frame(1, 1)])
+        eventually(lambda: delivered(own_broker, name, 1) == expected(1), seconds=30)
+        own_broker.kill()
+        feed.append("notes", 1, [frame(1, sequence) for sequence in range(2, 30)])
+        eventually(lambda: store.figures().get("messages") == "58", what="files go on")
+        eventually(lambda: "sink notes" in store.figures()["detail"], seconds=60)
+        own_broker.start()
+        eventually(lambda: delivered(own_broker, name, 1) == expected(29), seconds=90)
+        eventually(lambda: store.figures()["state"] == "running", seconds=40)
+    finally:
+        receiver.kill()
+
+
+def test_a_topic_that_is_not_there_stops_the_start(
+    name: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    receiver.launch()
+    assert receiver.process is not None
+    ending = receiver.process.wait(60.0)
+    assert ending is not None
+    assert ending.status == 1
+    assert receiver.said(f"topic {name}.out of Kafka at {kafka.bootstrap}: there is no such topic; create it")
+
+
+def topic(bootstrap: str, name: str) -> TransactionalTopic:
+    options = ClientOptions("test", {"bootstrap_servers": bootstrap})
+    return TransactionalTopic(options, topic=name, positions=f"{name}.positions", transactional_id=name)
+
+
+def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBroker, name: str) -> None:
+    """The records are in the log, the commit is not: what a kill between data and position leaves."""
+    created(kafka.bootstrap, name, partitions=1)
+    with closing(topic(kafka.bootstrap, name)) as dead:
+        dead.open()
+        dead.append([Outgoing(0, None, b"first")], {b"k": b"1"})
+        producer = dead._producer
+        producer.begin_transaction()
+        producer.send(name, b"lost", partition=0)
+        producer.send(f"{name}.positions", b"2", key=b"k", partition=0)
+        producer.flush(timeout=20)
+        with closing(topic(kafka.bootstrap, name)) as alive:
+            assert alive.open() == {b"k": b"1"}
+            alive.append([Outgoing(0, None, b"second")], {b"k": b"2"})
+            with pytest.raises(LogUnavailableError, match="another process has taken over"):
+                dead._told("committing", producer.commit_transaction)
+    assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
+
+
+def test_a_record_that_is_too_large_is_refused_and_commits_nothing(kafka: KafkaBroker, name: str) -> None:
+    created(kafka.bootstrap, name, partitions=1)
+    with closing(topic(kafka.bootstrap, name)) as one:
+        one.open()
+        with pytest.raises(LogError, match="large"):
+            one.append([Outgoing(0, None, b"small"), Outgoing(0, None, bytes(900_000))], {b"k": b"1"})
+    with closing(topic(kafka.bootstrap, name)) as one:
+        assert one.open() == {}
+    assert committed(kafka.bootstrap, name) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"acks": 1}, "'acks' is Bettong's own to set"),
+        (
+            {"group_id": "g", "wrong": 1},
+            "'group_id' is Bettong's own to set; kafka-python has no option 'wrong'",
+        ),
+    ],
+)
+def test_options_that_cannot_be_are_told_by_name(options: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        ClientOptions("partner", {"bootstrap_servers": "h:1", **options})
+
+
+def test_a_cluster_that_is_away_and_an_option_of_the_wrong_type_are_told() -> None:
+    with (
+        closing(topic("127.0.0.1:1", "any")) as one,
+        pytest.raises(LogUnavailableError, match=r"127\.0\.0\.1:1"),
+    ):
+        one.open()
+    options = ClientOptions(
+        "partner",
+        {
+            "bootstrap_servers": "127.0.0.1:1",
+            "security_protocol": "NONSENSE",
+            "sasl_plain_password": "secret",
+        },
+    )
+    with (
+        closing(TransactionalTopic(options, topic="t", positions="p", transactional_id="i")) as one,
+        pytest.raises(LogError) as caught,
+    ):
+        one.open()
+    assert "secret" not in str(caught.value)

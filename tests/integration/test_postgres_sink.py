@@ -1,0 +1,260 @@
+"""The Postgres sink: a receiver as a process, a real server, killed in the middle of everything."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from bettong.application.destinations import Postgres
+from bettong.application.schema import schema_of
+from bettong.errors import SettingsError
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong_receiver.errors import SinkError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.postgres import PostgresOutlet
+from tests.postgres_server import PostgresServer
+from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
+from tests.result_frames import Note, columns
+from tests.waiting import eventually
+
+_TABLE = "(number bigint, price float8, key text, id bigserial)"
+
+
+@pytest.fixture
+def name(unique_name: Callable[..., str]) -> str:
+    return unique_name("postgres")
+
+
+@pytest.fixture
+def table(name: str, postgres: PostgresServer) -> str:
+    found = name.replace("-", "_")
+    postgres.run(f"CREATE TABLE {found} {_TABLE}")
+    return found
+
+
+@pytest.fixture
+def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
+    one = Feed(name, kafka.bootstrap)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
+    one = Store(redis_server.url, name)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def receiver(
+    name: str,
+    table: str,
+    kafka: KafkaBroker,
+    redis_server: RedisServer,
+    postgres: PostgresServer,
+    tmp_path: Path,
+) -> Iterator[ReceiverProcess]:
+    """Not started yet; killed at the end."""
+    one = ReceiverProcess(
+        name,
+        tmp_path,
+        kafka=kafka.bootstrap,
+        redis=redis_server.url,
+        destinations=f"notes_to=bettong.Postgres({table!r}, connection='warehouse')",
+        connections={"warehouse": {"url": postgres.url}},
+    )
+    yield one
+    one.kill()
+
+
+def frame(partition: int, sequence: int) -> bytes:
+    notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
+    return columns(notes, origin=f"notes/same/{partition}", sequence=sequence, previous=sequence - 1)
+
+
+def expected(last: int) -> list[int]:
+    return list(range(2, 2 * last + 2))
+
+
+def delivered(server: PostgresServer, table: str, partition: int) -> list[Any]:
+    statement = f"SELECT number FROM {table} WHERE key = 'p{partition}' ORDER BY id"  # noqa: S608 - our own
+    return [number for (number,) in server.run(statement)]
+
+
+@pytest.mark.parametrize("seed", [20_261_121])
+def test_after_many_kills_each_row_is_there_once_and_in_order(
+    receiver: ReceiverProcess, feed: Feed, postgres: PostgresServer, table: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    last = dict.fromkeys(range(PARTITIONS), 0)
+    for _ in range(6):
+        receiver.launch()
+        for partition in last:
+            new = chance.randrange(1, 60)
+            values = []
+            for sequence in range(last[partition] + 1, last[partition] + new + 1):
+                values.append(frame(partition, sequence))
+                if chance.random() < 0.1:
+                    values.append(frame(partition, chance.randrange(1, sequence + 1)))
+            feed.append("notes", partition, values)
+            last[partition] += new
+        wanted = chance.randrange(2 * last[0] + 1)
+        eventually(lambda least=wanted: len(delivered(postgres, table, 0)) >= least, seconds=60)  # type: ignore[misc]
+        receiver.kill()
+    receiver.start()
+    for partition, sequence in last.items():
+        eventually(
+            lambda p=partition, s=sequence: delivered(postgres, table, p) == expected(s),  # type: ignore[misc]
+            seconds=30,
+            what="all of it",
+        )
+
+
+def test_a_kill_between_position_and_rows_leaves_neither(
+    receiver: ReceiverProcess, feed: Feed, postgres: PostgresServer, table: str
+) -> None:
+    """The receiver waits for a lock on the table with its position moved, and is killed there."""
+    receiver.start()
+    feed.append("notes", 0, [frame(0, 1)])
+    eventually(lambda: delivered(postgres, table, 0) == expected(1))
+    with psycopg.connect(postgres.url) as other:
+        other.execute(f"LOCK TABLE {table} IN EXCLUSIVE MODE")
+        feed.append("notes", 0, [frame(0, 2)])
+        waiting = f"SELECT 1 FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted"  # noqa: S608 - our own
+        eventually(lambda: postgres.run(waiting), seconds=30, what="the receiver waits for the table")
+        receiver.kill()
+        eventually(lambda: receiver.process is not None and receiver.process.ending is not None)
+    receiver.start()
+    feed.append("notes", 0, [frame(0, 3)])
+    eventually(lambda: delivered(postgres, table, 0) == expected(3), seconds=30)
+
+
+def test_files_go_on_while_postgres_is_away_and_it_catches_up(
+    name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, store: Store, tmp_path: Path
+) -> None:
+    server = PostgresServer()
+    receiver = ReceiverProcess(
+        name,
+        tmp_path,
+        kafka=kafka.bootstrap,
+        redis=redis_server.url,
+        destinations="notes_to=bettong.Postgres('public.notes')",
+        connections={"notes": {"url": server.url}},
+    )
+    try:
+        receiver.start()
+        feed.append("notes", 1, [frame(1, 1)])
+        eventually(
+            lambda: store.figures().get("messages") == "2", what="others go on before it was ever there"
+        )
+        eventually(lambda: "sink notes" in store.figures()["detail"], what="it says what it waits for")
+        server.start()
+        server.run(f"CREATE TABLE notes {_TABLE}")
+        eventually(lambda: delivered(server, "notes", 1) == expected(1), seconds=60)
+
+        server.kill()
+        feed.append("notes", 1, [frame(1, sequence) for sequence in range(2, 50)])
+        eventually(lambda: store.figures().get("messages") == "98", what="others go on while it is away")
+        eventually(lambda: store.figures()["state"] == "waiting", seconds=30)
+        eventually(lambda: int(store.figures().get("lag/notes", 0)) > 0, what="it says how far behind it is")
+        server.start()
+        eventually(lambda: delivered(server, "notes", 1) == expected(49), seconds=60)
+        eventually(lambda: store.figures()["state"] == "running", seconds=30)
+        eventually(lambda: store.figures()["lag/notes"] == "0", seconds=30)
+    finally:
+        receiver.kill()
+        server.close()
+
+
+def test_a_table_that_does_not_fit_stops_the_start_with_all_that_is_wrong(
+    receiver: ReceiverProcess, postgres: PostgresServer, table: str
+) -> None:
+    postgres.run(f"ALTER TABLE {table} ALTER price TYPE text, DROP key, ADD who int NOT NULL")
+    receiver.launch()
+    assert receiver.process is not None
+    ending = receiver.process.wait(60.0)
+    assert ending is not None
+    assert ending.status == 1
+    for words in (
+        "no column 'key', expected one of type text",
+        "column 'price' is text, expected double precision",
+        "column 'who' is NOT NULL without a default",
+    ):
+        assert receiver.said(words)
+
+
+def test_a_connection_that_is_not_there_stops_the_start(receiver: ReceiverProcess, tmp_path: Path) -> None:
+    (tmp_path / "connections.json").write_text("{}")
+    receiver.launch()
+    assert receiver.process is not None
+    ending = receiver.process.wait(60.0)
+    assert ending is not None
+    assert ending.status == 4
+    assert receiver.said("sink 'notes' needs the connection 'warehouse'")
+
+
+def test_a_table_that_goes_in_the_middle_is_said_and_waited_for(
+    receiver: ReceiverProcess, feed: Feed, store: Store, postgres: PostgresServer, table: str
+) -> None:
+    receiver.start()
+    feed.append("notes", 0, [frame(0, 1)])
+    eventually(lambda: delivered(postgres, table, 0) == expected(1))
+    postgres.run(f"ALTER TABLE {table} RENAME TO {table}_away")
+    feed.append("notes", 0, [frame(0, 2)])
+    eventually(lambda: "there is no such table; create it" in store.figures()["detail"], seconds=30)
+    assert store.figures()["messages"] == "4"
+    postgres.run(f"ALTER TABLE {table}_away RENAME TO {table}")
+    eventually(lambda: delivered(postgres, table, 0) == expected(2), seconds=60)
+    eventually(lambda: store.figures()["state"] == "running", seconds=30)
+
+
+def outlet(url: str, table: str) -> PostgresOutlet:
+    return PostgresOutlet(url, Postgres(table), schema_of(Note), application="app", sink="s", writer="w")
+
+
+def test_a_row_that_postgres_refuses_is_told_and_stores_no_position(
+    postgres: PostgresServer, table: str
+) -> None:
+    with closing(outlet(postgres.url, table)) as one:
+        one.open([0])
+        with pytest.raises(SinkError, match=r"delivering: refused: .*NUL"):
+            one.deliver([Lot(0, [("good", 1, 1.0), ("a\x00b", 2, 1.0)], 2, b"position")])
+    with closing(outlet(postgres.url, table)) as one:
+        assert one.open([0]) == {0: None}
+    assert postgres.run(f"SELECT count(*) FROM {table}") == [(0,)]  # noqa: S608 - our own
+
+
+def test_names_are_quoted(postgres: PostgresServer, name: str) -> None:
+    odd = f'odd "{name}"; DROP TABLE x'
+    quoted = '"' + odd.replace('"', '""') + '"'
+    postgres.run(f"CREATE SCHEMA {quoted}")
+    postgres.run(f"CREATE TABLE {quoted}.{quoted} {_TABLE}")
+    with closing(outlet(postgres.url, f"{odd}.{odd}")) as one:
+        one.open([0])
+        one.deliver([Lot(0, [("k'); --", 1, float("inf"))], 1, b"position")])
+    assert postgres.run(f"SELECT key, price FROM {quoted}.{quoted}") == [("k'); --", float("inf"))]  # noqa: S608
+    assert postgres.run(f"SELECT position FROM {quoted}.bettong_positions") == [(b"position",)]  # noqa: S608
+
+
+def test_a_server_that_is_away_or_refuses_a_password_is_unavailable_and_secrets_stay_secret(
+    postgres: PostgresServer, table: str
+) -> None:
+    away = "postgresql://me:secret@127.0.0.1:1/db?connect_timeout=2"
+    with closing(outlet(away, table)) as one, pytest.raises(OutletUnavailableError) as caught:
+        one.open([0])
+    assert "127.0.0.1:1/db" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    nobody = postgres.url.replace("postgres@", "nobody:secret@")
+    with closing(outlet(nobody, table)) as one, pytest.raises(OutletUnavailableError) as caught:
+        one.open([0])
+    assert "nobody" in str(caught.value)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(SettingsError) as told:
+        outlet("no address with a secret", table)
+    assert "with a secret" not in str(told.value)

@@ -1,0 +1,139 @@
+"""A sink of the user's own behind a receiver as a process, killed in the middle of everything."""
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from examples.sqlite_ledger import read_ledger
+from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
+from tests.result_frames import rows
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def name(unique_name: Callable[..., str]) -> str:
+    return unique_name("ledger")
+
+
+@pytest.fixture
+def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
+    one = Feed(name, kafka.bootstrap)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def receiver(
+    name: str, ledger: Path, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+) -> Iterator[ReceiverProcess]:
+    """Not started yet; killed at the end."""
+    one = ReceiverProcess(
+        name,
+        tmp_path,
+        kafka=kafka.bootstrap,
+        redis=redis_server.url,
+        destinations="raw_to=bettong.TwoPhase(__import__('examples.sqlite_ledger').sqlite_ledger.open_ledger)",
+        connections={"raw": {"path": str(ledger)}},
+    )
+    yield one
+    one.kill()
+
+
+def frame(partition: int, sequence: int) -> bytes:
+    return rows([b"%d" % sequence], origin=f"raw/again/{partition}", sequence=sequence, previous=sequence - 1)
+
+
+def expected(last: int) -> list[bytes]:
+    return [b"%d" % sequence for sequence in range(1, last + 1)]
+
+
+def delivered(ledger: Path, partition: int) -> list[bytes]:
+    try:
+        return read_ledger(ledger, partition)
+    except sqlite3.OperationalError:  # the receiver has not made the tables yet
+        return []
+
+
+@pytest.mark.parametrize("seed", [77])
+def test_after_many_kills_each_message_is_there_once_and_in_order(
+    receiver: ReceiverProcess, feed: Feed, ledger: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    last = 0
+    for _ in range(6):
+        receiver.launch()
+        for sequence in range(last + 1, last + chance.randrange(20, 80)):
+            last = sequence
+            for partition in range(PARTITIONS):
+                feed.append("raw", partition, [frame(partition, sequence)])
+        wanted = chance.randrange(last + 1)
+        eventually(lambda least=wanted: len(delivered(ledger, 0)) >= least, seconds=60)  # type: ignore[misc]
+        receiver.kill()
+    receiver.start()
+    for partition in range(PARTITIONS):
+        eventually(lambda p=partition: delivered(ledger, p) == expected(last), seconds=30)  # type: ignore[misc]
+
+
+def test_a_kill_between_prepare_and_commit_commits_once(
+    receiver: ReceiverProcess, feed: Feed, ledger: Path
+) -> None:
+    """A trigger makes every commit fail: the receiver prepares and cannot go on, and is killed there."""
+    receiver.start()
+    feed.append("raw", 0, [frame(0, 1)])
+    eventually(lambda: delivered(ledger, 0) == expected(1))
+    with closing(sqlite3.connect(ledger, timeout=10)) as file:
+        file.execute("CREATE TRIGGER no BEFORE INSERT ON ledger BEGIN SELECT RAISE(ABORT, 'not now'); END")
+        file.commit()
+        feed.append("raw", 0, [frame(0, 2)])
+        staged = "SELECT message FROM staged"
+        eventually(lambda: file.execute(staged).fetchall() == [(b"2",)], seconds=30, what="it has prepared")
+        receiver.kill()
+        assert delivered(ledger, 0) == expected(1)
+        file.execute("DROP TRIGGER no")
+        file.commit()
+    feed.append("raw", 0, [frame(0, 3)])
+    receiver.start()
+    eventually(lambda: delivered(ledger, 0) == expected(3), seconds=30)
+
+
+def test_what_the_sink_raises_is_said_and_the_others_go_on(
+    receiver: ReceiverProcess, feed: Feed, ledger: Path, name: str, redis_server: RedisServer
+) -> None:
+    receiver.start()
+    feed.append("raw", 0, [frame(0, 1)])
+    eventually(lambda: delivered(ledger, 0) == expected(1))
+    with (
+        closing(Store(redis_server.url, name)) as store,
+        closing(sqlite3.connect(ledger, timeout=10)) as file,
+    ):
+        file.execute("ALTER TABLE ledger RENAME TO away")
+        file.commit()
+        feed.append("raw", 0, [frame(0, 2)])
+        eventually(lambda: store.figures().get("messages") == "2", what="files go on")
+        eventually(lambda: "OperationalError" in store.figures()["detail"], seconds=30)
+        file.execute("DROP TABLE IF EXISTS ledger")
+        file.execute("ALTER TABLE away RENAME TO ledger")
+        file.commit()
+        eventually(lambda: delivered(ledger, 0) == expected(2), seconds=30)
+        eventually(lambda: store.figures()["state"] == "running", seconds=30)
+
+
+def test_a_sink_that_cannot_be_opened_stops_the_start(receiver: ReceiverProcess, tmp_path: Path) -> None:
+    (tmp_path / "connections.json").write_text("{}")
+    receiver.launch()
+    assert receiver.process is not None
+    ending = receiver.process.wait(60.0)
+    assert ending is not None
+    assert ending.status == 1
+    assert receiver.said("sink raw: opening: KeyError: 'path'")

@@ -1,0 +1,120 @@
+"""Where a foreign topic is cut into frames: decided once, and the same by whoever reads it again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bettong.edges.foreign_kafka import ForeignRecord
+from bettong.errors import FrameError
+from bettong_sender.cuts import SLICE_RECORDS_MAX, Cuts, Slicer
+
+
+def record(offset: int, size: int = 1) -> ForeignRecord:
+    return ForeignRecord(offset, 1000 + offset, b"%d" % offset + bytes(size))
+
+
+def ends(slicer: Slicer, records: list[ForeignRecord], position: int) -> tuple[list[int], bool]:
+    found, is_new = slicer.slices(records, position)
+    return [piece.end for piece in found], is_new
+
+
+def test_what_comes_together_is_one_frame_up_to_a_limit() -> None:
+    slicer = Slicer(Cuts(10))
+    assert ends(slicer, [record(offset) for offset in (10, 12, 13)], 14) == ([14], True)
+    assert ends(slicer, [], 20) == ([], False)
+    many = [record(offset) for offset in range(20, 20 + 2 * SLICE_RECORDS_MAX + 1)]
+    first = 20 + SLICE_RECORDS_MAX
+    last = first + SLICE_RECORDS_MAX
+    assert ends(slicer, many, last + 1) == ([first, last, last + 1], True)
+    assert slicer.cuts.ends == [14, first, last, last + 1]
+
+
+def test_bytes_limit_a_frame_and_a_large_record_is_alone() -> None:
+    slicer = Slicer(Cuts(0), slice_bytes_max=100)
+    records = [record(0, 40), record(1, 40), record(2, 40), record(3, 500), record(4)]
+    found, _ = slicer.slices(records, 5)
+    assert [piece.end for piece in found] == [2, 3, 4, 5]
+
+
+def test_cuts_that_were_decided_are_made_again_before_new_ones() -> None:
+    slicer = Slicer(Cuts(5, [8, 11]))
+    assert ends(slicer, [record(5), record(6)], 7) == ([], False)
+    assert ends(slicer, [record(7), record(8), record(12)], 13) == ([8, 11, 13], True)
+    assert slicer.cuts.ends == [8, 11, 13]
+
+
+def test_a_cut_over_a_hole_needs_the_position_only_and_an_empty_frame_is_none() -> None:
+    slicer = Slicer(Cuts(0, [4, 9]))
+    assert ends(slicer, [record(0)], 4) == ([4], False)
+    assert ends(slicer, [], 9) == ([], False)
+    assert ends(slicer, [record(9)], 10) == ([10], True)
+
+
+def test_tombstones_are_passed_over() -> None:
+    slicer = Slicer(Cuts(0))
+    found, is_new = slicer.slices([ForeignRecord(0, 5, None), record(1), ForeignRecord(2, 0, None)], 3)
+    assert is_new
+    assert [(piece.end, len(piece.values), piece.oldest_ms) for piece in found] == [(3, 1, 5)]
+    assert slicer.slices([ForeignRecord(3, 5, None)], 4) == ([], True)
+
+
+def test_receipts_move_what_is_durable_and_drop_cuts() -> None:
+    slicer = Slicer(Cuts(0))
+    for offset in range(3):
+        slicer.slices([record(offset)], offset + 1)
+    assert slicer.acknowledge(2)
+    assert slicer.cuts == Cuts(2, [3])
+    assert not slicer.acknowledge(2)
+    assert Cuts.decode(slicer.cuts.encode()) == slicer.cuts
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"durable": 3, "ends": [3]}',
+        b'{"durable": 0, "ends": [2, 1]}',
+        b'{"durable": "x", "ends": []}',
+    ],
+)
+def test_bytes_that_are_no_cuts_are_refused(data: bytes) -> None:
+    with pytest.raises(FrameError, match="are no cuts"):
+        Cuts.decode(data)
+
+
+@given(
+    present=st.lists(st.booleans(), min_size=1, max_size=60),
+    chances=st.lists(st.integers(0, 99), min_size=1, max_size=40),
+)
+def test_any_crashes_at_any_time_cut_every_record_into_the_same_frames(
+    present: list[bool], chances: list[int]
+) -> None:
+    """Records arrive in any portions; cuts are stored before frames are sent; a crash forgets all but those."""
+    log = [record(offset) for offset, is_there in enumerate(present) if is_there]
+    frames: dict[int, list[bytes]] = {}
+    stored, slicer, position = Cuts(0), Slicer(Cuts(0)), 0
+    for chance in [*chances, *([50] * 70)]:
+        if chance < 15:  # a crash: reads again from what is durable
+            slicer = Slicer(Cuts.decode(stored.encode()))
+            position = stored.durable
+        until = min(position + chance % 7 + 1, len(present))
+        found, is_new = slicer.slices([each for each in log if position <= each.offset < until], until)
+        position = until
+        if 15 <= chance < 20 and is_new:  # a crash before they are stored: nothing of it was sent
+            slicer = Slicer(Cuts.decode(stored.encode()))
+            position = stored.durable
+            continue
+        if is_new:
+            stored = Cuts.decode(slicer.cuts.encode())
+        for place, piece in enumerate(found):
+            if chance < 25 and place == len(found) // 2:  # a crash in the middle of sending
+                slicer = Slicer(Cuts.decode(stored.encode()))
+                position = stored.durable
+                break
+            assert frames.setdefault(piece.end, piece.values) == piece.values
+            if chance % 2:
+                slicer.acknowledge(piece.end)
+    sent = [value for end in sorted(frames) for value in frames[end]]
+    assert sent == [each.value for each in log]
