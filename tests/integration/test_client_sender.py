@@ -150,7 +150,7 @@ def test_rows_for_a_source_without_a_decoder_are_refused(sender: SenderProcess) 
 
 
 def test_an_unknown_source_is_refused_at_once(sender: SenderProcess) -> None:
-    with pytest.raises(RefusedError, match=r"NOT_FOUND: .*it has lines, orders, quotes"):
+    with pytest.raises(RefusedError, match=r"NOT_FOUND: .*it has lenient, lines, orders, quotes, strict"):
         Sender(sender.address, "trades")
 
 
