@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -205,6 +207,20 @@ def test_a_forked_process_goes_on_with_connections_of_its_own(s3_server: S3Serve
 def test_places_that_cannot_be_are_refused_at_start(place: str, said: str) -> None:
     with pytest.raises(SettingsError, match=f"BETTONG_SNAPSHOTS: .*{said}"):
         prepare(place)
+
+
+def test_a_package_that_is_missing_is_named_with_the_remedy() -> None:
+    program = (
+        "import sys; sys.modules['s3fs'] = None\n"
+        "from bettong.edges.snapshot_stores import prepare\n"
+        "from bettong.errors import SettingsError\n"
+        "try: prepare('s3://bucket/folder')\n"
+        "except SettingsError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert done.stdout == (
+        "BETTONG_SNAPSHOTS: the package for s3:// is not installed here: run `pip install s3fs`\n"
+    )
 
 
 def test_places_that_can_be_are_prepared(tmp_path: Path) -> None:
