@@ -10,6 +10,7 @@ from hypothesis import settings
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.postgres_server import PostgresServer
+from tests.s3_server import S3Server
 
 # No deadlines, for the machine may be busy; a failure prints what reproduces it.
 settings.register_profile("bettong", deadline=None, print_blob=True)
@@ -39,6 +40,21 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
     finally:
         server.close()
+
+
+@pytest.fixture(scope="session")
+def s3_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """See `s3_server`."""
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        server.make_bucket()
+        yield server
+
+
+@pytest.fixture
+def s3_server(s3_process: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """A running S3 server with a bucket, shared by all tests; the environment says where and who we are."""
+    s3_process.be_found(monkeypatch)
+    return s3_process
 
 
 @pytest.fixture(scope="session")

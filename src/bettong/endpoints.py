@@ -1,12 +1,16 @@
 """Addresses in settings: checked where they are read, in one form for all who use them. Pure."""
 
 import re
-from urllib.parse import urlsplit
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 # A name or an IPv4 address, or an IPv6 address in brackets; then a port.
 _PLACE = re.compile(r"([^\s,:/@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 _PORT_MAX = 65_535
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+# A scheme, then no character that has a meaning of its own in a URL but means nothing here.
+_FOLDER_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s?#]*")
 
 
 def servers(text: str) -> str:
@@ -31,6 +35,41 @@ def redis_url(text: str) -> str:
     if not _is_redis(url):
         raise ValueError("expected redis://[user:password@]host:port/number, or rediss:// or unix://")
     return url
+
+
+def snapshots_place(text: str) -> str:
+    """Where snapshots are kept: `redis`, or a folder's URL, without a slash at its end.
+
+    Raises ValueError, which does not quote it: people may have put a password in it.
+    """
+    place = text.strip()
+    if place == "redis":
+        return place
+    if not _FOLDER_URL.fullmatch(place):
+        raise ValueError(
+            "expected redis, file:///folder, or a URL such as s3://bucket/folder without ? and #"
+        )
+    scheme, _, rest = place.partition("://")
+    host, _, path = rest.partition("/")
+    if scheme in _REDIS_SCHEMES:
+        raise ValueError("expected redis alone: which Redis, BETTONG_REDIS says")
+    if scheme in {"http", "https"}:
+        raise ValueError(
+            "expected s3://bucket/folder for a store that speaks S3; its address goes into AWS_ENDPOINT_URL"
+        )
+    if scheme == "file" and (host or not path.strip("/")):
+        raise ValueError("expected a folder from the root on, file:///folder")
+    if scheme != "file" and not host:
+        raise ValueError(f"expected {scheme}://bucket/folder")
+    if ":" in host.rpartition("@")[0]:
+        raise ValueError("expected no password in it: credentials are the environment's (for S3, AWS_*)")
+    return place.rstrip("/")
+
+
+def folder_of(place: str) -> Path | None:
+    """The folder of a file: URL; None for any other place."""
+    scheme, _, path = place.partition("://")
+    return Path(unquote(path)) if scheme == "file" else None
 
 
 def _is_redis(url: str) -> bool:

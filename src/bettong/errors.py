@@ -11,7 +11,7 @@
     │   ├── LogUnavailableError   no broker answers within the wait that was asked for
     │   └── LogHoleError          records that are needed are no longer, or not, in the log
     ├── PoisonError        a message that a computation with on_error="stop" cannot process
-    ├── StoreError         the store (Redis) cannot be reached or refuses
+    ├── StoreError         the store (Redis, a folder, an object store) cannot be reached or refuses
     │   └── StoreUnavailableError   it does not answer
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
@@ -83,7 +83,7 @@ class PoisonError(BettongError):
 
 
 class StoreError(BettongError):
-    """The store of snapshots and figures cannot be reached or refuses: Redis, or a directory."""
+    """The store of snapshots and figures cannot be reached or refuses: Redis, a folder, an object store."""
 
     exit_code = 5
 

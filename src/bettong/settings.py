@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bettong.endpoints import listening, redis_url, servers
+from bettong.endpoints import listening, redis_url, servers, snapshots_place
 from bettong.errors import SettingsError
 
 PREFIX = "BETTONG_"
@@ -138,6 +138,11 @@ class ProcessorSettings(ServiceSettings):
         Path("/dev/shm/bettong"),  # noqa: S108 - shared memory is the point: all workers of a machine map it
         description="Folder in shared memory where the newest state of each partition lies between batches.",
     )
+    snapshots: Annotated[str, AfterValidator(snapshots_place)] = Field(
+        "redis",
+        description="Where snapshots are kept: redis, file:///folder, or a URL that fsspec knows, s3://bucket/folder."
+        " All workers must reach it.",
+    )
     snapshot_interval_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
         1000, description="Least time between two snapshots of a partition, in milliseconds; 0: every batch."
     )
@@ -214,5 +219,5 @@ def _fault(fault: ErrorDetails) -> str:
     name = f"{PREFIX}{'_'.join(str(part) for part in fault['loc']).upper()}"
     text = fault["msg"].removeprefix("Value error, ")
     # A URL may hold a password.
-    shown = fault["type"] != "missing" and fault["loc"] != ("redis",)
+    shown = fault["type"] != "missing" and fault["loc"] not in {("redis",), ("snapshots",)}
     return f"{name}: {text}" + (f" (got {fault['input']!r})" if shown else "")

@@ -1,6 +1,5 @@
-"""The contract of `SnapshotStore`, kept by every store: the same tests against Redis and against a directory."""
+"""The contract of `SnapshotStore`, kept by every store: against Redis, directories, S3 and fsspec without async."""
 
-import os
 import random
 import threading
 from collections.abc import Callable
@@ -8,25 +7,36 @@ from pathlib import Path
 
 import pytest
 
+from bettong.edges.object_store import ObjectSnapshots
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.edges.snapshot_stores import snapshot_store
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
+from tests.s3_server import BUCKET
 
 Name = Callable[..., str]
 Another = Callable[[], SnapshotStore]
 
 
-@pytest.fixture(params=["redis", "directory", "synced directory"])
+@pytest.fixture(params=["redis", "directory", "file:", "s3:", "fsspec without async"])
 def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -> Another:
     """Makes stores over the same snapshots, as several processes would have."""
+    application = unique_name()
     if request.param == "redis":
         server: RedisServer = request.getfixturevalue("redis_server")
-        application = unique_name()
         return lambda: RedisSnapshots(RedisStore(server.url, application))
-    sync = os.fsync if request.param == "synced directory" else None
-    return lambda: DirectorySnapshots(tmp_path / "snapshots", sync=sync)
+    if request.param == "directory":
+        return lambda: DirectorySnapshots(tmp_path / "snapshots")
+    if request.param == "fsspec without async":
+        url = f"memory://{unique_name()}"
+        return lambda: ObjectSnapshots(url, application)
+    if request.param == "s3:":
+        request.getfixturevalue("s3_server")
+    place = f"s3://{BUCKET}/a/folder" if request.param == "s3:" else f"file://{tmp_path}/a folder"
+    nowhere = RedisStore("redis://127.0.0.1:1/0", application)
+    return lambda: snapshot_store(place, application, nowhere)
 
 
 @pytest.fixture
@@ -133,7 +143,7 @@ def test_owner_zombie_readers_and_a_cleaner_at_a_time_see_whole_increments_only(
 
     def saving(behind: int) -> None:
         store = another()
-        for offset in range(1, 200):
+        for offset in range(1, 100):
             increment = whole(max(offset - behind, 1))
             store.save("check", 0, increment, state(increment.offset))
 

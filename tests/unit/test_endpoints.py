@@ -1,8 +1,10 @@
 """Addresses in settings."""
 
+from pathlib import Path
+
 import pytest
 
-from bettong.endpoints import listening, redis_url, servers
+from bettong.endpoints import folder_of, listening, redis_url, servers, snapshots_place
 
 
 @pytest.mark.parametrize(
@@ -69,3 +71,50 @@ def test_another_url_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(ValueError, match="expected redis://") as caught:
         redis_url(url)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (" redis ", "redis"),
+        ("s3://bucket", "s3://bucket"),
+        ("s3://bucket/", "s3://bucket"),
+        ("s3://bucket/a/folder//", "s3://bucket/a/folder"),
+        ("file:///var/lib/bettong/", "file:///var/lib/bettong"),
+        ("abfs://box@account.dfs.example/folder", "abfs://box@account.dfs.example/folder"),
+    ],
+)
+def test_snapshots_are_in_redis_or_below_a_url(text: str, expected: str) -> None:
+    assert snapshots_place(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected redis, file:///folder"),
+        ("Redis", "expected redis, file:///folder"),
+        ("/var/lib/bettong", "expected redis, file:///folder"),
+        ("bucket/folder", "expected redis, file:///folder"),
+        ("s3:/bucket", "expected redis, file:///folder"),
+        ("s3://bucket/a b", "expected redis, file:///folder"),
+        ("s3://bucket/a?versionId=1", "without [?] and #"),
+        ("simplecache::s3://bucket", "expected redis, file:///folder"),
+        ("s3://", "expected s3://bucket/folder"),
+        ("s3:///folder", "expected s3://bucket/folder"),
+        ("file://folder/x", "expected a folder from the root on"),
+        ("file:///", "expected a folder from the root on"),
+        ("redis://127.0.0.1/0", "BETTONG_REDIS says"),
+        ("http://127.0.0.1:9000/bucket", "AWS_ENDPOINT_URL"),
+        ("s3://id:secret@bucket/folder", "expected no password"),
+    ],
+)
+def test_other_places_of_snapshots_are_refused_and_never_quoted(text: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said) as caught:
+        snapshots_place(text)
+    assert "secret" not in str(caught.value)
+
+
+def test_only_a_file_url_has_a_folder() -> None:
+    assert folder_of("file:///a%20b/c") == Path("/a b/c")
+    assert folder_of("s3://bucket/folder") is None
+    assert folder_of("redis") is None

@@ -207,3 +207,11 @@ def test_the_smallest_frame_holds_a_dead_letter() -> None:
     """A reason of 1000 characters takes up to 4000 bytes, beside the names and half a frame of the message."""
     assert "BETTONG_FRAME_BYTES_MAX" in faults(ServiceSettings, frame_bytes_max=8 * 1024)
     read(ServiceSettings, {"frame_bytes_max": 16 * 1024})
+
+
+def test_a_place_of_snapshots_is_checked_and_a_password_in_it_never_told() -> None:
+    assert read(ProcessorSettings).snapshots == "redis"
+    assert read(ProcessorSettings, {"snapshots": "s3://bucket/folder/"}).snapshots == "s3://bucket/folder"
+    told = faults(ProcessorSettings, snapshots="s3://id:secret@bucket/folder")
+    assert "BETTONG_SNAPSHOTS: expected no password in it" in told
+    assert "secret" not in told

@@ -12,6 +12,7 @@ import sys
 
 from pyspark.daemon import manager
 
+from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
 from bettong.settings import ProcessorSettings, read
 from bettong_processor.programs import programs
@@ -26,6 +27,7 @@ def main() -> None:
         importlib.import_module(module)
     try:
         settings = read(ProcessorSettings)
+        prepare(settings.snapshots)
         programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
     except BettongError as error:
         # A task that needs the application meets the same error again and reports it where it is seen.

@@ -11,7 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
 from bettong.snapshots.directory import DirectorySnapshots
@@ -27,6 +28,7 @@ from bettong_processor.uploads import newest
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ProcessorSettings, overrides)
+    prepare(settings.snapshots)
     log = configure(settings, "processor")
     planned = plan(load(settings.application))
     admin, store = LogAdmin(settings.kafka), RedisStore(settings.redis, planned.application)
@@ -73,12 +75,13 @@ def _start(
         frame_bytes_max=settings.frame_bytes_max,
     )
     admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
+    snapshots = snapshot_store(settings.snapshots, planned.application, store)
     return start(
         spark,
         settings,
         checkpoint=settings.checkpoint_of(planned.application),
         topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
-        first_offsets=snapshot_offsets(RedisSnapshots(store), planned, settings.partitions),
+        first_offsets=snapshot_offsets(snapshots, planned, settings.partitions),
     )
 
 

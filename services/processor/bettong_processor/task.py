@@ -12,7 +12,8 @@ from functools import lru_cache
 import pyarrow as pa
 
 from bettong import metrics
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.snapshots.directory import DirectorySnapshots
@@ -112,7 +113,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     store = RedisStore(settings.redis, ready.plan.application)
     stores = Stores(
         local=DirectorySnapshots(settings.state_folder(ready.plan.application)),
-        durable=RedisSnapshots(store),
+        durable=snapshot_store(settings.snapshots, ready.plan.application, store),
     )
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(

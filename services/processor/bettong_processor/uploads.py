@@ -20,7 +20,7 @@ _PAUSE_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Where states are kept: `local` in this machine's shared memory, `durable` in Redis."""
+    """Where states are kept: `local` in this machine's shared memory, `durable` where `BETTONG_SNAPSHOTS` says."""
 
     local: SnapshotStore
     durable: SnapshotStore

@@ -38,6 +38,7 @@ class Places:
     kernel_cache: Path | None
     frame_bytes_max: int
     state_dir: Path
+    snapshots: str
 
 
 def places(
@@ -84,4 +85,5 @@ def places(
         kernel_cache=folder_of(settings.kernel_cache),
         frame_bytes_max=settings.frame_bytes_max,
         state_dir=settings.state_dir,
+        snapshots=record.snapshots if record is not None else settings.snapshots,
     )

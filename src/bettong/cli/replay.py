@@ -171,7 +171,8 @@ def _stretch(
     plan: Plan, stage: Stage, key: KeyValue, where: Places, *, until: int | None, from_snapshot: bool
 ) -> Stretch:
     from bettong.edges.kafka_log import LogAdmin
-    from bettong.edges.redis_store import RedisSnapshots, RedisStore
+    from bettong.edges.redis_store import RedisStore
+    from bettong.edges.snapshot_stores import snapshot_store
     from bettong.errors import LogHoleError
     from bettong.routing import partition_of
     from bettong.topics import stage_topic
@@ -188,15 +189,14 @@ def _stretch(
         )
     if begin == 0 and not from_snapshot:
         return Stretch(topic, partition, len(ends), 0, stop, None)
-    with RedisStore(where.redis, plan.application) as store:
-        kept = _snapshot(
-            RedisSnapshots(store), stage, partition, range(begin, stop + 1), newest=from_snapshot
-        )
+    with RedisStore(where.redis, plan.application) as redis:
+        store = snapshot_store(where.snapshots, plan.application, redis)
+        kept = _snapshot(store, stage, partition, range(begin, stop + 1), newest=from_snapshot)
         if kept is not None:
             return Stretch(topic, partition, len(ends), kept[0], stop, kept[1])
         if begin == 0:
             return Stretch(topic, partition, len(ends), 0, stop, None)
-        known = RedisSnapshots(store).increments(stage.name, partition)
+        known = store.increments(stage.name, partition)
         offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
     raise LogHoleError(
         f"partition {partition} of stage {stage.name}: its log begins at {begin}, and no snapshot lies between there"

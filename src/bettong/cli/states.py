@@ -10,7 +10,8 @@ from bettong.application.plan import Plan, Stage
 from bettong.cli.overview import service_of
 from bettong.cli.places import Places
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import SnapshotError
 from bettong.frames.text import text_of
 from bettong.routing import partition_of
@@ -66,7 +67,7 @@ class States:
         self._plan = plan
         self._where = where
         self._store = RedisStore(where.redis, plan.application)
-        self._snapshots = RedisSnapshots(self._store)
+        self._snapshots = snapshot_store(where.snapshots, plan.application, self._store)
         self._programs: dict[str, StageProgram] = {}
 
     def logs(self, stage: Stage) -> dict[int, LogEnds]:

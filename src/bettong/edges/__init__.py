@@ -1,4 +1,4 @@
-"""The edges: where the library meets Kafka and Redis.
+"""The edges: where the library meets Kafka, Redis and object stores.
 
 Each foreign client is imported by one package and its errors end there; nothing here decides anything about streams.
 """

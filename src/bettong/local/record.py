@@ -62,6 +62,7 @@ class SuiteRecord(BaseModel):
     results: Path | None
     kafka: str
     redis: str
+    snapshots: str
     sender: str
     receiver: str
     ready: bool

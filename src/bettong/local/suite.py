@@ -167,6 +167,7 @@ class Suite:
             results=Path(results) if results is not None else None,
             kafka=kafka.bootstrap,
             redis=redis.url,
+            snapshots=settings["snapshots"],
             sender=settings["sender_listen"],
             receiver=settings["receiver_listen"],
             ready=False,
@@ -190,6 +191,8 @@ class Suite:
             "receiver_listen": receiver,
             "checkpoint": str(directories.root / "checkpoint"),
             "state_dir": str(directories.state),
+            # They go with the log: those of another suite's log elsewhere would be taken for this one's.
+            "snapshots": "redis",
             **options.settings,
         }
         return settings | ({"receiver_dir": str(results.resolve())} if results is not None else {})

@@ -1,0 +1,22 @@
+"""Object stores, S3 above all: the only package that imports fsspec.
+
+    {url}/{application}/
+      check-0/               <stage>-<partition>
+        1200-0-1200          an increment: <offset>-<since>-<root> (`bettong.snapshots.chain`)
+        1450-1200-1200
+
+| name              | what it is for                                                    |
+| ----------------- | ----------------------------------------------------------------- |
+| `ObjectSnapshots` | a `SnapshotStore`                                                 |
+| `ObjectStore`     | a URL's file system, with bounded waits and our errors            |
+| `check_scheme`    | whether fsspec knows a URL, and its package is installed          |
+
+Credentials and endpoint are what the store's own client finds in the environment: for S3 `AWS_ACCESS_KEY_ID`,
+`AWS_SECRET_ACCESS_KEY`, `AWS_ENDPOINT_URL` and the rest of `AWS_*`. None of them is read, kept or logged here.
+Errors of fsspec, and of the clients beneath it, stay inside: whatever goes wrong is a `StoreError`.
+"""
+
+from bettong.edges.object_store.snapshots import ObjectSnapshots
+from bettong.edges.object_store.store import ObjectStore, check_scheme
+
+__all__ = ["ObjectSnapshots", "ObjectStore", "check_scheme"]

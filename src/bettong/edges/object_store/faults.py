@@ -1,0 +1,83 @@
+"""What the errors of file systems mean: whether waiting may help, and what to do. Pure.
+
+The clients beneath fsspec (botocore, aiohttp) are optional packages: their errors are known by name.
+"""
+
+import errno
+import re
+
+# Of a server that is away, slow, or out of breath.
+_PASSING_NAMES = frozenset(
+    {
+        "aiohttp.client_exceptions.ClientError",
+        "aiohttp.http_exceptions.HttpProcessingError",
+        "botocore.exceptions.ConnectionError",
+        "botocore.exceptions.HTTPClientError",
+    }
+)
+_PASSING_ERRNOS = frozenset(
+    {errno.EBUSY, errno.EAGAIN, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN}
+)
+_PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+
+_CREDENTIAL_NAMES = frozenset(
+    {
+        "botocore.exceptions.CredentialRetrievalError",
+        "botocore.exceptions.NoCredentialsError",
+        "botocore.exceptions.PartialCredentialsError",
+        "botocore.exceptions.ProfileNotFound",
+        "botocore.exceptions.TokenRetrievalError",
+    }
+)
+
+_USER = re.compile(r"//[^/@\s]*@")
+_REASON_CHARACTERS_MAX = 300
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same may succeed later."""
+    status = _answer(error)[1]
+    if status is not None:
+        return status in _PASSING_STATUSES
+    passing = isinstance(error, OSError) and error.errno in _PASSING_ERRNOS
+    return passing or isinstance(error, TimeoutError | ConnectionError) or _is(error, _PASSING_NAMES)
+
+
+def is_absence(error: FileNotFoundError) -> bool:
+    """Whether only the object is missing, and not the bucket that it would be in."""
+    return _answer(error)[0] != "NoSuchBucket"
+
+
+def complaint(error: BaseException) -> str:
+    """What is wrong and the remedy, to follow the name of the store."""
+    reason = reason_of(error)
+    if isinstance(error, FileNotFoundError):
+        return f"does not exist; make the bucket, or correct BETTONG_SNAPSHOTS ({reason})"
+    if isinstance(error, PermissionError) or _is(error, _CREDENTIAL_NAMES):
+        return (
+            "refuses these credentials; they come from the environment (for S3, AWS_ACCESS_KEY_ID and"
+            f" AWS_SECRET_ACCESS_KEY) and must allow to list, read, write and delete ({reason})"
+        )
+    if may_pass(error):
+        return (
+            f"does not answer; is it reachable, and its address right (for S3, AWS_ENDPOINT_URL)? ({reason})"
+        )
+    return f"refused; is BETTONG_SNAPSHOTS right, and may objects be written there? ({reason})"
+
+
+def reason_of(error: BaseException) -> str:
+    """An error's own words, in one line of a bounded length, without a user's name or password in a URL."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return _USER.sub("//", text)[:_REASON_CHARACTERS_MAX]
+
+
+def _is(error: BaseException, names: frozenset[str]) -> bool:
+    return any(f"{kind.__module__}.{kind.__qualname__}" in names for kind in type(error).__mro__)
+
+
+def _answer(error: BaseException) -> tuple[str | None, int | None]:
+    """S3's own code and HTTP's status; s3fs raises Python's errors from botocore's, which carry them."""
+    response = getattr(error.__cause__, "response", None)
+    if not isinstance(response, dict):
+        return None, None
+    return response.get("Error", {}).get("Code"), response.get("ResponseMetadata", {}).get("HTTPStatusCode")

@@ -1,0 +1,45 @@
+"""The store of snapshots that `BETTONG_SNAPSHOTS` names: for the processor, and for the commands that read states."""
+
+import os
+
+from bettong.edges.object_store import ObjectSnapshots, check_scheme
+from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.endpoints import folder_of
+from bettong.errors import SettingsError
+from bettong.snapshots.directory import DirectorySnapshots
+from bettong.snapshots.store import SnapshotStore
+
+REDIS = "redis"
+
+
+def snapshot_store(place: str, application: str, redis: RedisStore) -> SnapshotStore:
+    """The application's snapshots in `place`, as `bettong.endpoints.snapshots_place` leaves it.
+
+    Connects to nothing yet. Raises SettingsError for a place that cannot be one, or whose package is missing.
+    """
+    if place == REDIS:
+        return RedisSnapshots(redis)
+    folder = folder_of(place)
+    if folder is not None:
+        return DirectorySnapshots(folder / application, sync=os.fsync)
+    check_scheme(place)
+    return ObjectSnapshots(place, application)
+
+
+def prepare(place: str) -> None:
+    """What can be told of a place at start, before anything is saved: loads its package, makes its folder.
+
+    Raises SettingsError.
+    """
+    folder = folder_of(place)
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"BETTONG_SNAPSHOTS: {place} cannot be made: {error}; name a folder that may be written"
+            ) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise SettingsError(f"BETTONG_SNAPSHOTS: {place} may not be written; name a folder that may")
+    elif place != REDIS:
+        check_scheme(place)
