@@ -54,6 +54,7 @@ def suite(services: dict[str, ServiceRecord], redis: str = "redis://127.0.0.1:1/
         results=None,
         kafka="",
         redis=redis,
+        snapshots="redis",
         sender="",
         receiver="",
         ready=True,

@@ -39,6 +39,7 @@ def prepared(folder: Path, *, deaths_max: int = 5) -> tuple[Suite, Fragile, list
         results=None,
         kafka="",
         redis="",
+        snapshots="redis",
         sender="",
         receiver="",
         ready=False,
