@@ -6,7 +6,9 @@ import pytest
 
 from bettong.edges.kafka_log import LogAdmin
 from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
 from tests.integration.log_parts import created
+from tests.receiver_process import Feed, Store
 
 
 @pytest.fixture
@@ -41,3 +43,19 @@ def own_topic(own_broker: KafkaBroker, unique_name: Callable[..., str]) -> str:
     """A topic of two partitions on the broker that may be killed."""
     with LogAdmin(own_broker.bootstrap) as admin:
         return created(admin, unique_name("log"))
+
+
+@pytest.fixture
+def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
+    """Writes results of the test's application, `name`, as a processor does."""
+    one = Feed(name, kafka.bootstrap)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
+    """What the receiver of the test's application, `name`, leaves in Redis."""
+    one = Store(redis_server.url, name)
+    yield one
+    one.close()

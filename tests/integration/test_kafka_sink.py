@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -15,27 +15,14 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.foreign_topic import committed
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import Note, columns
+from tests.result_frames import note_frame as frame
+from tests.result_frames import note_numbers as expected
 from tests.waiting import eventually
 
 
 @pytest.fixture
 def name(unique_name: Callable[..., str]) -> str:
     return unique_name("topic")
-
-
-@pytest.fixture
-def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
-    one = Feed(name, kafka.bootstrap)
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
-    one = Store(redis_server.url, name)
-    yield one
-    one.close()
 
 
 def created(bootstrap: str, topic: str, *, partitions: int = 2) -> str:
@@ -61,15 +48,6 @@ def process(
         destinations=f"notes_to=bettong.KafkaTopic('{name}.out', key='key')",
         connections={"notes": {"bootstrap_servers": foreign.bootstrap, **options}},
     )
-
-
-def frame(partition: int, sequence: int) -> bytes:
-    notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
-    return columns(notes, origin=f"notes/same/{partition}", sequence=sequence, previous=sequence - 1)
-
-
-def expected(last: int) -> list[int]:
-    return list(range(2, 2 * last + 2))
 
 
 def delivered(broker: KafkaBroker, name: str, partition: int) -> list[int]:

@@ -19,7 +19,9 @@ from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
 from bettong_receiver.outlets.postgres import PostgresOutlet
 from tests.postgres_server import PostgresServer
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import Note, columns
+from tests.result_frames import Note
+from tests.result_frames import note_frame as frame
+from tests.result_frames import note_numbers as expected
 from tests.waiting import eventually
 
 _TABLE = "(number bigint, price float8, key text, id bigserial)"
@@ -35,20 +37,6 @@ def table(name: str, postgres: PostgresServer) -> str:
     found = name.replace("-", "_")
     postgres.run(f"CREATE TABLE {found} {_TABLE}")
     return found
-
-
-@pytest.fixture
-def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
-    one = Feed(name, kafka.bootstrap)
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
-    one = Store(redis_server.url, name)
-    yield one
-    one.close()
 
 
 @pytest.fixture
@@ -71,15 +59,6 @@ def receiver(
     )
     yield one
     one.kill()
-
-
-def frame(partition: int, sequence: int) -> bytes:
-    notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
-    return columns(notes, origin=f"notes/same/{partition}", sequence=sequence, previous=sequence - 1)
-
-
-def expected(last: int) -> list[int]:
-    return list(range(2, 2 * last + 2))
 
 
 def delivered(server: PostgresServer, table: str, partition: int) -> list[Any]:

@@ -21,20 +21,6 @@ def name(unique_name: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
-    one = Feed(name, kafka.bootstrap)
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
-    one = Store(redis_server.url, name)
-    yield one
-    one.close()
-
-
-@pytest.fixture
 def receiver(
     name: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> Iterator[ReceiverProcess]:

@@ -22,13 +22,6 @@ def name(unique_name: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
-    one = Feed(name, kafka.bootstrap)
-    yield one
-    one.close()
-
-
-@pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db"
 

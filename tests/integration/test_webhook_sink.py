@@ -18,7 +18,8 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong_receiver.outlets.webhook import Address
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import Note, columns
+from tests.result_frames import note_frame as frame
+from tests.result_frames import note_numbers as expected
 from tests.waiting import eventually
 
 
@@ -100,20 +101,6 @@ def hook() -> Iterator[Hook]:
 
 
 @pytest.fixture
-def feed(name: str, kafka: KafkaBroker) -> Iterator[Feed]:
-    one = Feed(name, kafka.bootstrap)
-    yield one
-    one.close()
-
-
-@pytest.fixture
-def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
-    one = Store(redis_server.url, name)
-    yield one
-    one.close()
-
-
-@pytest.fixture
 def receiver(
     name: str, hook: Hook, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> Iterator[ReceiverProcess]:
@@ -128,15 +115,6 @@ def receiver(
     )
     yield one
     one.kill()
-
-
-def frame(partition: int, sequence: int) -> bytes:
-    notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
-    return columns(notes, origin=f"notes/same/{partition}", sequence=sequence, previous=sequence - 1)
-
-
-def expected(last: int) -> list[int]:
-    return list(range(2, 2 * last + 2))
 
 
 def test_messages_are_posted_in_order_with_their_headers(

@@ -120,6 +120,18 @@ def test_what_is_wrong_is_told_before_anything_runs(
         prepare(wrong, folder)
 
 
+def test_how_encoded_messages_behind_a_key_by_are_told_apart_must_be_said(folder: Path) -> None:
+    application = folder / "encoded.py"
+    source = Path(WORDS).read_text()
+    application.write_text(source.replace('.sink("counts")', '.sink("counts", encoder=lambda count: b"")'))
+    with pytest.raises(
+        SettingsError, match=r"say in a spec how they are told apart: \[invariants.outputs.counts\]"
+    ):
+        prepare(spec(application=str(application)), folder)
+    said = {"outputs": {"counts": {"compare": "messages", "split": 8}}}
+    assert prepare(spec(application=str(application), invariants=said), folder).outputs["counts"].split == 8
+
+
 def test_two_inputs_cannot_be_one_stream(folder: Path) -> None:
     twice = [{"source": "lines", "file": "lines.txt", "stream": "one"}] * 2
     with pytest.raises(SettingsError, match="two inputs of one source have one stream's name"):

@@ -79,27 +79,27 @@ def differences(golden: Table, found: Table, compare: Compare) -> list[Differenc
     return wrong
 
 
-def defaults(plan: Plan) -> dict[str, Output]:
-    """How each sink is compared when nobody says.
+def defaults(plan: Plan) -> dict[str, Output | None]:
+    """How each sink is compared when nobody says; None where somebody must.
 
     Byte for byte where one stage leads to it: its files then depend on the input alone. Behind a `key_by`, frames of
     several partitions meet in one log in any order: there the messages of each key are compared, or, where the
-    results have no field of that name, the messages in any order. Dead letters without their numbers, likewise.
+    results have no field of that name, the messages in any order. How encoded messages are told apart in a file, only
+    their author knows. Dead letters are compared in any order.
     """
-    found: dict[str, Output] = {}
+    found: dict[str, Output | None] = {}
     sources = {source.name for source in plan.sources}
     for sink in plan.sinks:
         stages = [stage for stage in plan.stages if any(way.target is sink for way in stage.exits)]
         text = sink.encoder is None
-        split: Split = "lines" if text else "whole"
         first = len(stages) == 1 and all(each.stream in sources for each in stages[0].entrances)
         key = _common_key(stages, sink.name) if text else None
         if first:
-            found[sink.name] = Output(compare=Compare.BYTES, split=split)
+            found[sink.name] = Output(compare=Compare.BYTES, split="lines" if text else "whole")
         elif key is not None:
-            found[sink.name] = Output(compare=Compare.KEYS, split=split, key=key)
+            found[sink.name] = Output(compare=Compare.KEYS, key=key)
         else:
-            found[sink.name] = Output(compare=Compare.MESSAGES, split=split)
+            found[sink.name] = Output(compare=Compare.MESSAGES) if text else None
     found[DEAD_LETTERS] = Output(compare=Compare.MESSAGES)
     return found
 

@@ -88,7 +88,13 @@ def _outputs(spec: Spec, planned: Plan) -> dict[str, Output]:
                 ' another order each time; compare "keys" or "messages", or feed them in turns'
             )
         found[sink] = output
-    return found
+    unclear = [sink for sink, output in found.items() if output is None]
+    if unclear:
+        raise SettingsError(
+            f"sink {unclear[0]}: its messages are encoded, and those of several partitions meet behind a key_by in any"
+            f" order; say in a spec how they are told apart: [invariants.outputs.{unclear[0]}] with compare and split"
+        )
+    return {sink: output for sink, output in found.items() if output is not None}
 
 
 def _frame_bytes_max(settings: dict[str, str]) -> int:
