@@ -33,15 +33,16 @@ def main(overrides: Mapping[str, object]) -> None:
     planned = plan(load(settings.application))
     admin, store = LogAdmin(settings.kafka), RedisStore(settings.redis, planned.application)
     live = Live(LiveFigures(store), settings.instance, log, time.time, settings.live_interval_ms / 1000)
-    with ThreadPoolExecutor(1, thread_name_prefix="compile") as beside:
-        # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
-        compiled = beside.submit(
-            programs, settings.application, compiled=settings.compiled, cache=settings.kernel_cache
-        )
-        spark = session(settings, application=planned.application)
+    beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
+    # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
+    compiled = beside.submit(
+        programs, settings.application, compiled=settings.compiled, cache=settings.kernel_cache
+    )
+    spark = session(settings, application=planned.application)
     try:
         compiled.result()
-        warm_up(spark)
+        # While the query is planned: its first batch finds Python started.
+        beside.submit(warm_up, spark)
         supervisor = Supervisor(
             start=lambda: _start(spark, settings, planned, admin, store),
             admin=admin,
@@ -55,6 +56,7 @@ def main(overrides: Mapping[str, object]) -> None:
         supervisor.run()
     finally:
         spark.stop()
+        beside.shutdown(cancel_futures=True)
         DirectorySnapshots(settings.state_folder(planned.application)).clear()
         log.info("stopped")
 
