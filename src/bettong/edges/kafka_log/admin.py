@@ -34,7 +34,13 @@ _ATTEMPT_MS = 1_000
 _TOPIC_LIMIT = "max.message.bytes"
 
 # Nothing expires: a fold may go back to offset 0. The state of a topic is bounded by who runs it.
-_RETENTION = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+_RETENTION = {
+    "cleanup.policy": "delete",
+    "retention.ms": "-1",
+    "retention.bytes": "-1",
+    # The broker's own time: by default it refuses records of a sender whose clock is an hour ahead of its own.
+    "message.timestamp.type": "LogAppendTime",
+}
 
 _Answer = TypeVar("_Answer")
 
