@@ -9,7 +9,7 @@ _LOOK_S = 0.02
 _Found = TypeVar("_Found")
 
 
-def eventually(condition: Callable[[], _Found | None], *, seconds: float = 10.0, what: str = "") -> _Found:
+def eventually(condition: Callable[[], _Found | None], *, seconds: float = 30.0, what: str = "") -> _Found:
     """The first true value of `condition`, asked again and again; fails the test when there is none in time."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
