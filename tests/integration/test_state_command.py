@@ -214,11 +214,11 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
             0,
             f"would delete all snapshots of {world.name}; the next start folds 4 records\n",
         )
-        LiveFigures(store).write_live("processor", {"state": "running"}, 60.0)
+        LiveFigures(store).write_live("processor", {"state": "running", "service": "processor"}, 60.0)
         code, text = world.run("reset", "--yes")
         assert code == 6
         assert "processor of" in text
-        LiveFigures(store).write_live("processor", {"state": "running"}, 0.001)
+        LiveFigures(store).write_live("processor", {"state": "running", "service": "processor"}, 0.001)
         assert {p: RedisSnapshots(store).increments("payments", p) for p in range(PARTITIONS)} == offsets
 
         code, text = world.run("reset", "--yes")
@@ -233,6 +233,6 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
         partition = partition_of("ann", PARTITIONS)
         delete_below(world.kafka, world.topic, partition, 1)
         code, text = world.run("reset", "--yes")
-        assert code == 5
+        assert code == 9
         assert f"the log of payments/{partition} does not reach back to its beginning" in text
         assert RedisSnapshots(store).increments("payments", partition) != []
