@@ -132,7 +132,9 @@ def test_files_go_on_while_postgres_is_away_and_it_catches_up(
         eventually(
             lambda: store.figures().get("messages") == "2", what="others go on before it was ever there"
         )
-        eventually(lambda: "sink notes" in store.figures().get("detail", ""), what="it says what it waits for")
+        eventually(
+            lambda: "sink notes" in store.figures().get("detail", ""), what="it says what it waits for"
+        )
         server.start()
         server.run(f"CREATE TABLE notes {_TABLE}")
         eventually(lambda: delivered(server, "notes", 1) == expected(1), seconds=60)

@@ -287,7 +287,10 @@ def test_lines_without_a_key_are_dealt_by_frames(sender: SenderProcess, kafka: K
         [each.sequence for each in found if each.kind is Kind.DATA and each.origin == "lines/dealt"]
         for found in frames.values()
     ]
-    assert sorted(data) == [[1], [2], [3], [4]]
+    expected: list[list[int]] = [[] for _ in range(PARTITIONS)]
+    for sequence in range(1, CREDITS + 1):
+        expected[partition_of(f"lines/dealt/{sequence}", PARTITIONS)].append(sequence)
+    assert data == expected
 
 
 def test_rows_are_read_as_columns_of_the_schema(sender: SenderProcess, kafka: KafkaBroker) -> None:

@@ -165,7 +165,7 @@ def test_the_summary_says_how_many_dead_letters_and_why() -> None:
 
 
 def test_the_summary_says_what_was_skipped() -> None:
-    sender = {"sender": {"state": "running", "skipped": "3"}}
+    sender = {"sender": {"state": "running", "service": "sender", "skipped": "3"}}
     assert "[yellow]5 messages skipped[/yellow]" in summary(overview(sender, PARTITIONS))[-1]
 
 

@@ -283,6 +283,8 @@ class Suite:
             for place in self._places(self.record):
                 self.record.write(place)
         except OSError as error:
+            if not self.record.ready:
+                raise
             if self._written:
                 self._say(f"suite.json cannot be written, other commands see an old one: {error}")
             self._written = False
