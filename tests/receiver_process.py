@@ -14,23 +14,12 @@ from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.topics import all_topics, sink_topic
 from tests.result_frames import planned
+from tests.service_program import program_of
 
 PARTITIONS = 3
 FRAME_BYTES_MAX = 1024 * 1024
 _ROOT = Path(__file__).resolve().parent.parent
 _START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
-
-# What the command line does with an error: one line, and its exit code.
-_PROGRAM = """\
-import sys
-from bettong.errors import BettongError
-from bettong_receiver.main import main
-try:
-    main({})
-except BettongError as error:
-    print("ERROR", error, file=sys.stderr)
-    sys.exit(error.exit_code)
-"""
 
 
 class ReceiverProcess(Server):
@@ -74,7 +63,7 @@ class ReceiverProcess(Server):
         super().__init__(
             Command(
                 "receiver",
-                (sys.executable, "-c", _PROGRAM),
+                (sys.executable, "-c", program_of("receiver")),
                 self.log,
                 {key: value for key, value in environment.items() if value is not None},
             ),

@@ -22,6 +22,7 @@ from bettong.local.server import Server
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt, Welcome
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
 from tests.sender_samples import PARTITIONS
+from tests.service_program import program_of
 from tests.waiting import eventually
 
 CREDITS = 4
@@ -32,18 +33,6 @@ LEASE_MS = 1500
 _ROOT = Path(__file__).resolve().parent.parent
 _START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
 _ANSWER_S_MAX = 60.0
-
-# What the command line does with an error: one line, and its exit code.
-_PROGRAM = """\
-import sys
-from bettong.errors import BettongError
-from bettong_sender.main import main
-try:
-    main({})
-except BettongError as error:
-    print("ERROR", error, file=sys.stderr)
-    sys.exit(error.exit_code)
-"""
 
 
 class SenderProcess(Server):
@@ -87,7 +76,7 @@ class SenderProcess(Server):
             **settings,
         }
         super().__init__(
-            Command("sender", (sys.executable, "-c", _PROGRAM), self.log, environment),
+            Command("sender", (sys.executable, "-c", program_of("sender")), self.log, environment),
             answers=lambda: grpc_serves(self.address),
             start_s_max=_START_S_MAX,
         )

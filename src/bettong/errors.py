@@ -108,3 +108,14 @@ class LocalError(BettongError):
     """A part that Bettong runs on this machine cannot be started or has died for good."""
 
     exit_code = 6
+
+
+# A process that ends with one of these would end with it again, were it only started again: the same code,
+# settings and log lead to the same place. An operator has to act.
+FINAL_ERRORS: tuple[type[BettongError], ...] = (
+    ApplicationError,
+    LogHoleError,
+    PoisonError,
+    SettingsError,
+    StateChangedError,
+)

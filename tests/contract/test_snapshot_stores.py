@@ -15,6 +15,7 @@ from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
 from tests.s3_server import BUCKET
+from tests.snapshot_samples import whole
 
 Name = Callable[..., str]
 Another = Callable[[], SnapshotStore]
@@ -42,11 +43,6 @@ def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -
 @pytest.fixture
 def store(another: Another) -> SnapshotStore:
     return another()
-
-
-def whole(offset: int) -> Increment:
-    """An increment that needs no other."""
-    return Increment(offset, 0, offset)
 
 
 def state(offset: int) -> bytes:

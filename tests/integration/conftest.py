@@ -24,6 +24,17 @@ def topic(admin: LogAdmin, unique_name: Callable[..., str]) -> str:
     return created(admin, unique_name("log"))
 
 
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+    """What a command has printed since this was asked last, errors behind the rest."""
+
+    def text() -> str:
+        captured = capsys.readouterr()
+        return captured.out + captured.err
+
+    return text
+
+
 @pytest.fixture(scope="session")
 def own_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     """See `own_broker`."""

@@ -134,12 +134,8 @@ def world(
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    told: Callable[[], str],
 ) -> Iterator[World]:
-    def told() -> str:
-        captured = capsys.readouterr()
-        return captured.out + captured.err
-
     with NumbersSender(unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url) as sender:
         yield World(sender, kafka.bootstrap, told)
 

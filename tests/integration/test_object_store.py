@@ -21,15 +21,11 @@ from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 from bettong.snapshots.chain import Increment
 from tests.s3_server import BUCKET, S3Server, fresh_clients
+from tests.snapshot_samples import whole
 
 URL = f"s3://{BUCKET}/states"
 # The bound of a command that gets no answer: 6 s of attempts, the last of which may take 10 s, on a busy machine.
 ANSWER_S_MAX = 30.0
-
-
-def whole(offset: int) -> Increment:
-    """An increment that needs no other."""
-    return Increment(offset, 0, offset)
 
 
 @pytest.fixture

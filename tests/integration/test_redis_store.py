@@ -12,10 +12,10 @@ from bettong.edges.redis_store import LiveFigures, RedisSink, RedisSnapshots, Re
 from bettong.errors import StoreError
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import LAG, MESSAGES, STATE
-from bettong.snapshots.chain import Increment
+from tests.snapshot_samples import whole
 from tests.waiting import eventually
 
-WHOLE = Increment(7, 0, 7)
+WHOLE = whole(7)
 NOBODY = "redis://user:secret@127.0.0.1:1/0"
 
 Name = Callable[..., str]
@@ -225,7 +225,7 @@ def test_a_killed_server_is_an_error_in_time_and_all_is_there_when_it_is_back(
         own_server.kill()
         began = time.monotonic()
         with pytest.raises(StoreError, match="does not answer"):
-            snapshots.save("check", 0, Increment(8, 0, 8), b"state")
+            snapshots.save("check", 0, whole(8), b"state")
         with pytest.raises(StoreError, match="alerts/0"):
             sink.deliver("alerts", 0, messages=[b"b"], position=b"two", results_max=10)
         assert time.monotonic() - began < 30

@@ -20,11 +20,11 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
-from bettong.snapshots.chain import Increment
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.integration.log_parts import FRAME_BYTES_MAX, NOBODY, delete_below
+from tests.snapshot_samples import whole
 
 PARTITIONS = 4
 ANN = partition_of("ann", PARTITIONS)
@@ -59,11 +59,6 @@ def same(payment: Payment) -> Payment:
 totals.key_by("amount", name="by-amount").map(same).sink("amounts")
 app.source("keyless", schema=Payment).sink("all")
 """
-
-
-def whole(offset: int) -> Increment:
-    """An increment that needs no other."""
-    return Increment(offset, 0, offset)
 
 
 class World:
@@ -148,14 +143,10 @@ def world(
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    told: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
     monkeypatch.setenv("COLUMNS", "160")
-
-    def told() -> str:
-        captured = capsys.readouterr()
-        return captured.out + captured.err
 
     return World(unique_name("replay"), tmp_path, kafka, redis_server.url, told)
 

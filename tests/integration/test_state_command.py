@@ -20,12 +20,12 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
-from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
+from tests.snapshot_samples import whole
 
 PARTITIONS = 3
 PROGRAM = """
@@ -51,11 +51,6 @@ app = bettong.Application({name!r})
 app.source("payments", schema=Payment, key="account").stateful(add, state=Account).sink("totals")
 """
 ACCOUNTS = {"ann": 5, "bob": 7, "eve": 9, "joe": -1}
-
-
-def whole(offset: int) -> Increment:
-    """An increment that needs no other."""
-    return Increment(offset, 0, offset)
 
 
 class World:
@@ -124,14 +119,10 @@ def world(
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    told: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
     monkeypatch.setenv("BETTONG_STATE_DIR", str(tmp_path / "shared"))
-
-    def told() -> str:
-        captured = capsys.readouterr()
-        return captured.out + captured.err
 
     return World(unique_name("state"), tmp_path, kafka, redis_server.url, told)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,35 +9,9 @@ from typing import Any
 import pytest
 
 import bettong
-from bettong import Application, ApplicationError, f64
+from bettong import Application
 from bettong.application.streams import Stateful
-
-
-@dataclass
-class Trade:
-    symbol: str
-    price: f64
-
-
-@dataclass
-class Quote:
-    symbol: str
-    bid: f64
-
-
-@dataclass
-class Alert:
-    symbol: str
-
-
-class Seen:
-    """A state; any class serves."""
-
-    anything = True
-
-
-def keep(trade: Trade) -> bool:
-    return trade.price > 0
+from tests.application_samples import Alert, Quote, Seen, Trade, keep, refused
 
 
 def alert(trade: Trade) -> Alert:
@@ -60,13 +33,6 @@ def on_quote(quote: Quote, seen: Seen) -> Alert | None:
 @pytest.fixture
 def app() -> Application:
     return Application("shop")
-
-
-def refused(text: str, *names: str) -> Any:
-    """Expects an ApplicationError with this text that names these parts of the application."""
-    return pytest.raises(
-        ApplicationError, match="(?s)" + "".join(f"(?=.*{re.escape(each)})" for each in (text, *names))
-    )
 
 
 @pytest.mark.parametrize("name", ["", "a b", "-a", "a.b", "ä", "a/b", "a+b", "x" * 101])

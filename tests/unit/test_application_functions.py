@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import operator
-import re
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import bettong
-from bettong import Application, ApplicationError, f64
-
-
-@dataclass
-class Trade:
-    symbol: str
-    price: f64
-
-
-@dataclass
-class Quote:
-    symbol: str
-    bid: f64
-
-
-@dataclass
-class Alert:
-    symbol: str
-
-
-class Seen:
-    """A state; any class serves."""
-
-
-def keep(trade: Trade) -> bool:
-    return trade.price > 0
+from bettong import Application
+from tests.application_samples import Alert, Quote, Seen, Trade, keep, refused
 
 
 def on_trade(trade: Trade, seen: Seen) -> Alert:
@@ -45,13 +20,6 @@ def on_trade(trade: Trade, seen: Seen) -> Alert:
 @pytest.fixture
 def app() -> Application:
     return Application("shop")
-
-
-def refused(*texts: str) -> Any:
-    """Expects an ApplicationError with these texts."""
-    return pytest.raises(
-        ApplicationError, match="(?s)" + "".join(f"(?=.*{re.escape(text)})" for text in texts)
-    )
 
 
 def price(trade: Trade) -> float:

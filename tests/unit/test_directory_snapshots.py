@@ -7,14 +7,11 @@ import pytest
 from bettong.errors import StoreError
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
+from tests.snapshot_samples import whole
 
 
 def names(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.iterdir())
-
-
-def whole(offset: int) -> Increment:
-    return Increment(offset, 0, offset)
 
 
 def test_what_killed_writers_of_older_increments_left_is_removed(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def programs(*, compiled: bool) -> Programs:
     return Programs(plan, {stage.name: program(stage, compiled=compiled) for stage in plan.stages})
 
 
-def record(number: int) -> bytes:
+@lru_cache(maxsize=4096)
+def log_record(number: int) -> bytes:
     """The log's record at an offset: few keys, more of them with time."""
     chance = random.Random(number)
     known = METERS[: 2 + number // 2]
@@ -54,11 +55,6 @@ def record(number: int) -> bytes:
         return data("limits/x", number + 1, limits, previous=0, ingest_ns=number)
     readings = [Reading(chance.choice(known), chance.randint(-1, 9)) for _ in range(chance.randint(1, 3))]
     return data("readings/x", number + 1, readings, previous=0, ingest_ns=number)
-
-
-@lru_cache(maxsize=4096)
-def log_record(number: int) -> bytes:
-    return record(number)
 
 
 class Log(Replay):

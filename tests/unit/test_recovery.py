@@ -8,10 +8,7 @@ from hypothesis import strategies as st
 
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
-
-
-def whole(*offsets: int) -> list[Increment]:
-    return [Increment(offset, 0, offset) for offset in offsets]
+from tests.snapshot_samples import whole
 
 
 @pytest.mark.parametrize(
@@ -28,7 +25,7 @@ def whole(*offsets: int) -> list[Increment]:
 def test_candidates_for_offset_10_in_their_order(
     memory: int | None, saved: list[int], expected: list[tuple[str, int]]
 ) -> None:
-    found = candidates(10, memory=memory, saved=whole(*saved))
+    found = candidates(10, memory=memory, saved=list(map(whole, saved)))
     assert [(each.place.value, each.offset) for each in found] == expected
 
 
@@ -46,7 +43,7 @@ def test_a_candidate_brings_the_increments_that_make_it_and_one_without_its_root
 def test_no_candidate_lies_ahead_and_the_last_is_a_new_state(
     first: int, memory: int | None, saved: list[int]
 ) -> None:
-    found = candidates(first, memory=memory, saved=whole(*saved))
+    found = candidates(first, memory=memory, saved=list(map(whole, saved)))
     assert all(each.offset <= first for each in found)
     assert [each.offset for each in found] == sorted((each.offset for each in found), reverse=True)
     assert found[-1] == Candidate(Place.NOWHERE, 0)

@@ -3,20 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from bettong.errors import (
-    ApplicationError,
-    BettongError,
-    LogHoleError,
-    PoisonError,
-    SettingsError,
-    StateChangedError,
-)
+from bettong.errors import FINAL_ERRORS, BettongError, LogHoleError
 
-# Errors of the worker that come back at every start: an operator has to act.
-_FINAL: dict[str, type[BettongError]] = {
-    kind.__name__: kind
-    for kind in (LogHoleError, PoisonError, StateChangedError, ApplicationError, SettingsError)
-}
+_FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
 
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")

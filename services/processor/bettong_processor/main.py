@@ -15,6 +15,7 @@ from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
+from bettong.snapshots.chain import chains
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import all_topics, stage_topic
@@ -22,7 +23,6 @@ from bettong_processor.programs import programs
 from bettong_processor.query import start
 from bettong_processor.session import session, warm_up
 from bettong_processor.supervision import Live, Supervisor
-from bettong_processor.uploads import newest
 
 
 def main(overrides: Mapping[str, object]) -> None:
@@ -92,7 +92,7 @@ def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[
     offsets: dict[tuple[str, int], int] = {}
     for stage in plan.stages:
         for partition in range(partitions):
-            kept = newest(store.increments(stage.name, partition))
-            if kept is not None:
-                offsets[stage_topic(plan.application, stage.name), partition] = kept
+            complete = chains(store.increments(stage.name, partition))
+            if complete:
+                offsets[stage_topic(plan.application, stage.name), partition] = complete[0][-1].offset
     return offsets

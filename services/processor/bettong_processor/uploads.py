@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from bettong.errors import StoreError
 from bettong.logs import Logger
-from bettong.snapshots.chain import Increment, chain, chains
+from bettong.snapshots.chain import chain
 from bettong.snapshots.store import SnapshotStore
 
 # A store that failed is left alone for this long.
@@ -112,9 +112,3 @@ class Uploads:
         if saved is not None:
             self._saved[place] = saved
         return True
-
-
-def newest(increments: list[Increment]) -> int | None:
-    """The highest offset whose state is complete."""
-    complete = chains(increments)
-    return complete[0][-1].offset if complete else None

@@ -4,7 +4,7 @@
 | -------------------- | --------------------- | ------------------------------------ | -------------------- |
 | with an encoder      | rows                  | the encoder's bytes                  | `.bin`, back to back |
 | without one          | columns of its schema | a JSON object (`bettong.frames.text`) | `.jsonl`, a line each |
-| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `_dead_letter`    | `.jsonl`, a line each |
+| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `letter_values`   | `.jsonl`, a line each |
 """
 
 import json
@@ -19,7 +19,7 @@ from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
-from bettong.frames.text import text_of
+from bettong.frames.text import letter_values
 from bettong.topics import DEAD_LETTERS, sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.json_lines import json_lines
@@ -111,13 +111,4 @@ def _dead_letters(frame: Frame) -> list[bytes]:
 
 
 def _dead_letter(letter: DeadLetter) -> bytes:
-    """All fields of a dead letter under their names in the proto; the message as `text_of` writes bytes."""
-    values = {
-        "computation": letter.computation,
-        "reason": letter.reason,
-        "origin": letter.origin,
-        "sequence": letter.sequence,
-        "index": letter.index,
-        "message": text_of(letter.message),
-    }
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(letter_values(letter), ensure_ascii=False, separators=(",", ":")).encode()

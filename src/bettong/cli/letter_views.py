@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bettong.frames.text import text_of
+from bettong.frames.text import letter_values
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -65,12 +65,7 @@ def as_json(found: Found, mark: Mark | None) -> str:
     values = {
         "letter": str(found.id),
         "taken_in": moment(found.time_ns),
-        "computation": letter.computation,
-        "reason": letter.reason,
-        "origin": letter.origin,
-        "sequence": letter.sequence,
-        "index": letter.index,
-        "message": text_of(letter.message),
+        **letter_values(letter),
         "as_received": letter.as_received,
         "cut": letter.cut,
         "sent_again": mark is not None and mark.done,

@@ -13,6 +13,7 @@ from typing import Any
 from bettong.application.fields import Kind
 from bettong.application.schema import Schema
 from bettong.errors import SchemaError
+from bettong.v1.frame_pb2 import DeadLetter
 
 _BASE64 = "base64:"
 
@@ -40,6 +41,18 @@ def message_of(schema: Schema, line: bytes) -> Any:
         if field.kind is Kind.BYTES:
             values[field.name] = _bytes_of(field.name, values[field.name])
     return schema.message(**values)
+
+
+def letter_values(letter: DeadLetter) -> dict[str, Any]:
+    """The fields of a dead letter under their names in the proto, in its order; the message as `text_of` writes it."""
+    return {
+        "computation": letter.computation,
+        "reason": letter.reason,
+        "origin": letter.origin,
+        "sequence": letter.sequence,
+        "index": letter.index,
+        "message": text_of(letter.message),
+    }
 
 
 def text_of(data: bytes) -> str:

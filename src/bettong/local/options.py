@@ -14,7 +14,9 @@ class Restarts(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     deaths_max: int = Field(
-        default=DEATHS_MAX, ge=0, description="Deaths of one process in a minute; one more ends the suite."
+        default=DEATHS_MAX,
+        ge=0,
+        description="Deaths of one process within two minutes; one more ends the suite.",
     )
     wait_s_max: float = Field(
         default=WAIT_S_MAX, ge=0, description="Longest wait before a new start; it doubles from 0.2 s."

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bettong.errors import ApplicationError, LogHoleError, PoisonError, SettingsError
+from bettong.errors import FINAL_ERRORS
 
-# What a start with the same code, settings and log would end with again.
-FINAL_STATUSES = frozenset(
-    kind.exit_code for kind in (ApplicationError, LogHoleError, PoisonError, SettingsError)
-)
+FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
 
 DEATHS_MAX = 5  # more within the window means that starting again does not help
 WINDOW_S = 120.0  # a processor that dies as soon as it is started needs about 60 s for that
@@ -35,7 +32,7 @@ def decide(
 ) -> StartAgain | GiveUp:
     """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one).
 
-    `deaths_max` in a minute are answered by a new start, after at most `wait_s_max`.
+    `deaths_max` within `WINDOW_S` are answered by a new start, after at most `wait_s_max`.
     """
     recent = [death for death in deaths_s if deaths_s[-1] - death <= WINDOW_S]
     if len(recent) > deaths_max:

@@ -16,7 +16,7 @@ Pure: stores keep the increments, `bettong.worker` makes them and takes them ove
 """
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 _NAME = re.compile(r"(\d{1,19})-(\d{1,19})-(\d{1,19})")
@@ -49,11 +49,43 @@ class Increment:
         return cls(*(int(part) for part in found.groups())) if found else None
 
 
+def increments_of(names: Iterable[str]) -> list[Increment]:
+    """The increments among names, lowest offset first; other names are passed over."""
+    return sorted(each for each in map(Increment.parse, names) if each is not None)
+
+
 def chain(known: Iterable[Increment], last: Increment) -> tuple[Increment, ...] | None:
     """The increments that make the state of `last`, oldest first; None when some are missing."""
-    by_offset: dict[int, list[Increment]] = {}
+    return _back_to_root(_by_offset(known), last)
+
+
+def chains(known: Collection[Increment]) -> list[tuple[Increment, ...]]:
+    """The chains that are complete, of the newest state first."""
+    by_offset = _by_offset(known)
+    found = (_back_to_root(by_offset, each) for each in sorted(known, reverse=True))
+    return [each for each in found if each is not None]
+
+
+def needed_from(known: Collection[Increment]) -> int:
+    """The offset of the oldest increment that a chain from the newest `ROOTS_KEPT` roots needs; 0 of none at all."""
+    roots = sorted({each.root for each in known})
+    return roots[-ROOTS_KEPT:][0] if roots else 0
+
+
+def superfluous(known: Collection[Increment]) -> list[Increment]:
+    """The increments that no chain from the newest `ROOTS_KEPT` roots needs."""
+    first = needed_from(known)
+    return [each for each in known if each.offset < first]
+
+
+def _by_offset(known: Iterable[Increment]) -> dict[int, list[Increment]]:
+    found: dict[int, list[Increment]] = {}
     for each in known:
-        by_offset.setdefault(each.offset, []).append(each)
+        found.setdefault(each.offset, []).append(each)
+    return found
+
+
+def _back_to_root(by_offset: Mapping[int, list[Increment]], last: Increment) -> tuple[Increment, ...] | None:
     found = [last]
     while found[-1].offset > last.root:
         before = [each for each in by_offset.get(found[-1].since, ()) if each.offset < found[-1].offset]
@@ -62,15 +94,3 @@ def chain(known: Iterable[Increment], last: Increment) -> tuple[Increment, ...] 
         # Two of one offset were saved by an owner and by a zombie: with the newer root less can be missing.
         found.append(max(before, key=lambda each: each.root))
     return tuple(reversed(found))
-
-
-def chains(known: Collection[Increment]) -> list[tuple[Increment, ...]]:
-    """The chains that are complete, of the newest state first."""
-    found = (chain(known, each) for each in sorted(known, reverse=True))
-    return [each for each in found if each is not None]
-
-
-def superfluous(known: Collection[Increment]) -> list[Increment]:
-    """The increments that no chain from the newest `ROOTS_KEPT` roots needs."""
-    roots = sorted({each.root for each in known})
-    return [each for each in known if each.offset < roots[-ROOTS_KEPT:][0]]

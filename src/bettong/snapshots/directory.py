@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from bettong.errors import StoreError
-from bettong.snapshots.chain import Increment, superfluous
+from bettong.snapshots.chain import Increment, increments_of, needed_from
 
 _FOLDER = re.compile(r".+-\d+")
 _SAVING = re.compile(r"\.saving-(\d+-\d+-\d+)-.*")
@@ -43,7 +43,7 @@ class DirectorySnapshots:
         """See SnapshotStore."""
         folder = self._folder(stage, partition)
         for _ in range(_ATTEMPTS_MAX):
-            if increment in superfluous([*self.increments(stage, partition), increment]):
+            if increment.offset < needed_from([*self.increments(stage, partition), increment]):
                 return
             with suppress(FileNotFoundError):
                 self._write(folder, increment, data)
@@ -64,8 +64,7 @@ class DirectorySnapshots:
 
     def increments(self, stage: str, partition: int) -> list[Increment]:
         """See SnapshotStore."""
-        found = (Increment.parse(name) for name in self._names(self._folder(stage, partition)))
-        return sorted(each for each in found if each is not None)
+        return increments_of(self._names(self._folder(stage, partition)))
 
     def clear(self) -> None:
         """See SnapshotStore. Leaves the folders, which others may be saving into, and what is no snapshot."""
@@ -103,18 +102,12 @@ class DirectorySnapshots:
 
     def _trim(self, folder: Path) -> None:
         """Removes what no chain needs, and what killed writers of older increments left."""
-        found: dict[str, Increment] = {}
-        for name in self._names(folder):
+        names = self._names(folder)
+        first = needed_from(increments_of(names))
+        for name in names:
             saving = _SAVING.fullmatch(name)
             increment = Increment.parse(saving[1] if saving else name)
-            if increment is not None:
-                found[name] = increment
-        saved = [increment for name, increment in found.items() if increment.name == name]
-        if not saved:
-            return  # cleared meanwhile
-        kept_from = min({*saved} - {*superfluous(saved)}).offset
-        for name, increment in found.items():
-            if increment.offset < kept_from:
+            if increment is not None and increment.offset < first:
                 self._remove(folder / name)
 
     def _names(self, folder: Path) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from bettong.edges.object_store.faults import is_absence
 from bettong.edges.object_store.store import Files, ObjectStore
 from bettong.errors import StoreUnavailableError
-from bettong.snapshots.chain import Increment, superfluous
+from bettong.snapshots.chain import Increment, increments_of, superfluous
 
 _FOLDER = re.compile(r".+-\d+")
 
@@ -63,8 +63,7 @@ class ObjectSnapshots:
     def increments(self, stage: str, partition: int) -> list[Increment]:
         """See SnapshotStore. Objects that are none are passed over."""
         doing = f"looking for snapshots of {stage}/{partition}"
-        names = self._names(doing, self._folder(stage, partition), "file")
-        return sorted(each for each in map(Increment.parse, names) if each is not None)
+        return increments_of(self._names(doing, self._folder(stage, partition), "file"))
 
     def clear(self) -> None:
         """See SnapshotStore. Leaves what is no snapshot."""

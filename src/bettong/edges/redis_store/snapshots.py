@@ -2,7 +2,7 @@
 
 from bettong.edges.redis_store.connection import Client, RedisStore
 from bettong.errors import StoreError
-from bettong.snapshots.chain import Increment, superfluous
+from bettong.snapshots.chain import Increment, increments_of, superfluous
 
 # The longest string that Redis takes (its proto-max-bulk-len); it closes the connection on a longer one.
 SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024
@@ -51,7 +51,7 @@ class RedisSnapshots:
             f"looking for snapshots of {stage}/{partition}",
             lambda client: client.hkeys(self._key(stage, partition)),
         )
-        return sorted(_increments(names))
+        return _increments(names)
 
     def clear(self) -> None:
         """See SnapshotStore."""
@@ -71,5 +71,4 @@ class RedisSnapshots:
 
 
 def _increments(names: list[bytes]) -> list[Increment]:
-    found = (Increment.parse(name.decode()) for name in names)
-    return [each for each in found if each is not None]
+    return increments_of(name.decode() for name in names)

@@ -1,0 +1,52 @@
+"""Messages and a state to describe applications with, and what a refused description is expected to raise."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bettong import ApplicationError, f64
+
+
+@dataclass
+class Trade:
+    """A message."""
+
+    symbol: str
+    price: f64
+
+
+@dataclass
+class Quote:
+    """A message of another schema with the same key."""
+
+    symbol: str
+    bid: f64
+
+
+@dataclass
+class Alert:
+    """What comes out."""
+
+    symbol: str
+
+
+class Seen:
+    """A state; any class serves."""
+
+    anything = True
+
+
+def keep(trade: Trade) -> bool:
+    """A predicate."""
+    return trade.price > 0
+
+
+def refused(*texts: str) -> Any:
+    """Expects an ApplicationError that has all of these texts."""
+    return pytest.raises(
+        ApplicationError, match="(?s)" + "".join(f"(?=.*{re.escape(text)})" for text in texts)
+    )
