@@ -154,6 +154,7 @@ class Intake:
         try:
             self._now_ns = max(self._now_ns, self._clock())
             taken = work(self._now_ns)
+            entry.dead_letters = len(taken.refused)
             for each in taken.appends:
                 on_done = partial(self._answer, feed, entry)
                 log.append(each.topic, each.partition, each.value, on_done)
@@ -171,9 +172,6 @@ class Intake:
     def _handed_over(self, feed: "Feed", entry: Entry, done: asyncio.Future[Taken]) -> None:
         if done.cancelled() or done.exception() is not None:
             entry.failed = True
-        else:
-            taken = done.result()
-            entry.dead_letters = len(taken.refused)
         self._settle(entry)
         # The log's answers may have come before, or there was nothing to append.
         if entry.is_answered:

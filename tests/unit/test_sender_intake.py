@@ -1,0 +1,45 @@
+"""Frames on their way to the log, and what comes back, whichever of the threads is first."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from bettong.errors import LogError
+from bettong.v1.ingest_pb2 import Hello, Receipt
+from bettong_sender.intake import Intake, Limits
+from bettong_sender.status import Status
+from tests.sender_samples import orders, route, rows_frame
+
+LIMITS = Limits(credits=4, sessions_max=1, buffer_bytes_max=1 << 20)
+
+
+class PromptLog:
+    """Answers within the call, while the event loop is busy with something else."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def append(
+        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
+    ) -> None:
+        """See Log."""
+        del topic, partition, value
+        self._loop.call_soon_threadsafe(time.sleep, 0.05)
+        on_done(0)
+
+
+def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> None:
+    async def conversation() -> Receipt | None:
+        intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=lambda: 1)
+        intake.use(PromptLog(asyncio.get_running_loop()), {})
+        feed = intake.open(Hello(source="orders", stream="feed-1"))
+        await feed.open(0)
+        receipt = asyncio.create_task(feed.receipt())
+        await feed.take(rows_frame(1, orders(range(3)), spoilt=[b"no order"]), None)
+        try:
+            return await receipt
+        finally:
+            feed.close()
+            intake.close()
+
+    assert asyncio.run(conversation()) == Receipt(acknowledged=1, credits=1, dead_letters=1)
