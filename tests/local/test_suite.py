@@ -1,6 +1,7 @@
 """A whole suite through its command: it comes up, is kept up, and leaves nothing behind, whatever ends it."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -210,7 +211,11 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: R
     assert status()[0] == 0, status()
 
     os.kill(record.services["receiver"].pid, signal.SIGKILL)
-    eventually(lambda: "receiver died (signal SIGKILL) and is started again" in running.output())
+    eventually(
+        lambda: re.search(
+            r"receiver died \(signal SIGKILL; its last line: .*\) and is started again", running.output()
+        )
+    )
     assert status()[0] == 7
     eventually(lambda: status()[0] == 0, seconds=START_S)
     again = running.ready().services["receiver"]
