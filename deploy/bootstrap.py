@@ -3,9 +3,9 @@
 With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis.
 
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
-`.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java
-archives of deploy/jars, editable installs of this tree. A Redis server is installed only when there is none, and
-only as root.
+`.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
+deploy/jars, editable installs of this tree, and what Java reads to start quickly. A Redis server is installed only
+when there is none, and only as root.
 
 A step leaves a stamp, the digest of its inputs, when it is complete; one whose stamp is current is skipped. An
 interrupted step has no stamp and is done again. What is to do is decided in deploy/setup_plan.py.
@@ -67,6 +67,7 @@ class Setup:
             "protos": self._make_protos,
             "projects": self._make_projects,
             "jars": self._make_jars,
+            "archives": self._make_archives,
         }
         with told(step.title):
             for attempt in range(1, step.attempts + 1):
@@ -105,7 +106,7 @@ class Setup:
         # processes would compile thousands of files anew at every start.
         self._uv("packages", "sync", "--require-hashes", "--compile-bytecode", "requirements.lock")
         # The sync has removed the editable installs; they come back even when their inputs did not change.
-        (self.tree.share / "stamps" / "projects").unlink(missing_ok=True)
+        self._forget("projects", "archives")
 
     def _make_protos(self) -> None:
         self.run("protos", [str(self.tree.python), "hatch_build.py"])
@@ -123,6 +124,14 @@ class Setup:
             )
         shutil.rmtree(self.tree.share / "jars", ignore_errors=True)
         fresh.rename(self.tree.share / "jars")
+        self._forget("archives")  # Java knows the jars of an archive by their times
+
+    def _make_archives(self) -> None:
+        self.run("archives", [str(self.tree.python), "-m", "deploy.class_archives"])
+
+    def _forget(self, *steps: str) -> None:
+        for name in steps:
+            (self.tree.share / "stamps" / name).unlink(missing_ok=True)
 
     def fetch_jars(self) -> Path:
         """Let Maven put the jars into an empty folder, one folder a module inside; returns it."""

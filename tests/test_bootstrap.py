@@ -22,6 +22,7 @@ from deploy.setup_plan import (
     digest,
     due,
     faults,
+    java_identity,
     java_major,
     may_install,
     uv_settings,
@@ -162,7 +163,24 @@ def test_a_changed_lock_renews_what_is_built_on_it_but_no_jars(tmp_path: Path) -
         "packages",
         "protos",
         "projects",
+        "archives",
     ]
+
+
+def test_a_java_is_known_by_its_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, classes = tmp_path / "bin" / "java", tmp_path / "lib" / "modules"
+    for path in (program, classes):
+        path.parent.mkdir()
+        path.write_text("17")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    before = java_identity()
+    assert str(classes) in before
+    assert java_identity() == before
+    classes.write_text("17.0.15")
+    assert java_identity() != before
+    monkeypatch.setenv("PATH", "")
+    assert java_identity() == ""
 
 
 def test_a_tree_that_was_moved_is_made_anew(tmp_path: Path) -> None:

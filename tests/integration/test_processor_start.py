@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bettong import metrics
+from bettong.class_archives import SPARK, archive
 from bettong.edges.kafka_log import LogAdmin
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -91,6 +93,15 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
     assert own_broker.bootstrap in eventually(reason, seconds=2 * MINUTE_S, what="it says that it waits")
     own_broker.start()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    assert processor.process is not None
+    java = next(
+        each
+        for each in psutil.Process(processor.process.pid).children(recursive=True)
+        if each.name() == "java"
+    )
+    assert str(archive(SPARK)) in {each.path for each in java.memory_maps()}, (
+        "Java started without its archive"
+    )
     processor.terminate()
     assert processor.status() == 0
     assert "Traceback" not in processor.said()

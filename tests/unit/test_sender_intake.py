@@ -1,7 +1,7 @@
 """Frames on their way to the log, and what comes back, whichever of the threads is first."""
 
 import asyncio
-import time
+import threading
 from collections.abc import Callable
 
 from bettong.errors import LogError
@@ -24,7 +24,7 @@ class PromptLog:
     ) -> None:
         """See Log."""
         del topic, partition, value
-        self._loop.call_soon_threadsafe(time.sleep, 0.05)
+        self._loop.call_soon_threadsafe(threading.Event().wait, 0.05)
         on_done(0)
 
 

@@ -6,6 +6,7 @@ import sys
 import uuid
 from pathlib import Path
 
+from bettong.class_archives import KAFKA, reading
 from bettong.errors import LocalError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import kafka_answers
@@ -143,6 +144,7 @@ class KafkaBroker(Server):
         return (
             self._java,
             _NO_TRACES,
+            *reading(KAFKA),
             *options,
             "-cp",
             f"{self._jars}/*",

@@ -1,0 +1,124 @@
+"""Records the class-data archives of Kafka and Spark: `python -m deploy.class_archives`, which `make setup` calls.
+
+Runs the word count once, on a broker and a Spark session that write down at their end what classes they have loaded.
+See `bettong.class_archives`. A Java that can't record leaves no archive: then both start as slowly as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+from pyspark import SparkContext
+
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.class_archives import KAFKA, SPARK, archive, recording
+from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.errors import LogError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, encode
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.settings import ProcessorSettings, read
+from bettong.topics import all_topics, stage_topic
+from bettong_processor.query import start
+from bettong_processor.session import session, warm_up
+
+_APPLICATION = Path(__file__).parents[1] / "examples" / "word_count.py"
+_END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
+
+
+def main() -> None:
+    """Records both archives."""
+    place = archive(KAFKA).parent
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    with tempfile.TemporaryDirectory(prefix="bettong-setup-") as folder:
+        broker = KafkaBroker(Path(folder) / "kafka")
+        try:
+            os.environ |= recording(KAFKA)
+            broker.start()
+            os.environ |= recording(SPARK)
+            with RedisServer(Path(folder) / "redis") as redis:
+                count_words(Path(folder), kafka=broker.bootstrap, redis=redis.url)
+            broker.terminate()
+            assert broker.process is not None  # noqa: S101 - it was started above
+            broker.process.wait(_END_S_MAX)
+        finally:
+            broker.kill()
+    for name in (KAFKA, SPARK):
+        print(
+            f"{name}: {archive(name).stat().st_size >> 20} MiB" if archive(name).exists() else f"{name}: none"
+        )
+
+
+def count_words(folder: Path, *, kafka: str, redis: str) -> None:
+    """A line through the processor, twice: in the first batch of a query, and in a later one."""
+    settings = read(
+        ProcessorSettings,
+        {
+            "application": str(_APPLICATION),
+            "kafka": kafka,
+            "redis": redis,
+            "partitions": 2,
+            "spark_master": "local[2]",
+            "checkpoint": str(folder / "checkpoint"),
+            "state_dir": folder / "state",
+            "kernel_cache": folder / "kernels",
+        },
+    )
+    planned = plan(load(settings.application))
+    stages, sinks = [stage.name for stage in planned.stages], [sink.name for sink in planned.sinks]
+    LogAdmin(kafka).create_topics(
+        all_topics(planned.application, stages=stages, sinks=sinks),
+        partitions=settings.partitions,
+        replication=1,
+        frame_bytes_max=settings.frame_bytes_max,
+    )
+    spark = session(settings, application=planned.application)
+    topics = tuple(stage_topic(planned.application, name) for name in stages)
+    try:
+        warm_up(spark)
+        query = start(spark, settings, checkpoint=str(settings.checkpoint), topics=topics, first_offsets={})
+        with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
+            for sequence in (1, 2):
+                log.append(topics[0], 0, line(sequence), on_done=_raise)
+                log.flush(60)
+                query.processAllAvailable()
+        query.stop()
+    finally:
+        spark.stop()
+        gateway = SparkContext._gateway  # noqa: SLF001 - Spark's Java runs on until Python ends; its archive is wanted now
+        if gateway is not None:
+            gateway.proc.stdin.close()
+            gateway.proc.wait(_END_S_MAX)
+
+
+def line(sequence: int) -> bytes:
+    """A frame of the source, as a sender writes it."""
+    (source,) = plan(load(str(_APPLICATION))).sources
+    columns = Columns.of_messages(source.schema, [source.schema.message(text="to be or not to be")])
+    return encode(
+        Frame(
+            origin=f"{source.name}/setup",
+            sequence=sequence,
+            previous=sequence - 1,
+            count=1,
+            schema=source.schema.fingerprint,
+            ingest_ns=time.time_ns(),
+            columns=columns.payload(),
+        )
+    )
+
+
+def _raise(answer: int | LogError) -> None:
+    if isinstance(answer, LogError):
+        raise answer
+
+
+if __name__ == "__main__":
+    main()
