@@ -69,12 +69,13 @@ def start(
     """Launches a processor; by default with all that it needs. Killed at the end."""
     with ExitStack() as stack:
 
-        def launched(source: str = PLAIN, **settings: str) -> ProcessorProcess:
+        def launched(source: str = PLAIN, *, launch: bool = True, **settings: str) -> ProcessorProcess:
             name = unique_name("start")
             parts = {"kafka": kafka.bootstrap, "redis": redis_server.url} | settings
             process = ProcessorProcess(name, source.format(name=name), tmp_path, **parts)
             stack.callback(process.kill)
-            process.launch()
+            if launch:
+                process.launch()
             return process
 
         yield launched
@@ -105,6 +106,18 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
     processor.terminate()
     assert processor.status() == 0
     assert "Traceback" not in processor.said()
+
+
+def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Start, tmp_path: Path) -> None:
+    """Spark had begun to write the batch's file, and refuses a folder in which there is nothing else."""
+    processor = start(launch=False)
+    offsets = tmp_path / "checkpoint" / processor.name / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / ".0.3c5d0d7e-1c1e-4a34-b5a6-3a5a1f3f5d6e.tmp").write_text("v1\n")
+    processor.launch()
+    eventually((offsets / "0").exists, seconds=2 * MINUTE_S, what="the first batch begins")
+    processor.terminate()
+    assert processor.status() == 0
 
 
 def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:

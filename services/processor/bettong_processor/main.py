@@ -13,12 +13,13 @@ from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
-from bettong.logs import configure
+from bettong.logs import Logger, configure
 from bettong.settings import ProcessorSettings, read
 from bettong.snapshots.chain import chains
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import all_topics, stage_topic
+from bettong_processor.checkpoint import clear_unfinished
 from bettong_processor.programs import programs
 from bettong_processor.query import start
 from bettong_processor.session import session, warm_up
@@ -44,7 +45,7 @@ def main(overrides: Mapping[str, object]) -> None:
         # While the query is planned: its first batch finds Python started.
         beside.submit(warm_up, spark)
         supervisor = Supervisor(
-            start=lambda: _start(spark, settings, planned, admin, store),
+            start=lambda: _start(spark, settings, planned, admin, store, log),
             admin=admin,
             store=store,
             live=live,
@@ -62,7 +63,12 @@ def main(overrides: Mapping[str, object]) -> None:
 
 
 def _start(
-    spark: SparkSession, settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore
+    spark: SparkSession,
+    settings: ProcessorSettings,
+    planned: Plan,
+    admin: LogAdmin,
+    store: RedisStore,
+    log: Logger,
 ) -> StreamingQuery:
     """Starts the query over topics that are there and as the settings say. Raises LogError, StoreError."""
     topics = all_topics(
@@ -78,10 +84,13 @@ def _start(
     )
     admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
+    checkpoint = settings.checkpoint_of(planned.application)
+    if clear_unfinished(spark, checkpoint):
+        log.info("the first batch had not begun when the processor ended", checkpoint=checkpoint)
     return start(
         spark,
         settings,
-        checkpoint=settings.checkpoint_of(planned.application),
+        checkpoint=checkpoint,
         topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
         first_offsets=snapshot_offsets(snapshots, planned, settings.partitions),
     )
