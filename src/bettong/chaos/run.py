@@ -33,6 +33,7 @@ from bettong.local.suite import Suite
 
 _LOOK_S = 0.5
 # After all is there: long enough for a replay, or a second writer, to add what is too much.
+_SETTLES_MAX = 10
 _QUIET_S = 3.0
 _EVENTS_MAX = 2000
 # Beyond the deaths that are planned: a process that cannot start again dies at least once a second.
@@ -226,17 +227,26 @@ def _settle(
     places: tuple[Path, Path],
     tell: Say,
 ) -> None:
-    """Waits until all is there, or `settle_s_max` is over; then a little longer, for what is too much."""
+    """Waits until all is there, then a little longer, for what is too much; or until nothing more comes.
+
+    Nothing more comes when nothing new came for `settle_s_max`, or for all that it goes on after so many of them.
+    """
     suite, watch = running
-    deadline_s = time.monotonic() + prepared.spec.settle_s_max
+    wait_s = prepared.spec.settle_s_max
     tell("no more faults: waiting for the last results")
-    while time.monotonic() < deadline_s:
+    end_s = time.monotonic() + _SETTLES_MAX * wait_s
+    newest_s, before = time.monotonic(), 0
+    while time.monotonic() < min(end_s, newest_s + wait_s):
         watch.check()
-        if all(told.right for told in _sinks(prepared, should, *places)):
+        sinks = _sinks(prepared, should, *places)
+        if all(told.right for told in sinks):
             suite.wait(_QUIET_S)
             return
+        found = sum(told.found for told in sinks)
+        if found > before:
+            newest_s, before = time.monotonic(), found
         suite.wait(2 * _LOOK_S)
-    tell(f"not everything is there, or right, after {prepared.spec.settle_s_max:g} s")
+    tell(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
 
 
 def _keep_logs(suite: Suite, folder: Path) -> None:
