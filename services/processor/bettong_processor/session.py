@@ -76,6 +76,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
     }
     jars = [str(jar) for jar in connector_jars(settings)]
     if settings.spark_master.startswith("local"):
+        java = shlex.join(("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", *reading(SPARK)))
         options |= {
             # Not `spark.jars`: what Java is to find in its archive must be on its class path from the start.
             "spark.driver.extraClassPath": os.pathsep.join(jars),
@@ -85,9 +86,8 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.driver.memory": "1g",
             # On few cores a collector that works beside the program only takes its time, and so does the second
             # compiler: 7.9 instead of 12.5 CPU seconds for 3 M messages, start included (docs/performance.md).
-            "spark.driver.extraJavaOptions": shlex.join(
-                ("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", *reading(SPARK))
-            ),
+            "spark.driver.extraJavaOptions": java,
+            "spark.executor.extraJavaOptions": java,
         }
     else:
         options["spark.jars"] = ",".join(jars)
