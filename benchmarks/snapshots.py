@@ -1,0 +1,234 @@
+"""What snapshots cost: throughput and CPU time with one a second, against the same without any.
+
+    .venv/bin/python -m benchmarks.snapshots --keys 1000000
+
+Runs take turns, so that a machine that gets busy slows both. Without snapshots means that nothing is saved in the
+store; the newest state in shared memory, by which Spark's Python processes hand a partition over, is part of the
+schedule and stays. The pauses are those of a worker that makes an increment of all its keys.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import numpy as np
+import psutil
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.sums import TELL_EVERY
+from benchmarks.worker_alone import FRAME_BYTES_MAX
+from benchmarks.workload import log_frame
+from bettong import metrics
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.application.streams import Source
+from bettong.edges.kafka_log import LogReader, LogWriter
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import LogError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import decode
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from bettong.routing import partitions_of, split
+from bettong.topics import sink_topic, stage_topic
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import program
+
+APPLICATION = Path(__file__).with_name("sums.py")
+FRAME_MESSAGES = 16_384
+OFF_MS, ON_MS = 3_600_000, 1_000
+_S_MAX = 600.0
+_LOOK_S = 0.02
+_INCREMENTS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Messages a second, and CPU seconds of the processor for a million messages."""
+
+    messages_per_s: float
+    cpu_s: float
+
+
+def main(
+    keys: Annotated[int, typer.Option(help="Keys of the state.", min=1)] = 1_000_000,
+    messages: Annotated[
+        int, typer.Option(help="Messages of a run, after one for each key.", min=1)
+    ] = 8_000_000,
+    runs: Annotated[int, typer.Option(help="Runs of each; the median counts.", min=1)] = 3,
+    partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 16,
+    *,
+    compiled: Annotated[bool, typer.Option(help="Compiled, or message by message.")] = True,
+) -> None:
+    """Measures the cost of snapshots, with checked output."""
+    console = Console()
+    for name, value in machine.facts().items():
+        console.print(f"{name}: {value}", highlight=False)
+    found: dict[int, list[Run]] = {OFF_MS: [], ON_MS: []}
+    for number in range(2 * runs):
+        interval_ms = (OFF_MS, ON_MS)[number % 2]
+        with console.status(f"run {number + 1} of {2 * runs}"):
+            found[interval_ms].append(
+                once(keys, messages, partitions=partitions, compiled=compiled, interval_ms=interval_ms)
+            )
+    table = Table("snapshots", "messages/s, median", "range", "CPU s per million", "range")
+    for name, interval_ms in (("none", OFF_MS), ("one a second", ON_MS)):
+        speeds = [run.messages_per_s for run in found[interval_ms]]
+        cpu = [run.cpu_s for run in found[interval_ms]]
+        table.add_row(
+            name,
+            f"{median(speeds):,.0f}",
+            f"{min(speeds):,.0f} - {max(speeds):,.0f}",
+            f"{median(cpu):.2f}",
+            f"{min(cpu):.2f} - {max(cpu):.2f}",
+        )
+    console.print(table)
+    pauses = pauses_ms(keys // partitions, compiled=compiled)
+    console.print(
+        f"increment of {keys // partitions:,} keys: median {median(pauses):.1f} ms, longest {max(pauses):.1f} ms"
+    )
+
+
+def once(keys: int, messages: int, *, partitions: int, compiled: bool, interval_ms: int) -> Run:
+    """One run, on a suite of its own; the results are checked."""
+    planned = plan(load(str(APPLICATION)))
+    (source,), (stage,) = planned.sources, planned.stages
+    every_key = np.arange(keys, dtype=np.int64)
+    chosen = np.random.default_rng(1).integers(0, keys, messages)
+    options = SuiteOptions(
+        application=str(APPLICATION),
+        partitions=partitions,
+        compiled=compiled,
+        settings={"snapshot_interval_ms": str(interval_ms)},
+    )
+    with Suite(options) as suite, RedisStore(suite.record.redis, planned.application) as store:
+        numbers = _Numbers(source, partitions)
+        figures = LiveFigures(store)
+        topic = stage_topic(planned.application, stage.name)
+        processor = psutil.Process(suite.record.services["processor"].pid)
+        with LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log:
+            _append(log, topic, numbers.frames(every_key))
+            _await_folded(figures, keys)
+            frames = list(numbers.frames(chosen))
+            cpu_s, begun = _cpu_s(processor), time.perf_counter()
+            _append(log, topic, frames)
+            _await_folded(figures, keys + messages)
+            seconds, cpu_s = time.perf_counter() - begun, _cpu_s(processor) - cpu_s
+        _check(suite.record.kafka, sink_topic(planned.application, "told"), partitions, chosen, keys)
+    return Run(messages / seconds, cpu_s * 1e6 / messages)
+
+
+def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
+    """How long a worker with so many keys, all changed, takes for an increment."""
+    planned = plan(load(str(APPLICATION)))
+    worker = PartitionWorker(
+        program(planned.stages[0], compiled=compiled), Assignment(planned.application, 0, 1, FRAME_BYTES_MAX)
+    )
+    numbers = _Numbers(planned.sources[0], 1)
+    offset, pauses = 0, []
+    for _ in range(_INCREMENTS):
+        for _, frame in numbers.frames(np.arange(keys, dtype=np.int64)):
+            worker.fold(offset, frame)
+            offset += 1
+        begun = time.perf_counter()
+        worker.increment()
+        pauses.append((time.perf_counter() - begun) * 1e3)
+    return pauses
+
+
+class _Numbers:
+    """Frames of a source, numbered on from call to call."""
+
+    def __init__(self, source: Source, partitions: int) -> None:
+        self._source = source
+        self._partitions = partitions
+        self._last = [0] * partitions
+
+    def frames(self, keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, bytes]]:
+        """(partition, frame) of a one for each of the keys."""
+        step = FRAME_MESSAGES * self._partitions
+        for start in range(0, len(keys), step):
+            part = keys[start : start + step]
+            columns = Columns(self._source.schema, len(part), (part, np.ones(len(part), np.int64)))
+            division = split(partitions_of(columns, "key", self._partitions), self._partitions)
+            ordered = columns.take(division.order)
+            for partition in range(self._partitions):
+                first, end = division.bounds[partition], division.bounds[partition + 1]
+                if first < end:
+                    self._last[partition] += 1
+                    sequence = self._last[partition]
+                    yield (
+                        partition,
+                        log_frame(
+                            self._source,
+                            ordered.slice(first, end),
+                            sequence=sequence,
+                            previous=sequence - 1,
+                            now_ns=time.time_ns(),
+                        ),
+                    )
+
+
+def _append(
+    log: LogWriter, topic: str, frames: Iterator[tuple[int, bytes]] | list[tuple[int, bytes]]
+) -> None:
+    faults: list[LogError] = []
+
+    def note(answer: int | LogError) -> None:
+        if isinstance(answer, LogError):
+            faults.append(answer)
+
+    for partition, frame in frames:
+        log.append(topic, partition, frame, note)
+    log.flush(_S_MAX)
+    if faults:
+        raise faults[0]
+
+
+def _await_folded(figures: LiveFigures, messages: int) -> None:
+    deadline = time.monotonic() + _S_MAX
+    while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:
+        assert time.monotonic() < deadline, f"{messages} messages are not folded after {_S_MAX} s"
+        time.sleep(_LOOK_S)
+
+
+def _cpu_s(process: psutil.Process) -> float:
+    """CPU seconds of a process and all its children, alive or waited for."""
+    total = 0.0
+    for each in (process, *process.children(recursive=True)):
+        times = each.cpu_times()
+        total += times.user + times.system
+    return total
+
+
+def _check(
+    kafka: str, topic: str, partitions: int, chosen: np.ndarray[tuple[int], np.dtype[np.int64]], keys: int
+) -> None:
+    """Each key's sum is its count: told at 16, 32, ..."""
+    tellings = (np.bincount(chosen, minlength=keys) + 1) // TELL_EVERY
+    count, total = int(tellings.sum()), int((TELL_EVERY * tellings * (tellings + 1) // 2).sum())
+    schema = plan(load(str(APPLICATION))).sinks[0].parent.schema
+    assert schema is not None
+    found = found_total = 0
+    starts = {(topic, partition): 0 for partition in range(partitions)}
+    deadline = time.monotonic() + _S_MAX
+    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
+        while found < count:
+            assert time.monotonic() < deadline, f"{found} of {count} sums after {_S_MAX} s"
+            for record in reader.poll(200, 1000):
+                told = decode(record.value)
+                if told.columns is not None:
+                    columns = Columns.of_payload(schema, told.columns)
+                    found += columns.length
+                    found_total += int(np.asarray(columns.columns[1]).sum())
+    assert (found, found_total) == (count, total), "the sums are wrong"
+
+
+if __name__ == "__main__":
+    typer.run(main)
