@@ -17,10 +17,10 @@ setup:  ## Install everything into .venv; done again only where something change
 demo: setup  ## Run Market Spread end to end on this machine and check its results (ARGS=...)
 	@exec $(BIN)/python -m examples.demo $(ARGS)
 
-# Two files at a time: most tests wait for something more than they compute.
+# Two files at a time, for most tests wait more than they compute; in the order of names, which puts the longest first.
 test: setup  ## Run every test (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
-	@exec $(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	@exec $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: setup  ## Style, formatting, layers
 	@$(BIN)/ruff check
