@@ -7,6 +7,7 @@ batch: the log is its buffer, so that a system which is away for an hour holds u
 | ------------ | ---------------------------------------------------------------------- |
 | `outlet`     | what a lane needs of a foreign system                                  |
 | `batch`      | records in, a lot of messages a partition out, by the delivery rule (pure) |
+| `refusals`   | what becomes of messages that a foreign system refuses (pure)          |
 | `lane`       | the loop: open, read, deliver; open again after whatever went wrong    |
 | `lanes`      | the lanes of a receiver                                                |
 | `routes`     | how each sink gets to its destination                                  |

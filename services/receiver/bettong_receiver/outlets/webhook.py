@@ -17,7 +17,7 @@ from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError, StoreError
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
 
 _ANSWER_WAIT_S_MAX = 10.0
 _MESSAGES_MAX = 1000
@@ -85,7 +85,7 @@ class AtLeastOnceWebhookOutlet:
         except StoreError as error:
             raise OutletUnavailableError(f"{self._name}: its positions: {error}") from None
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> None:
+    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
         """See Outlet: one lot after the other, each with its position behind it."""
         for lot in lots:
             for body in self._bodies(lot.messages):
@@ -96,6 +96,7 @@ class AtLeastOnceWebhookOutlet:
                 )
             except StoreError as error:
                 raise OutletUnavailableError(f"{self._name}: its positions: {error}") from None
+        return {}
 
     def close(self) -> None:
         """See Outlet."""
