@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bettong.application.destinations import AtLeastOnceWebhook, KafkaTopic, Postgres, TwoPhase
+from bettong.application.destinations import (
+    AtLeastOnceTcp,
+    AtLeastOnceWebhook,
+    KafkaTopic,
+    Postgres,
+    TwoPhase,
+)
 from bettong.application.plan import Plan
 from bettong.application.schema import Schema
 from bettong.application.streams import Sink
@@ -19,6 +25,7 @@ from bettong_receiver.outlets.kafka_topic import KafkaOutlet, Keyed, read_with_k
 from bettong_receiver.outlets.lane import Route
 from bettong_receiver.outlets.postgres import PostgresOutlet, Row, read_rows
 from bettong_receiver.outlets.refusals import Refusals
+from bettong_receiver.outlets.tcp import AtLeastOnceTcpOutlet, address_of
 from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
 from bettong_receiver.outlets.webhook import Address, AtLeastOnceWebhookOutlet
 
@@ -54,6 +61,8 @@ class _Way:
             return self._two_phase(to)
         if isinstance(to, AtLeastOnceWebhook):
             return self._webhook(to)
+        if isinstance(to, AtLeastOnceTcp):
+            return self._tcp(to)
         raise AssertionError(f"{to!r} was checked when the application was described")
 
     def _postgres(self, to: Postgres) -> Route[Row]:
@@ -113,6 +122,16 @@ class _Way:
 
         def make() -> AtLeastOnceWebhookOutlet:
             return AtLeastOnceWebhookOutlet(address, RedisSink(self.store), sink=name, lines=lines)
+
+        return Route(name, self._topic(), formats(self.plan)[name].messages, self._refusals(), make)
+
+    def _tcp(self, to: AtLeastOnceTcp) -> Route[bytes]:
+        name = self.sink.name
+        address = address_of(self._options(to.connection, needs="address"), sink=name)
+        lines = self.sink.encoder is None
+
+        def make() -> AtLeastOnceTcpOutlet:
+            return AtLeastOnceTcpOutlet(address, RedisSink(self.store), sink=name, lines=lines)
 
         return Route(name, self._topic(), formats(self.plan)[name].messages, self._refusals(), make)
 
