@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bettong.application.plan import Plan
+from bettong.cli.letter_log import LetterLog
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveFigures, RedisSink, RedisStore
 from bettong.local.addresses import LOOPBACK, free_ports
@@ -13,6 +14,7 @@ from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.topics import all_topics, sink_topic
+from bettong.v1.frame_pb2 import DeadLetter
 from tests.result_frames import planned
 from tests.service_program import program_of
 
@@ -38,7 +40,7 @@ class ReceiverProcess(Server):
     ) -> None:
         """A setting of None is left out. `destinations`: keywords of the application, as they are written."""
         self.name = name
-        self._destinations = destinations
+        self.destinations = destinations
         self._connections = folder / "connections.json"
         if connections is not None:
             self._connections.write_text(json.dumps(connections))
@@ -75,7 +77,7 @@ class ReceiverProcess(Server):
         """See Server."""
         self._file.write_text(
             "import bettong\nfrom tests.result_frames import application\n"
-            f"app = application({self.name!r}, {self._destinations})\n"
+            f"app = application({self.name!r}, {self.destinations})\n"
         )
 
     def content(self, sink: str, partition: int) -> bytes:
@@ -93,6 +95,7 @@ class Feed:
     """Writes into the topics of the sinks, as a processor does. Creates the topics."""
 
     def __init__(self, name: str, kafka: str) -> None:
+        self._kafka = kafka
         self.plan: Plan = planned(name)
         topics = all_topics(name, stages=[each.name for each in self.plan.stages], sinks=["notes", "raw"])
         with LogAdmin(kafka) as admin:
@@ -111,6 +114,11 @@ class Feed:
             )
         self._writer.flush(60.0)
         assert not faults
+
+    def letters(self) -> list[DeadLetter]:
+        """The dead letters in the log, as `bettong dead-letters list` takes them."""
+        log = LetterLog(self._kafka, self.plan.application, frame_bytes_max=FRAME_BYTES_MAX)
+        return [found.letter for found in log.letters()]
 
     def close(self) -> None:
         """Lets go of the log."""

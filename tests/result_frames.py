@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import bettong
 from bettong.application.application import Application
 from bettong.application.destinations import Destination
+from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
 from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
@@ -31,12 +32,16 @@ def _key(note: Note) -> Note:
 
 
 def application(
-    name: str, *, notes_to: Destination | None = None, raw_to: Destination | None = None
+    name: str,
+    *,
+    notes_to: Destination | None = None,
+    raw_to: Destination | None = None,
+    on_error: OnError = DEAD_LETTER,
 ) -> Application:
     """An application with a sink `notes` of JSON and a sink `raw` of encoded bytes."""
     app = Application(name)
     notes = app.source("notes-in", schema=Note, key="key")
-    notes.map(_key, name="same").sink("notes", to=notes_to)
+    notes.map(_key, name="same").sink("notes", to=notes_to, on_error=on_error)
     notes.map(_key, name="again").sink("raw", encoder=lambda note: repr(note).encode(), to=raw_to)
     return app
 

@@ -7,6 +7,7 @@ from bettong.application.application import Application
 from bettong.application.compiled import compiled
 from bettong.application.decoders import each, packed
 from bettong.application.destinations import (
+    AtLeastOnceTcp,
     AtLeastOnceWebhook,
     KafkaTopic,
     Postgres,
@@ -21,6 +22,7 @@ from bettong.errors import ApplicationError, BettongError
 __all__ = [
     "Application",
     "ApplicationError",
+    "AtLeastOnceTcp",
     "AtLeastOnceWebhook",
     "BettongError",
     "ExternalTopic",

@@ -31,7 +31,9 @@ DEAD_LETTER_LAST = Figure(
     "dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index"
 )
 SKIPPED = Figure(
-    "skipped", "messages", 'that could not be processed, of computations and sources with on_error="skip"'
+    "skipped",
+    "messages",
+    'that could not be processed, of computations, sources and sinks with on_error="skip"',
 )
 DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
 GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")

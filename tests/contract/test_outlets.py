@@ -1,5 +1,7 @@
 """The contract of exactly-once outlets, kept by each: the same tests against Postgres, and all that come after it."""
 
+import dataclasses
+import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -35,6 +37,9 @@ class System(Protocol):
     def message(self, text: str) -> Any:
         """A message that tells its text."""
 
+    def bad(self) -> Any:
+        """A message that the system refuses for good; None where it refuses none by itself."""
+
     def content(self) -> list[str]:
         """The texts that everybody sees, in the order in which they came."""
 
@@ -44,7 +49,8 @@ class PostgresSystem:
         self._server, self._name = server, name.replace("-", "_")
         self._openings = 0
         server.run(
-            f'CREATE TABLE "{self._name}" (number bigint, price float8, key text, id bigserial PRIMARY KEY)'
+            f'CREATE TABLE "{self._name}" (number bigint CHECK (number < 2), price float8, key text,'
+            " id bigserial PRIMARY KEY)"
         )
 
     def outlet(self) -> Outlet[Any]:
@@ -60,6 +66,9 @@ class PostgresSystem:
 
     def message(self, text: str) -> Any:
         return (text, 1, 0.5)
+
+    def bad(self) -> Any:
+        return ("bad", 2, 0.5)
 
     def content(self) -> list[str]:
         statement = f'SELECT key FROM "{self._name}" ORDER BY id'  # noqa: S608 - a name that we made
@@ -84,6 +93,9 @@ class KafkaSystem:
     def message(self, text: str) -> Any:
         return (None, text.encode())
 
+    def bad(self) -> Any:
+        return (None, bytes(200_000))
+
     def content(self) -> list[str]:
         return [value.decode() for _, _, value in committed(self._server.bootstrap, self._name)]
 
@@ -97,6 +109,9 @@ class TwoPhaseSystem:
 
     def message(self, text: str) -> Any:
         return text.encode()
+
+    def bad(self) -> Any:
+        return None
 
     def content(self) -> list[str]:
         return [message.decode() for each in PARTITIONS for message in read_ledger(self._path, each)]
@@ -151,6 +166,66 @@ def test_an_older_outlet_stores_nothing_once_a_newer_one_is_open(system: System)
         with pytest.raises(SinkError):
             old.deliver([lot(system, 1, ["zombie"], 2)])
     assert system.content() == ["first", "second"]
+
+
+def refusing(lot: Lot[Any]) -> Lot[Any]:
+    """A lot whose position names what was refused of it."""
+    return dataclasses.replace(
+        lot, refusing=lambda refused: lot.position + b" without %d" % sum(1 << place for place in refused)
+    )
+
+
+@pytest.mark.parametrize("seed", [20_261_121])
+def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_names_it(
+    system: System, seed: int
+) -> None:
+    if system.bad() is None:
+        assert isinstance(system, TwoPhaseSystem)  # a sink of the user's own: see docs/sinks.md
+        return
+    chance = random.Random(seed)
+    wanted: list[str] = []
+    lots: list[tuple[Lot[Any], set[int]]] = []
+    with closing(system.outlet()) as outlet:
+        outlet.open(PARTITIONS)
+        for number in range(12):
+            lots = []
+            for partition in PARTITIONS:
+                texts = [f"{partition}.{number}.{place}" for place in range(chance.randrange(6))]
+                one = refusing(lot(system, partition, texts, number))
+                bads = {place for place in range(len(texts)) if chance.random() < 0.3}
+                for place in bads:
+                    one.messages[place] = system.bad()
+                lots.append((one, bads))
+                wanted += [text for place, text in enumerate(texts) if place not in bads]
+            found = outlet.deliver([one for one, _ in lots])
+            assert {partition: set(places) for partition, places in found.items()} == {
+                one.partition: bads for one, bads in lots if bads
+            }
+            assert all(reason for places in found.values() for reason in places.values())
+    assert sorted(system.content()) == sorted(wanted)
+    for partition in PARTITIONS:
+        mine = [text for text in system.content() if text.startswith(f"{partition}.")]
+        assert mine == [text for text in wanted if text.startswith(f"{partition}.")], "in order"
+    with closing(system.outlet()) as outlet:
+        assert outlet.open(PARTITIONS) == {
+            one.partition: one.position
+            if not bads or one.refusing is None
+            else one.refusing(dict.fromkeys(bads, ""))
+            for one, bads in lots
+        }
+
+
+def test_where_nothing_may_be_left_out_a_refusal_stores_nothing(system: System) -> None:
+    if system.bad() is None:
+        assert isinstance(system, TwoPhaseSystem)
+        return
+    with closing(system.outlet()) as outlet:
+        outlet.open(PARTITIONS)
+        one = lot(system, 0, ["good", "bad"], 2)
+        one.messages[1] = system.bad()
+        with pytest.raises(SinkError):
+            outlet.deliver([one])
+    assert system.content() == []
 
 
 def test_a_closed_outlet_leaves_what_it_delivered_and_nothing_else(system: System) -> None:

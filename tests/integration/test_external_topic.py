@@ -167,7 +167,7 @@ def test_a_reader_that_was_thought_dead_doubles_nothing(
     eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(1300)), seconds=90)
 
 
-def test_garbage_becomes_dead_letters_tombstones_nothing_and_a_giant_waits_for_a_higher_limit(
+def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
     make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
 ) -> None:
     sender = make()
@@ -175,22 +175,32 @@ def test_garbage_becomes_dead_letters_tombstones_nothing_and_a_giant_waits_for_a
     producer.send(foreign, 1, [b"garbage", None, *rows(0, 3), b"", None])
     eventually(lambda: numbers(kafka, name, 1, foreign) == [0, 1, 2], seconds=30)
 
-    def letters() -> list[bytes]:
+    def letters() -> list[DeadLetter]:
         return [
-            DeadLetter.FromString(row).message
+            DeadLetter.FromString(row)
             for frames in frames_in(kafka.bootstrap, dead_letter_topic(name)).values()
             for frame in taken(frames)
             for row in frame.rows or ()
         ]
 
-    eventually(lambda: letters() == [b"garbage", b""], seconds=30)
+    eventually(lambda: [letter.message for letter in letters()] == [b"garbage", b""], seconds=30)
     eventually(lambda: sender.figures().get("lag/orders") == "0", seconds=30)
-    producer.send(foreign, 1, [bytes(FRAME_BYTES_MAX + 1), *rows(3, 6)])
-    eventually(lambda: "BETTONG_FRAME_BYTES_MAX" in sender.figures().get("detail", ""), seconds=30)
-    assert sender.figures()["state"] == "waiting"
-    sender.stop()
-    with LogAdmin(kafka.bootstrap) as admin:
-        assert admin.ends([foreign])[foreign, 1] == 11
+    giant = b"g" * (FRAME_BYTES_MAX + 1)
+    producer.send(foreign, 1, [*rows(3, 4), giant, *rows(4, 6)])
+    eventually(lambda: numbers(kafka, name, 1, foreign) == list(range(6)), seconds=30, what="it goes on")
+    eventually(lambda: len(letters()) == 3, seconds=30)
+    letter = letters()[-1]
+    assert (
+        f"the record at offset 8 of partition 1 of topic {foreign} has {FRAME_BYTES_MAX + 1} bytes"
+        in letter.reason
+    )
+    assert (letter.origin, letter.as_received, letter.cut) == (f"orders/kafka.{foreign}.1", True, True)
+    assert giant.startswith(letter.message)
+    sender.kill()
+    sender.start()
+    producer.send(foreign, 1, rows(6, 7))
+    eventually(lambda: numbers(kafka, name, 1, foreign) == list(range(7)), seconds=30)
+    assert len(letters()) == 3, "once"
 
 
 def test_a_cluster_that_is_away_is_waited_for_and_read_on(

@@ -15,6 +15,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.foreign_topic import committed
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
+from tests.result_frames import Note, columns
 from tests.result_frames import note_frame as frame
 from tests.result_frames import note_numbers as expected
 from tests.waiting import eventually
@@ -158,6 +159,30 @@ def test_a_record_that_is_too_large_is_refused_and_commits_nothing(kafka: KafkaB
     with closing(topic(kafka.bootstrap, name)) as one:
         assert one.open() == {}
     assert committed(kafka.bootstrap, name) == []
+
+
+def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
+    name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
+) -> None:
+    created(kafka.bootstrap, f"{name}.out")
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    giant = columns(
+        [Note("p0", 4, 0.5), Note("p0" * 70_000, 5, 0.5), Note("p0", 6, 0.5)],
+        origin="notes/same/0",
+        sequence=2,
+        previous=1,
+    )
+    try:
+        receiver.start()
+        feed.append("notes", 0, [frame(0, 1), giant])
+        eventually(lambda: delivered(kafka, name, 0) == [2, 3, 4, 6], seconds=60)
+        eventually(lambda: len(feed.letters()) == 1, seconds=30)
+        (letter,) = feed.letters()
+        assert (letter.origin, letter.sequence, letter.index) == ("notes/same/0", 2, 1)
+        assert "larger than the topic takes" in letter.reason
+        assert json.loads(letter.message)["number"] == 5
+    finally:
+        receiver.kill()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The Postgres sink: a receiver as a process, a real server, killed in the middle of everything."""
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -93,6 +94,54 @@ def test_after_many_kills_each_row_is_there_once_and_in_order(
             seconds=30,
             what="all of it",
         )
+
+
+@pytest.mark.parametrize("seed", [20_261_121])
+def test_rows_that_postgres_refuses_are_dead_letters_once_through_kills_and_the_others_are_stored(
+    receiver: ReceiverProcess, feed: Feed, store: Store, postgres: PostgresServer, table: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    postgres.run(f"ALTER TABLE {table} ADD CHECK (number % 7 <> 0)")
+    good = [number for number in expected(120) if number % 7]
+    bad = [number for number in expected(120) if number % 7 == 0]
+    for start in range(1, 121, 30):
+        receiver.launch()
+        feed.append("notes", 0, [frame(0, sequence) for sequence in range(start, start + 30)])
+        wanted = chance.randrange(len(good) * (start + 29) // 120)
+        eventually(lambda least=wanted: len(delivered(postgres, table, 0)) >= least, seconds=60)  # type: ignore[misc]
+        receiver.kill()
+    receiver.start()
+    eventually(lambda: delivered(postgres, table, 0) == good, seconds=60, what="all good rows, in order")
+    eventually(lambda: len(feed.letters()) >= len(bad), seconds=30)
+    found = feed.letters()
+    assert [json.loads(letter.message)["number"] for letter in found] == bad
+    assert [(each.origin, each.sequence, each.index, each.computation) for each in found] == [
+        ("notes/same/0", number // 2, number % 2, "notes") for number in bad
+    ]
+    assert all("violates check constraint" in each.reason and "23514" in each.reason for each in found)
+    eventually(lambda: store.figures().get("dead_letters") == str(len(bad)), seconds=30)
+    assert "violates check constraint" in store.figures()["dead_letter_last"]
+    lines = receiver.content("dead-letters", 0).splitlines()
+    assert [json.loads(json.loads(line)["message"])["number"] for line in lines] == bad
+
+
+@pytest.mark.parametrize("on_error", ["skip", "stop"])
+def test_on_error_says_what_becomes_of_a_row_that_postgres_refuses(
+    receiver: ReceiverProcess, feed: Feed, store: Store, postgres: PostgresServer, table: str, on_error: str
+) -> None:
+    receiver.destinations += f", on_error={on_error!r}"
+    postgres.run(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (number <> 4)")
+    receiver.start()
+    feed.append("notes", 0, [frame(0, sequence) for sequence in range(1, 4)])
+    if on_error == "skip":
+        eventually(lambda: delivered(postgres, table, 0) == [2, 3, 5, 6, 7], seconds=30)
+        eventually(lambda: store.figures().get("skipped") == "1", seconds=30)
+    else:
+        eventually(lambda: "violates check constraint" in store.figures().get("detail", ""), seconds=30)
+        assert 4 not in delivered(postgres, table, 0)
+        postgres.run(f"ALTER TABLE {table} DROP CONSTRAINT small")
+        eventually(lambda: delivered(postgres, table, 0) == expected(3), seconds=60)
+    assert feed.letters() == []
 
 
 def test_a_kill_between_position_and_rows_leaves_neither(
@@ -196,7 +245,63 @@ def test_a_table_that_goes_in_the_middle_is_said_and_waited_for(
 
 
 def outlet(url: str, table: str) -> PostgresOutlet:
-    return PostgresOutlet(url, Postgres(table), schema_of(Note), application="app", sink="s", writer="w")
+    return PostgresOutlet(url, Postgres(table), schema_of(Note), application=table, sink="s", writer="w")
+
+
+@pytest.mark.parametrize(
+    ("state", "is_the_rows"),
+    [
+        ("22001", True),
+        ("22003", True),
+        ("23505", True),
+        ("23514", True),
+        ("44000", True),
+        ("P0001", True),
+        ("54000", True),
+        ("08006", False),
+        ("40001", False),
+        ("40P01", False),
+        ("53100", False),
+        ("55P03", False),
+        ("57P01", False),
+        ("25006", False),
+        ("42501", False),
+        ("42P01", False),
+        ("XX000", False),
+    ],
+)
+def test_a_rows_own_fault_is_told_from_all_others_by_the_sqlstate(
+    postgres: PostgresServer, table: str, *, state: str, is_the_rows: bool
+) -> None:
+    """A trigger raises the very error."""
+    postgres.run(
+        f"CREATE FUNCTION f_{table}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF NEW.key = 'bad' THEN RAISE EXCEPTION 'so it is' USING ERRCODE = '{state}'; END IF;"
+        f" RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION f_{table}()"
+    )
+    with closing(outlet(postgres.url, table)) as one:
+        one.open([0])
+        lot = Lot(0, [("good", 1, 1.0), ("bad", 2, 1.0)], 2, b"all", lambda _: b"without")
+        if is_the_rows:
+            assert list(one.deliver([lot])) == [0]
+        else:
+            with pytest.raises(SinkError):
+                one.deliver([lot])
+    assert postgres.run(f"SELECT count(*) FROM {table}") == [(int(is_the_rows),)]  # noqa: S608 - our own
+
+
+def test_a_constraint_that_is_checked_at_the_commit_refuses_its_rows_only(
+    postgres: PostgresServer, table: str
+) -> None:
+    postgres.run(f"ALTER TABLE {table} ADD UNIQUE (number) DEFERRABLE INITIALLY DEFERRED")
+    with closing(outlet(postgres.url, table)) as one:
+        one.open([0])
+        rows = [("a", 1, 1.0), ("again", 1, 1.0), ("b", 2, 1.0), ("nul\x00", 3, 1.0)]
+        refused = one.deliver([Lot(0, rows, 2, b"all", lambda _: b"without")])
+        assert list(refused[0]) == [1, 3]
+        assert "duplicate key" in refused[0][1]
+        assert "NUL" in refused[0][3]
+    assert postgres.run(f"SELECT key FROM {table} ORDER BY id") == [("a",), ("b",)]  # noqa: S608 - our own
 
 
 def test_a_row_that_postgres_refuses_is_told_and_stores_no_position(

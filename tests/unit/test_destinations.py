@@ -38,6 +38,7 @@ def encoded(note: Note) -> bytes:
         bettong.KafkaTopic("totals", key="number", positions="mine"),
         bettong.TwoPhase(lambda _: None),  # type: ignore[arg-type,return-value]
         bettong.AtLeastOnceWebhook(),
+        bettong.AtLeastOnceTcp(),
     ],
 )
 def test_a_sink_keeps_its_destination_as_data(to: Any) -> None:

@@ -5,15 +5,20 @@ from dataclasses import dataclass
 import pytest
 
 import bettong
+from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.schema import schema_of
+from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
+from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.errors import PositionError
 from bettong_receiver.outlets.batch import Batch
 from bettong_receiver.outlets.kafka_topic import read_with_key, read_without_key
+from bettong_receiver.outlets.outlet import Lot
 from bettong_receiver.outlets.postgres import read_rows
+from bettong_receiver.outlets.refusals import Refusals
 from tests.result_frames import Note, columns, rows
 
 SCHEMA = schema_of(Note)
@@ -25,8 +30,11 @@ def read(frame: Frame) -> list[bytes]:
     return list(frame.rows)
 
 
-def batch(stored: dict[int, bytes | None] | None = None, beginning: int = 0) -> Batch[bytes]:
-    return Batch("app", "raw", read, beginnings={0: beginning, 1: beginning}, stored=stored or {})
+def batch(
+    stored: dict[int, bytes | None] | None = None, beginning: int = 0, on_error: OnError = DEAD_LETTER
+) -> Batch[bytes]:
+    refusals = Refusals("app", "raw", on_error, read, as_received=True, partitions=2, frame_bytes_max=100_000)
+    return Batch("app", "raw", read, refusals, beginnings={0: beginning, 1: beginning}, stored=stored or {})
 
 
 def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0) -> Record:
@@ -74,7 +82,7 @@ def test_positions_that_moved_without_messages_are_told_until_they_are_delivered
     one.fold([Record("app.sink.raw", 1, 0, b"garbage")])
     (lot,) = one.moved()
     assert (lot.partition, lot.messages, lot.offset) == (1, [], 1)
-    one.delivered([lot])
+    one.delivered([lot], {})
     assert one.moved() == []
 
 
@@ -89,7 +97,7 @@ def test_a_position_that_cannot_be_trusted_is_refused(stored: bytes) -> None:
 def test_a_position_of_another_sink_is_refused() -> None:
     (lot,), _ = batch().fold([record(0, b"a")])
     with pytest.raises(PositionError, match="it belongs to partition 0"):
-        Batch("app", "other", read, beginnings={0: 0}, stored={0: lot.position})
+        batch({1: lot.position})
 
 
 def note_frame(*notes: Note) -> Frame:
@@ -122,3 +130,123 @@ def test_frames_of_another_schema_are_refused() -> None:
     for reader in (read_rows(schema), read_with_key(schema, "text")):
         with pytest.raises(FrameError, match="does not follow Keys"):
             reader(note_frame(Note("a", 1, 0.5)))
+
+
+def refused(lot: Lot[bytes], reasons: dict[int, str]) -> bytes:
+    assert lot.refusing is not None
+    return lot.refusing(reasons)
+
+
+def letters(one: Batch[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
+    """Origin, sequence, previous and content of each frame of letters that is to be appended."""
+    found = []
+    for each in one.letters():
+        assert (each.topic, each.partition) == ("app.dead-letters", 0)
+        frame = decode(each.value)
+        found.append(
+            (
+                frame.origin,
+                frame.sequence,
+                frame.previous,
+                [DeadLetter.FromString(row) for row in frame.rows or ()],
+            )
+        )
+    return found
+
+
+def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
+    one = batch()
+    one.fold([record(0, b"a"), record(1, b"b")])
+    (lot, *_), _ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
+    one.delivered([lot], {0: {0: "no", 2: "never"}})
+    found = letters(one)
+    assert [(origin, previous) for origin, _, previous, _ in found] == [
+        ("dead-letters/raw.destination/0", 0),
+        ("dead-letters/raw.destination/0", found[0][1]),
+    ]
+    assert [
+        (
+            each.computation,
+            each.reason,
+            each.origin,
+            each.sequence,
+            each.index,
+            each.message,
+            each.as_received,
+        )
+        for *_, each_frame in found
+        for each in each_frame
+    ] == [
+        ("raw", "no", "raw/x/0", 3, 0, b"c", True),
+        ("raw", "never", "raw/x/0", 5, 0, b"e", True),
+    ]
+    one.posted()
+    assert one.letters() == []
+
+
+def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_others() -> None:
+    """A crash at any point behind the delivery: consumers take each letter once, in order."""
+    log = [record(number, b"%d" % number) for number in range(8)]
+    one = batch()
+    table = DeliveryTable()
+    taken: list[bytes] = []
+
+    def consumed(of: Batch[bytes]) -> None:
+        for origin, sequence, previous, content in letters(of):
+            if table.take(origin, sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
+                taken.extend(each.message for each in content)
+
+    stored: bytes | None = None
+    for first in (0, 4):
+        (lot,), _ = one.fold(log[first : first + 4])
+        reasons = {1: "no", 3: "never"}
+        stored = refused(lot, reasons)
+        one.delivered([lot], {0: reasons})
+        if first == 0:
+            consumed(one)
+            one.posted()
+    before = letters(one)
+
+    again = one
+    for written in (False, True):  # the crash came before the letters, or between them and the next position
+        again = batch({0: stored})
+        assert again.offsets()[0] == 8
+        assert again.starts()[0] == 5
+        again.settle(log[5:6])
+        assert letters(again) == before[:1]
+        consumed(again)
+        again.posted()
+        assert again.fold(log[5:6]) == ([], [])
+        again.settle(log[6:])
+        assert letters(again) == before[1:]
+        consumed(again)
+        again.posted()
+        assert taken == [b"1", b"3", b"5", b"7"], written
+    (moved,) = again.moved()
+    later = batch({0: moved.position})
+    assert later.starts()[0] == 8, "and then it is owed no more"
+
+
+def test_letters_that_were_not_posted_stay_owed() -> None:
+    one = batch()
+    (lot,), _ = one.fold([record(0, b"a"), record(1, b"b")])
+    one.delivered([lot], {0: {0: "no"}})
+    (next_lot,), _ = one.fold([record(2, b"c")])
+    assert batch({0: next_lot.position}).starts()[0] == 0
+
+
+def test_skipped_messages_are_counted_with_the_position_and_make_no_letters() -> None:
+    one = batch(on_error=SKIP)
+    (lot,), _ = one.fold([record(0, b"a"), record(1, b"b")])
+    stored = refused(lot, {0: "no", 1: "no"})
+    one.delivered([lot], {0: {0: "no", 1: "no"}})
+    assert one.letters() == []
+    assert one.progress[0].counts.skipped == 2
+    again = batch({0: stored}, on_error=SKIP)
+    assert again.progress[0].counts.skipped == 2
+    assert again.starts()[0] == 2
+
+
+def test_where_a_refusal_stops_the_sink_nothing_can_be_left_out() -> None:
+    (lot,), _ = batch(on_error=STOP).fold([record(0, b"a")])
+    assert lot.refusing is None

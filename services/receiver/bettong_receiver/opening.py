@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from bettong.application.plan import Plan
-from bettong.edges.kafka_log import LogAdmin, LogReader
+from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import LogUnavailableError, StoreError
 from bettong.settings import ReceiverSettings
@@ -23,6 +23,8 @@ _PAUSE_S = 0.2
 # Of a reader that serves one subscriber or one foreign system (see LogReader for what it holds): times
 # BETTONG_RECEIVER_SUBSCRIBERS_MAX, and the sinks with a destination.
 _OWN_FETCH_BYTES_MAX = 4 * 1024 * 1024
+# Of dead letters on their way to the log, of one foreign system.
+_LETTERS_BYTES_MAX = 4 * 1024 * 1024
 
 _Found = TypeVar("_Found")
 
@@ -80,6 +82,14 @@ class Opening:
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=_OWN_FETCH_BYTES_MAX,
+        )
+
+    def writer(self) -> LogWriter:
+        """What the dead letters of one foreign system are appended with. LogUnavailableError when Kafka is away."""
+        return LogWriter(
+            self._settings.kafka,
+            frame_bytes_max=self._settings.frame_bytes_max,
+            buffer_bytes_max=_LETTERS_BYTES_MAX,
         )
 
     def admin(self) -> LogAdmin:

@@ -17,7 +17,7 @@ import crc32c
 
 from bettong.delivery import DeliveryTable
 from bettong_receiver.errors import PositionError
-from bettong_receiver.progress import Counts, Progress
+from bettong_receiver.progress import Counts, Debt, Progress
 
 _VERSION = 1
 
@@ -45,6 +45,7 @@ def encode(place: Place, progress: Progress, *, length_bytes: int = 0) -> bytes:
         "next_sweep_ns": table.next_sweep_ns,
         "counts": dataclasses.asdict(progress.counts),
         "adopts": progress.adopts,
+        "debt": _debt(progress.debt),
     }
     content = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
@@ -70,4 +71,25 @@ def decode(place: Place, data: bytes) -> tuple[Progress, int]:
         next_sweep_ns=values["next_sweep_ns"],
     )
     progress = Progress(values["offset"], table, Counts(**values["counts"]), values["adopts"])
+    progress.debt = _debt_of(values.get("debt", {}))
     return progress, values["length_bytes"]
+
+
+def _debt(debt: Debt) -> dict[str, Any]:
+    """Each reason once: a table that refuses one row often refuses the next for the same."""
+    reasons = list(dict.fromkeys(reason for places in debt.owed.values() for reason in places.values()))
+    numbers = {reason: number for number, reason in enumerate(reasons)}
+    owed = [
+        [offset, place, numbers[reason]]
+        for offset, places in debt.owed.items()
+        for place, reason in places.items()
+    ]
+    return {"last": debt.last, "owed": owed, "reasons": reasons}
+
+
+def _debt_of(values: Mapping[str, Any]) -> Debt:
+    """Positions of earlier versions have none."""
+    debt = Debt(last=values.get("last", 0))
+    for offset, place, number in values.get("owed", ()):
+        debt.owed.setdefault(offset, {})[place] = values["reasons"][number]
+    return debt

@@ -22,6 +22,8 @@ class Counts:
     duplicates: int = 0
     gaps: int = 0
     unreadable: int = 0
+    # Messages that a destination refused, of a sink with on_error="skip".
+    skipped: int = 0
 
     def add(self, other: "Counts") -> None:
         """Adds the counts of another partition."""
@@ -30,6 +32,19 @@ class Counts:
         self.duplicates += other.duplicates
         self.gaps += other.gaps
         self.unreadable += other.unreadable
+        self.skipped += other.skipped
+
+
+@dataclass(slots=True)
+class Debt:
+    """Dead letters of one partition: of messages that a destination refused.
+
+    `owed`: those that may be missing in the log, by the offset of their frame and their place in it, with the reason.
+    `last`: the number of the newest frame of letters before them; 0 when there is none.
+    """
+
+    owed: dict[int, dict[int, str]] = field(default_factory=dict)
+    last: int = 0
 
 
 @dataclass(slots=True)
@@ -44,6 +59,7 @@ class Progress:
     table: DeliveryTable = field(default_factory=DeliveryTable)
     counts: Counts = field(default_factory=Counts)
     adopts: bool = False
+    debt: Debt = field(default_factory=Debt)
 
     @classmethod
     def fresh(cls, beginning: int) -> "Progress":

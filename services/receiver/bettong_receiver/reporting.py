@@ -33,13 +33,16 @@ class Reporter:
         *,
         instance: str,
         interval_s: float,
+        skipped: Callable[[], int],
     ) -> None:
+        """`skipped`: messages that were refused and are only counted."""
         self._live = live
         self._admin = admin
         self._status = status
         self._log = log
         self._instance = instance
         self._interval_s = interval_s
+        self._skipped = skipped
         self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
@@ -58,6 +61,7 @@ class Reporter:
             figures |= figures_of(delivery.counts())
             figures |= delivery.latency.figures()
             figures[metrics.DEAD_LETTER_LAST.name] = delivery.dead_letter_last
+            figures[metrics.SKIPPED.name] = self._skipped()
         figures |= self._lags
         await _on(self._redis, lambda: self._write(figures))
 

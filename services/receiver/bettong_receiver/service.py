@@ -64,6 +64,7 @@ class Receiver:
             routes(plan, settings, self._store),
             plan.application,
             open_reader=self._opening.own_reader,
+            open_writer=self._opening.writer,
             status=self._status,
             log=log,
         )
@@ -74,6 +75,7 @@ class Receiver:
             log,
             instance=settings.instance,
             interval_s=settings.live_interval_ms / 1000,
+            skipped=self._lanes.skipped,
         )
         self._health = health.aio.HealthServicer()
         self._servicer = SubscribeServicer(

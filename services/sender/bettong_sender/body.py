@@ -1,7 +1,7 @@
 """The body of a client's frame, read: its messages as columns, and those that had to be refused."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -75,6 +75,25 @@ def read_body(source: Source, frame: IngestFrame) -> Body:
             f"frame {frame.sequence} of source {source.name!r} holds no messages; send at least one"
         )
     return body
+
+
+def read_rows_without(source: Source, frame: IngestFrame, giants: Mapping[int, str]) -> Body:
+    """Reads a frame of rows of which some are refused unread: their places, with the reason of each."""
+    rows = frame.rows.messages
+    kept = [place for place in range(len(rows)) if place not in giants]
+    smaller = IngestFrame(sequence=frame.sequence)
+    smaller.rows.messages.extend(rows[place] for place in kept)
+    body = read_body(source, smaller) if kept else Body(Columns.of_messages(source.schema, []))
+    places = np.array(kept, np.int64)
+    refused = [
+        *(Refused(place, reason, rows[place], as_received=True) for place, reason in giants.items()),
+        *(replace(each, place=kept[each.place]) for each in body.refused),
+    ]
+    return Body(
+        body.columns,
+        places if body.places is None else places[body.places],
+        tuple(sorted(refused, key=lambda each: each.place)),
+    )
 
 
 def assign(source: Source, body: Body, partitions: int) -> tuple[Body, Array]:

@@ -53,11 +53,12 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What becomes a frame: its sequence, and its messages in order."""
+    """What becomes a frame: its sequence, its messages in order, and the offset of each."""
 
     end: int
     values: list[bytes]
     oldest_ms: int
+    offsets: list[int]
 
 
 class Slicer:
@@ -114,5 +115,10 @@ class Slicer:
             inside += 1
         taken, self._pending = self._pending[:inside], self._pending[inside:]
         stamps = [record.timestamp_ms for record in taken if record.timestamp_ms]
-        values = [record.value for record in taken if record.value is not None]
-        return Slice(end, values, min(stamps, default=0))
+        full = [(record.offset, record.value) for record in taken if record.value is not None]
+        return Slice(
+            end,
+            [value for _, value in full],
+            min(stamps, default=0),
+            [offset for offset, _ in full],
+        )

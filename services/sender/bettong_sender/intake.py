@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import Protocol
 
 from bettong.errors import LogError
@@ -233,17 +234,20 @@ class Feed:
         await self._intake.hand_over(self, entry, partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)
 
-    async def take(self, frame: IngestFrame, lease: Lease | None) -> None:
+    async def take(
+        self, frame: IngestFrame, lease: Lease | None, giants: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
         """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal.
 
-        Without a lease whoever feeds it sees to it by other means that nobody else has the stream.
+        Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `giants`: see
+        `Session.take`.
         """
         while self._intake.buffer.is_full or (lease is not None and lease.in_doubt):
             await self._intake.room.wait()
             if lease is not None:
                 await lease.certain()
         entry = self._ledger.spend(frame.sequence, frame.ByteSize())
-        work = partial(self._session.take, frame, self._ledger.acknowledged)
+        work = partial(self._session.take, frame, self._ledger.acknowledged, giants=giants)
         try:
             taken = await self._intake.hand_over(self, entry, work)
         except Refusal:

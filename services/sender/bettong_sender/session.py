@@ -9,8 +9,10 @@ its dead letters. So a consumer can tell a repetition by its number.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
@@ -18,7 +20,7 @@ from bettong.frames.frame import Frame, Kind, encode
 from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.body import Body, Refused, assign, read_body
+from bettong_sender.body import Body, Refused, assign, read_body, read_rows_without
 from bettong_sender.numbering import Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
 
@@ -89,18 +91,27 @@ class Session:
             self._numbering = self._numbered(now_ns)
         return Taken([self._open(place, now_ns) for place in range(self._route.partitions + 1)])
 
-    def take(self, frame: IngestFrame, acknowledged: int, now_ns: int) -> Taken:
+    def take(
+        self,
+        frame: IngestFrame,
+        acknowledged: int,
+        now_ns: int,
+        giants: Mapping[int, str] = MappingProxyType({}),
+    ) -> Taken:
         """The records that a frame leads to.
 
-        `acknowledged`: up to where this session's frames are durable. Raises Refusal when the frame breaks the
+        `acknowledged`: up to where this session's frames are durable. `giants`: places of rows that are refused unread,
+        as larger than a frame, and why; the limit is for the others. Raises Refusal when the frame breaks the
         contract; the session is over then.
         """
-        self._check(frame)
+        self._check(frame, without=sum(len(frame.rows.messages[place]) for place in giants))
         self._sequence = frame.sequence
         if frame.sequence <= self._durable:
             return Taken([])
         acknowledged = max(acknowledged, self._durable)
-        body, shares = self._shares(frame.sequence, read_body(self._route.source, frame))
+        source = self._route.source
+        read = read_rows_without(source, frame, giants) if giants else read_body(source, frame)
+        body, shares = self._shares(frame.sequence, read)
         refused, skipped = self._judged(frame.sequence, body.refused)
         appends: list[Append] = []
         for place, count, columns in shares:
@@ -117,14 +128,14 @@ class Session:
     def _numbered(self, now_ns: int) -> Numbering:
         return Numbering(self._route.partitions + 1, acknowledged=self._durable, now_ns=now_ns)
 
-    def _check(self, frame: IngestFrame) -> None:
+    def _check(self, frame: IngestFrame, *, without: int) -> None:
         if frame.sequence <= self._sequence:
             raise invalid(
                 f"frame {frame.sequence} of {self.origin!r}: sequences grow, and the last one was {self._sequence};"
                 " resend only frames above Hello.acknowledged, in their order"
             )
         of_columns = frame.WhichOneof("body") == "columns"
-        size = len(frame.columns) if of_columns else frame.rows.ByteSize()
+        size = len(frame.columns) if of_columns else frame.rows.ByteSize() - without
         if size > self._route.frame_bytes_max:
             raise self._too_large(frame.sequence, f"has {size} bytes")
 

@@ -35,6 +35,8 @@ _SETTLE_WAIT_S = 2.0
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
 _MS_NS = 1_000_000
+# What a row costs protobuf on top: a tag, and a length of at most 5 bytes.
+_ROW_BYTES = 6
 
 _Found = TypeVar("_Found")
 _Polled = dict[int, tuple[list[ForeignRecord], int]]
@@ -54,8 +56,11 @@ class Topic:
 class _Stream:
     """One partition's session with the intake."""
 
-    def __init__(self, feed: Feed, slicer: Slicer) -> None:
+    def __init__(self, feed: Feed, slicer: Slicer, *, name: str, frame_bytes_max: int) -> None:
+        """`name`: the partition, for people."""
         self.slicer = slicer
+        self._name = name
+        self._frame_bytes_max = frame_bytes_max
         self.feed = feed
         self.moved = False
         self._credits = 0
@@ -80,7 +85,16 @@ class _Stream:
         rows = Rows(messages=piece.values)
         frame = IngestFrame(sequence=piece.end, sent_ns=piece.oldest_ms * _MS_NS, rows=rows)
         # Who has stored the cuts has shut out all others: that is the lease.
-        await self.feed.take(frame, lease=None)
+        await self.feed.take(frame, lease=None, giants=self._giants(piece))
+
+    def _giants(self, piece: Slice) -> dict[int, str]:
+        """The records that no frame can hold. Sending less at a time is no remedy for them."""
+        return {
+            place: f"the record at offset {offset} of {self._name} has {len(value)} bytes, at most"
+            f" {self._frame_bytes_max - _ROW_BYTES} are taken (BETTONG_FRAME_BYTES_MAX)"
+            for place, (offset, value) in enumerate(zip(piece.offsets, piece.values, strict=True))
+            if len(value) > self._frame_bytes_max - _ROW_BYTES
+        }
 
 
 class TopicFeed:
@@ -191,7 +205,12 @@ class TopicFeed:
         stream = self._topic.external.stream(partition)
         hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
         slice_bytes_max = min(SLICE_BYTES_MAX, self._topic.frame_bytes_max // 2)
-        return _Stream(self._intake.open(hello), Slicer(cuts, slice_bytes_max=slice_bytes_max))
+        return _Stream(
+            self._intake.open(hello),
+            Slicer(cuts, slice_bytes_max=slice_bytes_max),
+            name=f"partition {partition} of topic {self._topic.external.topic}",
+            frame_bytes_max=self._topic.frame_bytes_max,
+        )
 
     async def _store(self, cuts: TransactionalTopic, changed: Mapping[int, Cuts]) -> None:
         if changed:

@@ -6,6 +6,7 @@
 | `KafkaTopic`         | exactly once  | records and position in one transaction; read the topic with read_committed |
 | `TwoPhase`           | exactly once  | a sink of your own: see `TwoPhaseSink`                                    |
 | `AtLeastOnceWebhook` | at least once | a crash between a request and its position sends the request again        |
+| `AtLeastOnceTcp`     | at least once | a crash between an answer and its position sends the batch again          |
 
 `connection` names an entry of the file BETTONG_CONNECTIONS, where addresses and passwords are; by default it has the
 name of the sink.
@@ -158,15 +159,30 @@ class AtLeastOnceWebhook:
         """Everything can go there."""
 
 
-Destination = Postgres | KafkaTopic | TwoPhase | AtLeastOnceWebhook
+@dataclass(frozen=True, slots=True)
+class AtLeastOnceTcp:
+    """Sends messages over TCP: AT LEAST ONCE, a crash may send a batch again. The connection has `address`, HOST:PORT.
+
+    JSON objects go as lines, an empty line behind each batch; the messages of a sink with an encoder each behind
+    their length, four bytes, big-endian, and 2**32-1 behind each batch. The peer answers a batch that it has kept with
+    `ok` and a line end: TCP alone cannot tell what a peer has read before it died. A batch is of one partition.
+    """
+
+    connection: str | None = None
+
+    def check(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
+        """Everything can go there."""
+
+
+Destination = Postgres | KafkaTopic | TwoPhase | AtLeastOnceWebhook | AtLeastOnceTcp
 
 
 def check_destination(sink: str, destination: object, schema: Schema | None, *, encoded: bool) -> None:
     """Raises ApplicationError for what is no destination, or none for this sink."""
     if not isinstance(destination, Destination):
         raise ApplicationError(
-            f"sink {sink!r}: to={destination!r} is no destination; expected bettong.Postgres, KafkaTopic, TwoPhase"
-            " or AtLeastOnceWebhook"
+            f"sink {sink!r}: to={destination!r} is no destination; expected bettong.Postgres, KafkaTopic, TwoPhase,"
+            " AtLeastOnceWebhook or AtLeastOnceTcp"
         )
     destination.check(sink, schema, encoded=encoded)
 

@@ -1,4 +1,4 @@
-"""What becomes of a message that a computation cannot process.
+"""What becomes of a message that a computation cannot process, or that a sink's destination refuses for good.
 
 | `on_error`      | the message                                      | what follows it             |
 | --------------- | ------------------------------------------------ | --------------------------- |
@@ -8,7 +8,7 @@
 
 A processor that stopped goes on with that very message when it is started again, with code that can process it.
 For a source, which the sender reads, `"stop"` refuses the whole frame: its client learns why, and the log holds
-nothing of it.
+nothing of it. For the destination of a sink, `"stop"` lets that sink wait; the others go on.
 """
 
 from typing import Literal, TypeAlias, get_args

@@ -172,6 +172,7 @@ class Stream:
         """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each.
 
         `to` is a destination beside those that settings give (files, Redis); see `bettong.application.destinations`.
+        `on_error` speaks of what the encoder cannot encode, and of what the destination refuses for good.
         """
         check_on_error(f"sink {name!r}", on_error)
         if encoder is not None:

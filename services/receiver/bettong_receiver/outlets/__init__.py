@@ -7,11 +7,14 @@ batch: the log is its buffer, so that a system which is away for an hour holds u
 | ------------ | ---------------------------------------------------------------------- |
 | `outlet`     | what a lane needs of a foreign system                                  |
 | `batch`      | records in, a lot of messages a partition out, by the delivery rule (pure) |
+| `refusals`   | what becomes of messages that a foreign system refuses (pure)          |
 | `lane`       | the loop: open, read, deliver; open again after whatever went wrong    |
 | `lanes`      | the lanes of a receiver                                                |
 | `routes`     | how each sink gets to its destination                                  |
 | `kafka_topic` | records and position in one transaction                               |
 | `webhook`    | POSTs, at least once                                                   |
+| `tcp`        | lines or frames over TCP, at least once                                |
+| `redis_positions` | where those two keep their positions                              |
 | `two_phase`  | a sink of the user's own                                               |
 | `postgres`   | rows and position in one transaction                                   |
 | `table_columns` | which column takes which field (pure)                           |

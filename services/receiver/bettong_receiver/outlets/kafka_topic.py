@@ -1,4 +1,7 @@
-"""Records in a topic of the user's, each exactly once: records and position in one transaction."""
+"""Records in a topic of the user's, each exactly once: records and position in one transaction.
+
+A record that is larger than the topic takes is left out, and the position names it.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +14,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import json_lines
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
 
 Keyed = tuple[bytes | None, bytes]
 
@@ -51,11 +54,26 @@ class KafkaOutlet:
             found = self._topic.open()
         return {partition: found.get(self._key(partition)) for partition in partitions}
 
-    def deliver(self, lots: Sequence[Lot[Keyed]]) -> None:
+    def deliver(self, lots: Sequence[Lot[Keyed]]) -> Refused:
         """See Outlet."""
-        records = [Outgoing(lot.partition, key, value) for lot in lots for key, value in lot.messages]
+        records: list[Outgoing] = []
+        positions: dict[bytes, bytes] = {}
+        refused: dict[int, dict[int, str]] = {}
+        for lot in lots:
+            mine = [Outgoing(lot.partition, key, value) for key, value in lot.messages]
+            position = lot.position
+            giants = self._topic.too_large(mine)
+            if giants and lot.refusing is not None:
+                refused[lot.partition] = {place: _reason(mine[place]) for place in giants}
+                position = lot.refusing(refused[lot.partition])
+                mine = [record for place, record in enumerate(mine) if place not in refused[lot.partition]]
+            elif giants:
+                raise SinkError(f"{self._name}: {_reason(mine[giants[0]])}")
+            records += mine
+            positions[self._key(lot.partition)] = position
         with self._told():
-            self._topic.append(records, {self._key(lot.partition): lot.position for lot in lots})
+            self._topic.append(records, positions)
+        return refused
 
     def close(self) -> None:
         """See Outlet."""
@@ -72,3 +90,8 @@ class KafkaOutlet:
             raise OutletUnavailableError(f"{self._name}: {error}") from None
         except LogError as error:
             raise SinkError(f"{self._name}: {error}") from None
+
+
+def _reason(record: Outgoing) -> str:
+    size = len(record.key or b"") + len(record.value)
+    return f"a record of {size} bytes, larger than the topic takes (its max.message.bytes)"

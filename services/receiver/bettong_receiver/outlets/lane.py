@@ -1,6 +1,6 @@
 """A lane: one sink on its way into one foreign system, on a thread of its own.
 
-    open outlet ─> positions ─> reader from there ─> read, deliver, read, deliver ...
+    open outlet ─> positions ─> reader from there ─> read, deliver, dead letters of what was refused, read ...
          ^                                                  │
          └── wait, longer each time <── whatever went wrong ┘
 
@@ -10,17 +10,18 @@ second receiver are all the same to it.
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Generic
 
-from bettong.edges.kafka_log import LogReader, Record
-from bettong.errors import FrameError, LogUnavailableError
+from bettong.edges.kafka_log import LogReader, LogWriter, Record
+from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.frame import Frame
 from bettong.logs import Logger
 from bettong_receiver.errors import SinkError
 from bettong_receiver.outlets.batch import Batch
 from bettong_receiver.outlets.outlet import Lot, Message, Outlet, OutletUnavailableError
+from bettong_receiver.outlets.refusals import Refusals
 
 # One look at the log. A stop waits no longer than this, or for one delivery.
 _POLL_MS = 50
@@ -32,15 +33,17 @@ _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
 # After a failure it counts as mended when a delivery went well, or nothing had to be delivered for this long.
 _MENDED_S = 2.0
+_LETTERS_WAIT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[Message]):
-    """A sink and where it goes: its topic, how its frames are read, how its outlet is made."""
+    """A sink and where it goes: its topic, how frames are read, what becomes of refusals, how the outlet is made."""
 
     sink: str
     topic: str
     read: Callable[[Frame], list[Message]]
+    refusals: Refusals
     make_outlet: Callable[[], Outlet[Message]]
 
 
@@ -53,14 +56,16 @@ class Lane(Generic[Message]):
         application: str,
         *,
         open_reader: Callable[[Mapping[tuple[str, int], int]], LogReader],
+        open_writer: Callable[[], LogWriter],
         monotonic_s: Callable[[], float],
         on_wait: Callable[[str | None], None],
         log: Logger,
     ) -> None:
-        """`on_wait` is told why the lane waits, and None when it does no more."""
+        """`on_wait` is told why the lane waits, and None when it does no more. `open_writer`: for dead letters."""
         self.route = route
         self._application = application
         self._open_reader = open_reader
+        self._open_writer = open_writer
         self._monotonic_s = monotonic_s
         self._on_wait = on_wait
         self._log = log
@@ -68,11 +73,16 @@ class Lane(Generic[Message]):
         self._trouble = False
         self._retry_s = _RETRY_S
         self._offsets: dict[tuple[str, int], int] = {}
+        self._skipped = 0
         self._reported: set[int] = set()
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the record that the outlet lacks; empty until it has answered once."""
         return self._offsets
+
+    def skipped(self) -> int:
+        """Messages that the outlet refused and that are only counted; 0 until it has answered once."""
+        return self._skipped
 
     def run(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
         """Delivers until `stopping`. `beginnings`: where the log of each partition begins.
@@ -96,17 +106,27 @@ class Lane(Generic[Message]):
     def _deliver(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
         """From opening the outlet to the first failure."""
         route = self.route
-        with closing(route.make_outlet()) as outlet:
+        with closing(route.make_outlet()) as outlet, ExitStack() as writers:
             stored = outlet.open(sorted(beginnings))
-            batch = Batch(self._application, route.sink, route.read, beginnings=beginnings, stored=stored)
+            batch = Batch(
+                self._application,
+                route.sink,
+                route.read,
+                route.refusals,
+                beginnings=beginnings,
+                stored=stored,
+            )
+            post = _Post(self._open_writer, writers)
             self._opened = True
             self._note(batch)
-            starts = {(route.topic, partition): offset for partition, offset in batch.offsets().items()}
+            starts = {(route.topic, partition): offset for partition, offset in batch.starts().items()}
             with self._open_reader(starts) as reader:
                 next_moved_s = self._monotonic_s() + _MOVED_S
                 mended_s = self._monotonic_s() + _MENDED_S
                 while not stopping.is_set():
                     records = reader.poll(_POLL_MS, _RECORDS_MAX)
+                    batch.settle(records)
+                    post.send(batch)
                     lots, faults = batch.fold(records)
                     self._report(faults)
                     now_s = self._monotonic_s()
@@ -115,6 +135,7 @@ class Lane(Generic[Message]):
                         named = {lot.partition for lot in lots}
                         lots += [lot for lot in batch.moved() if lot.partition not in named]
                     self._hand_over(outlet, batch, lots)
+                    post.send(batch)
                     if self._trouble and (lots or now_s >= mended_s):
                         self._mended()
             self._hand_over(outlet, batch, batch.moved())
@@ -123,12 +144,25 @@ class Lane(Generic[Message]):
         self, outlet: Outlet[Message], batch: Batch[Message], lots: Sequence[Lot[Message]]
     ) -> None:
         if lots:
-            outlet.deliver(lots)
-            batch.delivered(lots)
+            refused = outlet.deliver(lots)
+            batch.delivered(lots, refused)
+            for partition, reasons in refused.items():
+                self._tell_refused(partition, reasons)
         self._note(batch)
 
     def _note(self, batch: Batch[Message]) -> None:
         self._offsets = {(self.route.topic, each): offset for each, offset in batch.offsets().items()}
+        self._skipped = sum(each.counts.skipped for each in batch.progress.values())
+
+    def _tell_refused(self, partition: int, reasons: Mapping[int, str]) -> None:
+        self._log.warning(
+            "messages refused",
+            sink=self.route.sink,
+            partition=partition,
+            messages=len(reasons),
+            first=next(iter(reasons.values())),
+            on_error=self.route.refusals.on_error,
+        )
 
     def _mended(self) -> None:
         self._trouble = False
@@ -147,3 +181,28 @@ class Lane(Generic[Message]):
                     offset=record.offset,
                     fault=str(error),
                 )
+
+
+class _Post:
+    """Appends dead letters to the log; connects when there is the first. What it opens, `closing_` closes."""
+
+    def __init__(self, open_writer: Callable[[], LogWriter], closing_: ExitStack) -> None:
+        self._open_writer = open_writer
+        self._closing = closing_
+        self._writer: LogWriter | None = None
+
+    def send(self, batch: Batch[Message]) -> None:
+        """Returns when all letters of a batch are durable. Raises LogError, LogUnavailableError."""
+        letters = batch.letters()
+        if not letters:
+            return
+        if self._writer is None:
+            self._writer = self._closing.enter_context(self._open_writer())
+        answers: list[int | LogError] = []
+        for letter in letters:
+            self._writer.append(letter.topic, letter.partition, letter.value, answers.append)
+        self._writer.flush(_LETTERS_WAIT_S)
+        for answer in answers:
+            if isinstance(answer, LogError):
+                raise answer
+        batch.posted()

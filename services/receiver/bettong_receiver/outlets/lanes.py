@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bettong.edges.kafka_log import LogReader
+from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.logs import Logger
 from bettong_receiver.outlets.lane import Lane, Route
 from bettong_receiver.progress import SinkPartition
@@ -22,6 +22,7 @@ class Lanes:
         application: str,
         *,
         open_reader: Callable[[Mapping[tuple[str, int], int]], LogReader],
+        open_writer: Callable[[], LogWriter],
         status: Status,
         log: Logger,
     ) -> None:
@@ -36,6 +37,7 @@ class Lanes:
                 route,
                 application,
                 open_reader=open_reader,
+                open_writer=open_writer,
                 monotonic_s=time.monotonic,
                 on_wait=partial(told, route.sink),
                 log=log,
@@ -63,3 +65,7 @@ class Lanes:
     def offsets(self) -> dict[str, dict[tuple[str, int], int]]:
         """Of each sink, for each (topic, partition) the record that its outlet lacks."""
         return {lane.route.sink: lane.offsets() for lane in self._lanes}
+
+    def skipped(self) -> int:
+        """Messages that outlets refused and that are only counted."""
+        return sum(lane.skipped() for lane in self._lanes)

@@ -1,12 +1,16 @@
 """What a lane needs of a foreign system."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from bettong_receiver.errors import SinkError
 
 Message = TypeVar("Message")
+# Of each partition the places in its lot of the messages that were refused, and why.
+Refused = Mapping[int, Mapping[int, str]]
+# Why a message was refused is kept in positions until its dead letter is written: a line, not a page.
+REASON_CHARACTERS_MAX = 300
 
 
 class OutletUnavailableError(SinkError):
@@ -15,12 +19,17 @@ class OutletUnavailableError(SinkError):
 
 @dataclass(frozen=True, slots=True)
 class Lot(Generic[Message]):
-    """What one partition of the sink gets in one delivery. `offset`: the record of the log that follows it."""
+    """What one partition of the sink gets in one delivery. `offset`: the record of the log that follows it.
+
+    `position` is stored with the messages. Where some of them are refused for good, `refusing(places)`, with the reason
+    for each place in `messages`, gives the position to be stored with the others. None: all or nothing.
+    """
 
     partition: int
     messages: list[Message]
     offset: int
     position: bytes
+    refusing: Callable[[Mapping[int, str]], bytes] | None = None
 
 
 class Outlet(Protocol[Message]):
@@ -37,8 +46,11 @@ class Outlet(Protocol[Message]):
         Then the position stored with the last delivery of each partition; None where there was none.
         """
 
-    def deliver(self, lots: Sequence[Lot[Message]]) -> None:
-        """Stores messages and positions. Exactly-once outlets: all or nothing, and only while nobody opened later."""
+    def deliver(self, lots: Sequence[Lot[Message]]) -> Refused:
+        """Stores messages and positions. Exactly-once outlets: all or nothing, and only while nobody opened later.
+
+        Returns what the system refused for good, which is left out; an outlet that cannot tell raises SinkError.
+        """
 
     def close(self) -> None:
         """Lets go; what was not delivered is undone. Never raises."""

@@ -5,9 +5,20 @@
 Who opens an outlet writes a new name into `writer`, in a statement that waits for transactions under way, and reads
 the positions with it. A delivery moves the positions first, of rows that still have its name, and takes back
 everything when there are fewer: so a receiver that was thought dead stores nothing any more.
+
+A delivery with rows that Postgres refuses is tried once more, in halves behind savepoints, down to those rows; the
+position that goes with the others names them. What counts as a row's own fault is told by the SQLSTATE:
+
+| class                                  | meaning                                              |
+| -------------------------------------- | ---------------------------------------------------- |
+| 22, 23, 44, P0001, 54000; none (psycopg) | a value or a constraint refuses the row; a trigger raises |
+| 08, 40, 53, 55, 57, 58, 25             | passes: no connection, deadlock, disk, restart, read-only |
+| all others                             | table or rights must be mended: waited for           |
+
+(https://www.postgresql.org/docs/current/errcodes-appendix.html)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, LiteralString, TypeVar
 
@@ -21,7 +32,7 @@ from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.outlet import REASON_CHARACTERS_MAX, Lot, OutletUnavailableError, Refused
 from bettong_receiver.outlets.table_columns import TableColumn, faults, types_of
 
 Row = tuple[Any, ...]
@@ -42,6 +53,8 @@ _KEEPALIVES = {
 _POSITIONS = "bettong_positions"
 # Of Postgres' error classes that are no OperationalError: a server that is read-only for now.
 _READ_ONLY = "25"
+_ROW_CLASSES = ("22", "23", "44")
+_ROW_STATES = ("P0001", "54000")
 
 _COLUMNS = """
 SELECT a.attname, t.typname, a.atttypmod,
@@ -139,9 +152,9 @@ class PostgresOutlet:
         )
         return dict.fromkeys(partitions) | dict(rows)
 
-    def deliver(self, lots: Sequence[Lot[Row]]) -> None:
+    def deliver(self, lots: Sequence[Lot[Row]]) -> Refused:
         """See Outlet."""
-        self._told("delivering", lambda: self._deliver(lots))
+        return self._told("delivering", lambda: self._deliver(lots))
 
     def close(self) -> None:
         """See Outlet."""
@@ -149,23 +162,69 @@ class PostgresOutlet:
             with suppress(psycopg.Error):
                 self._connection.close()
 
-    def _deliver(self, lots: Sequence[Lot[Row]]) -> None:
-        connection = self._connection
-        if connection is None:
+    def _deliver(self, lots: Sequence[Lot[Row]]) -> Refused:
+        try:
+            with self._open_connection.transaction():
+                self._move({lot.partition: lot.position for lot in lots})
+                self._insert([row for lot in lots for row in lot.messages])
+        except psycopg.Error as error:
+            if not refuses_a_row(error) or any(lot.refusing is None for lot in lots):
+                raise
+        else:
+            return {}
+        found: dict[int, Mapping[int, str]] = {}
+        with self._open_connection.transaction():
+            # First of all, so that nobody else opens meanwhile.
+            self._move({lot.partition: lot.position for lot in lots})
+            # A constraint that is checked at the end would refuse all.
+            self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            for lot in lots:
+                if refused := self._insert_halves(lot.messages, 0):
+                    found[lot.partition] = refused
+            positions = {
+                lot.partition: lot.refusing(found[lot.partition])
+                for lot in lots
+                if lot.refusing is not None and lot.partition in found
+            }
+            if positions:
+                self._move(positions)
+        return found
+
+    @property
+    def _open_connection(self) -> psycopg.Connection[Row]:
+        if self._connection is None:
             raise AssertionError("an outlet is opened first")
+        return self._connection
+
+    def _move(self, positions: Mapping[int, bytes]) -> None:
         whose = (self._application, self._sink, self._writer)
-        places = ([lot.partition for lot in lots], [lot.position for lot in lots])
-        with connection.transaction():
-            moved = connection.execute(_MOVE.format(self._positions), (*places, *whose)).rowcount
-            if moved != len(lots):
-                raise OutletUnavailableError(
-                    f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
-                )
-            if any(lot.messages for lot in lots):
-                with connection.cursor().copy(self._copy) as copy:
-                    for lot in lots:
-                        for row in lot.messages:
-                            copy.write_row(row)
+        places = (list(positions), list(positions.values()))
+        moved = self._open_connection.execute(_MOVE.format(self._positions), (*places, *whose)).rowcount
+        if moved != len(positions):
+            raise OutletUnavailableError(
+                f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
+            )
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        if rows:
+            with self._open_connection.cursor().copy(self._copy) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+    def _insert_halves(self, rows: Sequence[Row], first: int) -> dict[int, str]:
+        """Inserts all rows but those that are refused; their places, from `first` on, and why."""
+        try:
+            with self._open_connection.transaction():  # a savepoint
+                self._insert(rows)
+        except psycopg.Error as error:
+            if not refuses_a_row(error):
+                raise
+            if len(rows) == 1:
+                return {first: _reason(error)}
+        else:
+            return {}
+        middle = len(rows) // 2
+        return self._insert_halves(rows[:middle], first) | self._insert_halves(rows[middle:], first + middle)
 
     def _check(self, connection: psycopg.Connection[Row]) -> None:
         columns = self._columns(connection, self._table)
@@ -198,3 +257,22 @@ class PostgresOutlet:
             raise SinkError(
                 f"{self._name}: {doing}: refused: {reason}; nothing is delivered until that is mended"
             ) from None
+
+
+def refuses_a_row(error: psycopg.Error) -> bool:
+    """Whether the error lies in a row, and not in the table, the server or the connection."""
+    state = error.sqlstate
+    if state is None:
+        return isinstance(
+            error, psycopg.DataError
+        )  # a value that psycopg cannot write, such as a NUL in a text
+    return state.startswith(_ROW_CLASSES) or state in _ROW_STATES
+
+
+def _reason(error: psycopg.Error) -> str:
+    """In a line, without the row, which the dead letter holds."""
+    parts = [error.diag.message_primary or str(error)]
+    if error.diag.message_detail and not error.diag.message_detail.startswith("Failing row"):
+        parts.append(error.diag.message_detail)
+    state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+    return f"Postgres refused it: {' '.join('; '.join(parts).split())[:REASON_CHARACTERS_MAX]}{state}"

@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bettong.application.destinations import AtLeastOnceWebhook, KafkaTopic, Postgres, TwoPhase
+from bettong.application.destinations import (
+    AtLeastOnceTcp,
+    AtLeastOnceWebhook,
+    KafkaTopic,
+    Postgres,
+    TwoPhase,
+)
 from bettong.application.plan import Plan
 from bettong.application.schema import Schema
 from bettong.application.streams import Sink
@@ -18,6 +24,8 @@ from bettong_receiver.formats import formats
 from bettong_receiver.outlets.kafka_topic import KafkaOutlet, Keyed, read_with_key, read_without_key
 from bettong_receiver.outlets.lane import Route
 from bettong_receiver.outlets.postgres import PostgresOutlet, Row, read_rows
+from bettong_receiver.outlets.refusals import Refusals
+from bettong_receiver.outlets.tcp import AtLeastOnceTcpOutlet, address_of
 from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
 from bettong_receiver.outlets.webhook import Address, AtLeastOnceWebhookOutlet
 
@@ -53,6 +61,8 @@ class _Way:
             return self._two_phase(to)
         if isinstance(to, AtLeastOnceWebhook):
             return self._webhook(to)
+        if isinstance(to, AtLeastOnceTcp):
+            return self._tcp(to)
         raise AssertionError(f"{to!r} was checked when the application was described")
 
     def _postgres(self, to: Postgres) -> Route[Row]:
@@ -70,7 +80,7 @@ class _Way:
             )
 
         make()  # says at once what is wrong with the address
-        return Route(self.sink.name, self._topic(), read_rows(schema), make)
+        return Route(self.sink.name, self._topic(), read_rows(schema), self._refusals(), make)
 
     def _kafka(self, to: KafkaTopic) -> Route[Keyed]:
         application, name = self.plan.application, self.sink.name
@@ -92,7 +102,7 @@ class _Way:
             )
             return KafkaOutlet(topic, application=application, sink=name)
 
-        return Route(name, self._topic(), read, make)
+        return Route(name, self._topic(), read, self._refusals(), make)
 
     def _two_phase(self, to: TwoPhase) -> Route[bytes]:
         name = self.sink.name
@@ -101,6 +111,7 @@ class _Way:
             name,
             self._topic(),
             formats(self.plan)[name].messages,
+            self._refusals(),
             lambda: TwoPhaseOutlet(name, lambda: to.open_sink(options)),
         )
 
@@ -112,7 +123,28 @@ class _Way:
         def make() -> AtLeastOnceWebhookOutlet:
             return AtLeastOnceWebhookOutlet(address, RedisSink(self.store), sink=name, lines=lines)
 
-        return Route(name, self._topic(), formats(self.plan)[name].messages, make)
+        return Route(name, self._topic(), formats(self.plan)[name].messages, self._refusals(), make)
+
+    def _tcp(self, to: AtLeastOnceTcp) -> Route[bytes]:
+        name = self.sink.name
+        address = address_of(self._options(to.connection, needs="address"), sink=name)
+        lines = self.sink.encoder is None
+
+        def make() -> AtLeastOnceTcpOutlet:
+            return AtLeastOnceTcpOutlet(address, RedisSink(self.store), sink=name, lines=lines)
+
+        return Route(name, self._topic(), formats(self.plan)[name].messages, self._refusals(), make)
+
+    def _refusals(self) -> Refusals:
+        return Refusals(
+            self.plan.application,
+            self.sink.name,
+            self.sink.on_error,
+            formats(self.plan)[self.sink.name].messages,
+            as_received=self.sink.encoder is not None,
+            partitions=self.settings.partitions,
+            frame_bytes_max=self.settings.frame_bytes_max,
+        )
 
     def _options(self, connection: str | None, *, needs: str) -> Options:
         name = self.sink.name

@@ -6,7 +6,7 @@ from typing import TypeVar
 from bettong.application.destinations import TwoPhaseSink
 from bettong.errors import BettongError
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
 
 _Found = TypeVar("_Found")
 
@@ -36,7 +36,7 @@ class TwoPhaseOutlet:
             found[partition] = position
         return found
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> None:
+    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
         """See Outlet."""
         sink = self._sink
         if sink is None:
@@ -55,6 +55,7 @@ class TwoPhaseOutlet:
                 f"committing partition {lot.partition}",
                 lambda lot=lot: sink.commit(lot.partition, lot.position),  # type: ignore[misc]
             )
+        return {}
 
     def close(self) -> None:
         """See Outlet."""

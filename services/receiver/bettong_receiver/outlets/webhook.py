@@ -15,9 +15,10 @@ from urllib.parse import urlsplit
 
 from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
-from bettong.errors import SettingsError, StoreError
+from bettong.errors import SettingsError
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
+from bettong_receiver.outlets.redis_positions import RedisPositions
 
 _ANSWER_WAIT_S_MAX = 10.0
 _MESSAGES_MAX = 1000
@@ -68,34 +69,26 @@ class Address:
 class AtLeastOnceWebhookOutlet:
     """See Outlet, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
 
-    def __init__(self, address: Address, positions: RedisSink, *, sink: str, lines: bool) -> None:
+    def __init__(self, address: Address, redis: RedisSink, *, sink: str, lines: bool) -> None:
         """`lines`: many messages a POST, one a line; else one POST a message."""
         self._address = address
-        self._positions = positions
         self._sink = sink
-        self._place = f"{sink}/webhook"
         self._lines = lines
         self._name = f"sink {sink}, webhook {address.name}"
+        self._positions = RedisPositions(redis, f"{sink}/webhook", self._name)
         self._connection: http.client.HTTPConnection | None = None
 
     def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
         """See Outlet. Does not connect yet."""
-        try:
-            return {each: self._positions.position(self._place, each) for each in partitions}
-        except StoreError as error:
-            raise OutletUnavailableError(f"{self._name}: its positions: {error}") from None
+        return self._positions.load(partitions)
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> None:
+    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
         """See Outlet: one lot after the other, each with its position behind it."""
         for lot in lots:
             for body in self._bodies(lot.messages):
                 self._post(lot.partition, body)
-            try:
-                self._positions.deliver(
-                    self._place, lot.partition, messages=(), position=lot.position, results_max=0
-                )
-            except StoreError as error:
-                raise OutletUnavailableError(f"{self._name}: its positions: {error}") from None
+            self._positions.save(lot)
+        return {}
 
     def close(self) -> None:
         """See Outlet."""

@@ -26,6 +26,7 @@ from kafka.errors import (
 )
 
 from bettong.edges.foreign_kafka.client_options import ClientOptions
+from bettong.edges.foreign_kafka.record_sizes import batch_limit, too_large
 from bettong.edges.kafka_log.connecting import translated
 from bettong.errors import LogError, LogUnavailableError
 
@@ -34,6 +35,7 @@ _TRANSACTION_MS_MAX = 30_000
 _ANSWER_WAIT_MS_MAX = 20_000
 _POLL_MS = 200
 _STOP_WAIT_S = 2.0
+_BATCH_BYTES = 16 * 1024
 # Positions are a few hundred bytes, rewritten often: compact early, so that a start reads little.
 _POSITIONS_CONFIGS = {
     "cleanup.policy": "compact",
@@ -76,6 +78,7 @@ class TransactionalTopic:
         self._replication = replication
         self._transactional_id = transactional_id
         self._partitions = 0
+        self._limit: int | None = None
         self._producer: Any = None
 
     def open(self) -> dict[bytes, bytes]:
@@ -84,8 +87,11 @@ class TransactionalTopic:
         Creates the topic of positions when it is not there. Raises LogError when the topic does not exist.
         """
         end = self._look()
+        # Kafka refuses batches, and a batch of small records must not be larger than the topic takes.
+        smaller = {"batch_size": self._limit} if self._limit and self._limit < _BATCH_BYTES else {}
         self._producer = self._options.connect(
             KafkaProducer,
+            **smaller,
             acks="all",
             enable_idempotence=True,
             transactional_id=self._transactional_id,
@@ -96,6 +102,10 @@ class TransactionalTopic:
         self._told("shutting out older writers", self._producer.init_transactions)
         end = self._look()
         return self._read_positions(end)
+
+    def too_large(self, records: Sequence[Outgoing]) -> list[int]:
+        """The places of the records that the topic does not take, as far as it can be told; after `open`."""
+        return too_large(self._producer, [(record.key, record.value) for record in records], self._limit)
 
     def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         """Appends all of it, or nothing; blocks until that is durable, for less than a minute.
@@ -154,6 +164,8 @@ class TransactionalTopic:
                 raise LogError(
                     f"{self._name}: there is no such topic; create it, with as many partitions as its readers need"
                 )
+            if self._has_topic:
+                self._limit = batch_limit(admin, self._topic)
             if not self._told("looking at topics", lambda: self._count(admin, self._positions)):
                 self._told("creating the topic of positions", lambda: self._create(admin))
             place = TopicPartition(self._positions, 0)

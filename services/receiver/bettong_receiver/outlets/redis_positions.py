@@ -1,0 +1,34 @@
+"""Positions in Redis, of destinations that keep none: stored behind the messages, which a crash in between repeats."""
+
+from collections.abc import Sequence
+
+from bettong.edges.redis_store import RedisSink
+from bettong.errors import StoreError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+
+
+class RedisPositions:
+    """The positions of one destination. Raises OutletUnavailableError while Redis is away."""
+
+    def __init__(self, redis: RedisSink, place: str, name: str) -> None:
+        """`place`: a name beside the application's sinks. `name`: of the destination, for people."""
+        self._redis = redis
+        self._place = place
+        self._name = name
+
+    def load(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+        """Of each partition; None where there was none."""
+        try:
+            return {each: self._redis.position(self._place, each) for each in partitions}
+        except StoreError as error:
+            raise self._away(error) from None
+
+    def save(self, lot: Lot[bytes]) -> None:
+        """The messages of a lot are there."""
+        try:
+            self._redis.deliver(self._place, lot.partition, messages=(), position=lot.position, results_max=0)
+        except StoreError as error:
+            raise self._away(error) from None
+
+    def _away(self, error: StoreError) -> OutletUnavailableError:
+        return OutletUnavailableError(f"{self._name}: its positions: {error}")

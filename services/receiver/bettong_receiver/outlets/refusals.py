@@ -1,0 +1,67 @@
+"""What becomes of messages that a destination refuses for good, as the sink's `on_error` says. Pure.
+
+The position that is stored with a batch also names what was refused of it, so both are decided in one step. The dead
+letters are written behind that; whoever opens the destination next writes those again that the position names. They
+carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from bettong.application.on_error import DEAD_LETTER, STOP, OnError
+from bettong.frames.frame import Frame
+from bettong.worker.exits import OutputRecord, Sending, SentTable
+from bettong.worker.letters import Letters
+from bettong_receiver.progress import Debt, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The rule of one sink. `messages` gives those of a frame as letters show them: JSON unless `as_received`."""
+
+    application: str
+    sink: str
+    on_error: OnError
+    messages: Callable[[Frame], list[bytes]]
+    as_received: bool
+    partitions: int
+    frame_bytes_max: int
+
+    @property
+    def stops(self) -> bool:
+        """Whether nothing may be left out."""
+        return self.on_error == STOP
+
+    def noted(self, progress: Progress, refused: Mapping[int, Mapping[int, str]]) -> Progress:
+        """Progress that says which messages were refused: by the offset of their frame, by place, why."""
+        if self.on_error == DEAD_LETTER:
+            owed = progress.debt.owed | {offset: dict(places) for offset, places in refused.items()}
+            return replace(progress, debt=Debt(owed, progress.debt.last))
+        count = sum(map(len, refused.values()))
+        return replace(progress, counts=replace(progress.counts, skipped=progress.counts.skipped + count))
+
+    def letters(
+        self, partition: int, offset: int, frame: Frame, reasons: Mapping[int, str], last: int
+    ) -> tuple[list[OutputRecord], int]:
+        """The letters of the frame at `offset`, and the number of the last record of them; `last`: of those before."""
+        sent = SentTable()
+        # No stage has a dot in its name.
+        stage = f"{self.sink}.destination"
+        origin = f"dead-letters/{stage}/{partition}"
+        sent.sequences[origin, partition] = last
+        sending = Sending(
+            self.application,
+            stage,
+            partition,
+            self.partitions,
+            self.frame_bytes_max,
+            offset,
+            frame,
+            sent,
+        )
+        letters = Letters()
+        for place, reason in sorted(reasons.items()):
+            letters.add(self.sink, reason, place)
+        messages = self.messages(frame)
+        records = sending.dead_letters(letters, messages.__getitem__, as_received=self.as_received)
+        return list(records), sent.sequences[origin, partition]

@@ -1,0 +1,115 @@
+r"""Messages over TCP, AT LEAST ONCE: a crash, or an answer that was lost, sends a batch again.
+
+    lines     {"key":"a","number":1}\n{"key":"b","number":2}\n\n            an empty line ends a batch
+    frames    00 00 00 03 'a' 'b' 'c'  00 00 00 01 'd'  ff ff ff ff          lengths, big-endian; 2^32-1 ends a batch
+    answer    ok\n                                                          when the peer has kept the batch
+
+TCP alone does not tell what a peer has read before it died, so there is no at least once without an answer. One batch
+is under way at a time; it holds messages of one partition, in order. The position is kept in Redis, after the answer.
+"""
+
+import select
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from bettong.connections import Options
+from bettong.edges.redis_store import RedisSink
+from bettong.endpoints import servers
+from bettong.errors import SettingsError
+from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
+from bettong_receiver.outlets.redis_positions import RedisPositions
+
+_ANSWER = b"ok\n"
+_ANSWER_WAIT_S_MAX = 10.0
+_MESSAGES_MAX = 1000
+_BYTES_MAX = 1024 * 1024
+_STRAY_BYTES = 100
+_END = b"\xff\xff\xff\xff"
+
+
+def address_of(options: Options, *, sink: str) -> tuple[str, int]:
+    """Host and port of a connection with `address`. Raises SettingsError."""
+    try:
+        (only,) = servers(str(options["address"])).split(",")
+        host, _, port = only.rpartition(":")
+        return host.removeprefix("[").removesuffix("]"), int(port)
+    except ValueError:
+        raise SettingsError(
+            f"sink {sink!r}: 'address' of its connection is {options['address']!r}, expected HOST:PORT"
+        ) from None
+
+
+class AtLeastOnceTcpOutlet:
+    """See Outlet, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+
+    def __init__(self, address: tuple[str, int], redis: RedisSink, *, sink: str, lines: bool) -> None:
+        """`lines`: a message a line, for messages without a line end; else each behind its length."""
+        self._address = address
+        self._lines = lines
+        self._name = f"sink {sink}, TCP {address[0]}:{address[1]}"
+        self._positions = RedisPositions(redis, f"{sink}/tcp", self._name)
+        self._connection: socket.socket | None = None
+
+    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+        """See Outlet. Does not connect yet."""
+        return self._positions.load(partitions)
+
+    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
+        """See Outlet: one lot after the other, each with its position behind it."""
+        for lot in lots:
+            for batch in self._batches(lot.messages):
+                self._send(batch)
+            self._positions.save(lot)
+        return {}
+
+    def close(self) -> None:
+        """See Outlet."""
+        if self._connection is not None:
+            with suppress(OSError):
+                self._connection.close()
+
+    def _batches(self, messages: list[bytes]) -> Iterator[bytes]:
+        end = b"\n" if self._lines else _END
+        pieces: list[bytes] = []
+        size = 0
+        for message in messages:
+            if pieces and (len(pieces) == _MESSAGES_MAX or size + len(message) > _BYTES_MAX):
+                yield b"".join([*pieces, end])
+                pieces, size = [], 0
+            pieces.append(message + b"\n" if self._lines else struct.pack(">I", len(message)) + message)
+            size += len(message)
+        if pieces:
+            yield b"".join([*pieces, end])
+
+    def _send(self, batch: bytes) -> None:
+        try:
+            connection = self._connected()
+            connection.sendall(batch)
+            answer = b""
+            while not answer.endswith(b"\n") and len(answer) < len(_ANSWER):
+                found = connection.recv(len(_ANSWER) - len(answer))
+                if not found:
+                    raise OutletUnavailableError(f"{self._name}: the peer closed before it answered")
+                answer += found
+        except OSError as error:
+            raise OutletUnavailableError(
+                f"{self._name}: no answer: {str(error) or type(error).__name__}"
+            ) from None
+        if answer != _ANSWER:
+            raise OutletUnavailableError(
+                f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} behind each batch"
+            )
+
+    def _connected(self) -> socket.socket:
+        """The connection, made anew when the peer closed it while it was idle."""
+        if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
+            # An answer that nobody asked for would be taken for that to the next batch.
+            if stray := self._connection.recv(_STRAY_BYTES):
+                raise OutletUnavailableError(f"{self._name}: the peer said {stray!r} without being asked")
+            self._connection.close()
+            self._connection = None
+        if self._connection is None:
+            self._connection = socket.create_connection(self._address, _ANSWER_WAIT_S_MAX)
+        return self._connection

@@ -1,0 +1,337 @@
+"""Every example, crashed and resumed at three random points with 1, 2 and 3 executors: results as if undisturbed.
+
+The partition workers, snapshots, recovery and numbering are the real ones, and the sender's splitting too; Spark's part
+(which executor gets which task, which batch is tried again) is played by a seed, which a failure names.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from bettong.application.loading import load
+from bettong.application.plan import Plan, plan
+from bettong.application.streams import Source
+from bettong.delivery import DeliveryTable, Verdict
+from bettong.edges.kafka_log import Record
+from bettong.errors import StoreError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Kind, decode
+from bettong.snapshots.directory import DirectorySnapshots
+from bettong.topics import dead_letter_topic, stage_of_topic, stage_topic
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong.worker.stage_program import program
+from bettong_processor.partitions import Limits, Partitions
+from bettong_processor.programs import Programs
+from bettong_processor.replay import Replay
+from bettong_processor.uploads import Stores, Uploads, upload
+from bettong_receiver.formats import formats
+from bettong_sender.session import Route, Session
+from examples.market_spread_load import INITIAL_QUOTES, rounds
+from tests.e2e.poison import Number
+
+ROOT = Path(__file__).resolve().parents[2]
+SEEDS = range(20_261_121, 20_261_131)
+PARTITIONS = 3
+FRAME_BYTES_MAX = 2**20
+CRASHES = 3
+SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
+
+Place = tuple[str, int]
+# What clients send: the source's name, and the body of a frame.
+Feed = list[tuple[str, IngestFrame]]
+
+
+def of_rows(rows: list[bytes], size: int) -> Iterator[IngestFrame]:
+    for start in range(0, len(rows), size):
+        yield IngestFrame(rows=Rows(messages=rows[start : start + size]))
+
+
+def of_columns(columns: Columns) -> IngestFrame:
+    return IngestFrame(schema=columns.schema.fingerprint, columns=columns.payload())
+
+
+def lines(sources: dict[str, Source]) -> Feed:
+    del sources
+    chance = random.Random(1)
+    words = [f"word{number}" for number in range(40)]
+    rows = [" ".join(chance.choices(words, k=chance.randrange(8))).encode() for _ in range(600)]
+    rows[100] = b"\xff is no UTF-8"
+    return [("lines", frame) for frame in of_rows(rows, 7)]
+
+
+def market(sources: dict[str, Source]) -> Feed:
+    data, place, quotes = INITIAL_QUOTES.read_bytes(), 0, []
+    while place < len(data):
+        (size,) = struct.unpack_from(">I", data, place)
+        quotes.append(data[place + 4 : place + 4 + size])
+        place += 4 + size
+    feed: Feed = [("nbbo", frame) for frame in of_rows(quotes, 50)]
+    for each in rounds(12_000, seed=1, round_messages=400):
+        for name, found in (("nbbo", each.quotes), ("orders", each.orders)):
+            schema = sources[name].schema
+            arrays = tuple(found[one.name].astype(one.dtype) for one in schema.fields)
+            if len(arrays[0]):
+                feed.append((name, of_columns(Columns(schema, len(arrays[0]), arrays))))
+    return feed
+
+
+def numbers(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(2)
+    schema = sources["numbers"].schema
+    return [
+        (
+            "numbers",
+            of_columns(
+                Columns.of_messages(
+                    schema, [Number(f"g{chance.randrange(9)}", chance.randrange(6)) for _ in range(5)]
+                )
+            ),
+        )
+        for _ in range(80)
+    ]
+
+
+def letters(sources: dict[str, Source]) -> Feed:
+    del sources
+    chance = random.Random(3)
+    rows = [bytes([chance.randrange(65, 91)]) + chance.randbytes(999) for _ in range(400)]
+    return [("letters", frame) for frame in of_rows(rows, 6)]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An application and its input. `key`: of the results behind a `key_by`, whose order is that of each key only."""
+
+    file: str
+    feed: Callable[[dict[str, Source]], Feed]
+    compiled: bool = False
+    key: str | None = None
+
+
+CASES = [
+    Case("examples/word_count.py", lines, key="word"),
+    Case("examples/market_spread.py", market),
+    Case("examples/market_spread.py", market, compiled=True),
+    Case("tests/faults/passthrough.py:app", letters),
+    Case("tests/e2e/poison.py", numbers),
+]
+
+
+@lru_cache(maxsize=8)
+def programs(case: Case) -> Programs:
+    planned = plan(load(str(ROOT / case.file)))
+    stages = {stage.name: program(stage, compiled=case.compiled) for stage in planned.stages}
+    return Programs(planned, stages)
+
+
+class Log(Replay):
+    """The whole log, in memory."""
+
+    def __init__(self) -> None:
+        super().__init__("nowhere:1", frame_bytes_max=FRAME_BYTES_MAX)
+        self.values: defaultdict[Place, list[bytes]] = defaultdict(list)
+
+    def log_start(self, topic: str, partition: int) -> int:
+        del topic, partition
+        return 0
+
+    def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
+        values = self.values[topic, partition]
+        return (Record(topic, partition, offset, values[offset]) for offset in range(first, until))
+
+
+class Sometimes(Uploads):
+    """Uploads at once, or not at all: a thread would make another course of it each time."""
+
+    def __init__(self, stores: Stores, chance: random.Random) -> None:
+        super().__init__(stores, interval_s=0, clock=lambda: 0.0, log=SILENT)
+        self._chance = chance
+
+    def offer(self, stage: str, partition: int, offset: int) -> None:
+        if self._chance.random() < 0.4:
+            try:
+                upload(self._stores, stage, partition, offset)
+            except StoreError:
+                pytest.fail("a folder that is there")
+
+
+@dataclass
+class Cluster:
+    """Executors on machines of their own, over one log and one store."""
+
+    case: Case
+    folder: Path
+    executors: int
+    chance: random.Random
+    log: Log = field(default_factory=Log)
+    done: defaultdict[Place, int] = field(default_factory=lambda: defaultdict(int))
+    crashes: int = 0
+
+    def __post_init__(self) -> None:
+        self.programs = programs(self.case)
+        self.durable = DirectorySnapshots(self.folder / "durable")
+        self.stage_topics = [stage_topic(self.plan.application, each.name) for each in self.plan.stages]
+        self.processes = [self.process(number) for number in range(self.executors)]
+
+    @property
+    def plan(self) -> Plan:
+        return self.programs.plan
+
+    def process(self, number: int) -> Partitions:
+        stores = Stores(local=DirectorySnapshots(self.folder / f"local-{number}"), durable=self.durable)
+        return Partitions(
+            self.programs,
+            limits=Limits(PARTITIONS, FRAME_BYTES_MAX),
+            stores=stores,
+            uploads=Sometimes(stores, self.chance),
+            replay_log=self.log,
+            log=SILENT,
+        )
+
+    def batch(self, *, crash: bool) -> bool:
+        """Folds what is new, or a part of it; False when nothing is. A crash comes in the middle of some task."""
+        ends = {
+            place: len(values) for place, values in self.log.values.items() if place[0] in self.stage_topics
+        }
+        tasks = [
+            (place, self.done[place], self.done[place] + self.chance.randint(1, end - self.done[place]))
+            for place, end in sorted(ends.items())
+            if end > self.done[place]
+        ]
+        self.chance.shuffle(tasks)
+        left = list(tasks)
+        if crash and tasks:
+            self.crashes += 1
+            completed = self.chance.randrange(len(tasks))
+            for task in tasks[:completed]:
+                self.task(*task)
+            place, first, until = tasks[completed]
+            victim = self.task(place, first, self.chance.randrange(first, until), broken=True)
+            if self.chance.random() < 0.5:
+                self.crash([victim])  # Spark gives the task to another, the others go on
+                left = tasks[completed:]
+            else:
+                self.crash(range(self.executors))  # the driver too: the whole batch is done again
+        for task in left:
+            self.task(*task)
+        for place, _, until in tasks:
+            self.done[place] = until
+        return bool(tasks)
+
+    def task(self, place: Place, first: int, until: int, *, broken: bool = False) -> int:
+        """One task, by any executor; a broken one ends without a word. Returns whose it was."""
+        number = self.chance.randrange(self.executors)
+        worker = self.processes[number].begin(*place, first)
+        for offset in range(first, until):
+            for record in worker.fold(offset, self.log.values[place][offset]):
+                self.log.values[record.topic, record.partition].append(record.value)
+        if not broken:
+            self.processes[number].finish(worker)
+        return number
+
+    def crash(self, victims: Iterable[int]) -> None:
+        for number in victims:
+            if self.chance.random() < 0.5:
+                DirectorySnapshots(self.folder / f"local-{number}").clear()  # with its machine
+            self.processes[number] = self.process(number)
+        if self.chance.random() < 0.2:
+            self.durable.clear()
+
+    def results(self) -> dict[Place, list[bytes]]:
+        """What a receiver delivers: each sink's messages, partition by partition."""
+        found: dict[Place, list[bytes]] = {}
+        for sink, each in formats(self.plan).items():
+            for partition in range(PARTITIONS):
+                table = DeliveryTable()
+                messages: list[bytes] = []
+                for value in self.log.values[each.topic, partition]:
+                    frame = decode(value)
+                    if frame.kind is Kind.OPEN:
+                        table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
+                    elif (
+                        table.take(
+                            frame.origin,
+                            sequence=frame.sequence,
+                            previous=frame.previous,
+                            now_ns=frame.ingest_ns,
+                        )
+                        is Verdict.TAKE
+                    ):
+                        messages += each.messages(frame)
+                found[sink, partition] = messages
+        return found
+
+
+def run(case: Case, folder: Path, *, executors: int, seed: int, crashes: int) -> Cluster:
+    """Feeds the case's input in pieces, a batch behind each, and folds to the end."""
+    chance = random.Random(seed)
+    cluster = Cluster(case, folder, executors, chance)
+    sources = {source.name: source for source in cluster.plan.sources}
+    feed = case.feed(sources)
+    sessions = {name: session(cluster, source) for name, source in sources.items()}
+    pieces = 20
+    points = set(chance.sample(range(2, pieces), crashes))
+    sequence = 0
+    for piece in range(pieces):
+        for name, frame in feed[len(feed) * piece // pieces : len(feed) * (piece + 1) // pieces]:
+            sequence += 1
+            frame.sequence = sequence
+            for each in sessions[name].take(frame, 0, sequence).appends:
+                cluster.log.values[each.topic, each.partition].append(each.value)
+        cluster.batch(crash=piece in points)
+    while cluster.batch(crash=False):
+        pass
+    assert cluster.crashes == crashes
+    return cluster
+
+
+def session(cluster: Cluster, source: Source) -> Session:
+    """A client's, opened."""
+    stage = cluster.plan.stage_of(source.name)
+    route = Route(
+        source,
+        stage_topic(cluster.plan.application, stage.name),
+        dead_letter_topic(cluster.plan.application),
+        PARTITIONS,
+        FRAME_BYTES_MAX,
+    )
+    assert stage_of_topic(cluster.plan.application, route.stage_topic) == stage.name
+    one = Session(route, Hello(source=source.name, stream="client"), now_ns=1)
+    for each in one.open(1).appends:
+        cluster.log.values[each.topic, each.partition].append(each.value)
+    return one
+
+
+def comparable(case: Case, results: dict[Place, list[bytes]]) -> Any:
+    """What must be equal: all of it, or the messages of each key in order."""
+    if case.key is None:
+        return results
+    found: defaultdict[tuple[Place, Any], list[bytes]] = defaultdict(list)
+    for place, messages in results.items():
+        for message in messages:
+            found[place, json.loads(message).get(case.key)].append(message)
+    return found
+
+
+@pytest.mark.parametrize("executors", [1, 2, 3])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{Path(case.file).stem}-{case.compiled}")
+def test_crashed_and_resumed_at_three_random_points_it_gives_the_same_results(
+    case: Case, executors: int, tmp_path: Path
+) -> None:
+    straight = run(case, tmp_path / "straight", executors=1, seed=0, crashes=0).results()
+    assert sum(map(len, straight.values())) > 30
+    for seed in SEEDS:
+        crashed = run(case, tmp_path / f"{seed}", executors=executors, seed=seed, crashes=CRASHES)
+        assert comparable(case, crashed.results()) == comparable(case, straight), f"seed {seed}"
