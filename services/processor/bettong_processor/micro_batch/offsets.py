@@ -1,0 +1,48 @@
+"""Where a query starts: at its checkpoint; without one at the newest snapshots, else at the beginning of the log."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bettong.application.plan import Plan
+from bettong.snapshots.chain import chains
+from bettong.snapshots.store import SnapshotStore
+from bettong.topics import stage_topic
+
+
+def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[tuple[str, int], int]:
+    """Where a query without a checkpoint starts: at each partition's newest snapshot."""
+    offsets: dict[tuple[str, int], int] = {}
+    for stage in plan.stages:
+        for partition in range(partitions):
+            complete = chains(store.increments(stage.name, partition))
+            if complete:
+                offsets[stage_topic(plan.application, stage.name), partition] = complete[0][-1].offset
+    return offsets
+
+
+def starting_offsets(
+    topics: tuple[str, ...], partitions: int, first_offsets: Mapping[tuple[str, int], int]
+) -> str:
+    """Spark's JSON for where to start: -2 is its word for the beginning of the log."""
+    return json.dumps(
+        {
+            topic: {str(number): first_offsets.get((topic, number), -2) for number in range(partitions)}
+            for topic in topics
+        }
+    )
+
+
+def forget(spark: SparkSession, checkpoint: str) -> bool:
+    """Deletes a checkpoint, so that the next query starts at the newest snapshots; whether there was one.
+
+    For another schedule that goes on from here: it saves newer states, and the stores delete those which the
+    checkpoint's offsets would need. Raises Py4JError when it cannot be deleted.
+    """
+    context = spark.sparkContext
+    java: Any = context._jvm  # noqa: SLF001 - Python has no other way to Hadoop's file systems
+    path = java.org.apache.hadoop.fs.Path(checkpoint)
+    system = path.getFileSystem(context._jsc.hadoopConfiguration())  # noqa: SLF001 - see above
+    return bool(system.delete(path, True))  # noqa: FBT003 - Java takes no keywords
