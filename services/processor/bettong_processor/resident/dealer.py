@@ -70,7 +70,7 @@ class Dealer:
                 self._log.info("partitions are dealt", members=len(members), epoch=self._deal.epoch)
         missing = len(self._places) - len(seen.holders)
         if not members:
-            self._waits_for = "no executor has room for a task"
+            self._waits_for = "no slot lives: no executor has room, or its tasks fail (see the log)"
         elif missing == 0:
             self._waits_for = ""
         elif self._waits_for:

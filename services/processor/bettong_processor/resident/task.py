@@ -52,7 +52,11 @@ class SlotTask:
                 buffer_bytes_max=2 * OUTPUT_BYTES_MAX,
             ) as writer,
             LogReader(
-                settings.kafka, {}, frame_bytes_max=settings.frame_bytes_max, fetch_wait_ms=_FETCH_WAIT_MS
+                settings.kafka,
+                {},
+                frame_bytes_max=settings.frame_bytes_max,
+                fetch_wait_ms=_FETCH_WAIT_MS,
+                on_wait=lambda what: log.warning("waiting", reason=what),
             ) as reader,
         ):
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
