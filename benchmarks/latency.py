@@ -5,13 +5,14 @@
 
 Frames are appended at a fixed rate; one that is appended late counts from when it was due. With `--lose` an executor is
 killed after a third of the time: its partitions go to the others, and come back when Spark has started another one.
-Each gap in a partition's results of more than 50 ms is told.
+The gaps in the partitions' results around each deal are told.
 """
 
 import itertools
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,7 @@ APPLICATION = Path(__file__).with_name("echo.py")
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 _WARM_S = 5.0
 _LATE_S_MAX = 60.0
-_GAP_S = 0.05
+_DEAL_S = 1.0
 
 
 @dataclass
@@ -98,7 +99,8 @@ def main(
         finally:
             done.set()
             reading.join()
-    _tell(console, seen, begun_s, frames * frame_messages)
+        deals_s = _deals(suite.record.services["processor"].log)
+    _tell(console, seen, begun_s, frames * frame_messages, deals_s)
     if seen.counts != frames * frame_messages:
         console.print(f"[red]{seen.counts:,} of {frames * frame_messages:,} results")
         raise typer.Exit(1)
@@ -152,7 +154,13 @@ def _read(kafka: str, partitions: int, seen: Seen, done: threading.Event) -> Non
                 late.append((now_s, now_s - frame.ingest_ns / 1e9))
 
 
-def _tell(console: Console, seen: Seen, begun_s: float, expected: int) -> None:
+def _deals(log: Path) -> list[float]:
+    """When partitions were dealt, by the processor's log."""
+    lines = [line for line in log.read_text().splitlines() if "partitions are dealt" in line]
+    return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
+
+
+def _tell(console: Console, seen: Seen, begun_s: float, expected: int, deals_s: list[float]) -> None:
     measured = sorted(
         late for each in seen.late_s.values() for at, late in each if at - begun_s - late > _WARM_S
     )
@@ -172,10 +180,14 @@ def _tell(console: Console, seen: Seen, begun_s: float, expected: int) -> None:
         if after - begun_s > _WARM_S
     )
     usual = sorted(gap for _, gap, _ in gaps)[len(gaps) // 2] if gaps else 0.0
-    console.print(f"results of a partition come every {usual * 1e3:.0f} ms; longest gaps:")
-    for at, gap, partition in sorted(sorted(gaps, key=lambda each: -each[1])[:24]):
-        if gap > usual + _GAP_S:
-            console.print(f"  {at:6.2f} s  partition {partition:2}  {gap * 1e3:6.0f} ms")
+    console.print(f"results of a partition come every {usual * 1e3:.0f} ms")
+    for deal_s in deals_s:
+        after = [each for each in gaps if 0 <= each[0] - (deal_s - begun_s) < _DEAL_S]
+        pauses = {p: max(gap for _, gap, q in after if q == p) for p in sorted({p for _, _, p in after})}
+        told = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
+        console.print(
+            f"dealt at {deal_s - begun_s:.2f} s; longest gaps until {_DEAL_S:g} s later, ms: {told}"
+        )
 
 
 if __name__ == "__main__":
