@@ -11,6 +11,7 @@ from bettong.edges.redis_store.membership import RedisMembership
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
+from bettong.topics import stage_topic
 from bettong_processor.programs import programs
 from bettong_processor.resident.attendance import Attendance
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
@@ -59,6 +60,7 @@ class SlotTask:
                 on_wait=lambda what: log.warning("waiting", reason=what),
             ) as reader,
         ):
+            reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
             with Attendance(membership, membership.join(self.run, slot), log) as attendance:
                 Loop(

@@ -1,7 +1,7 @@
 """Reading the log from given offsets."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -117,6 +117,11 @@ class LogReader:
         self._consumer.seek(TopicPartition(topic, partition), offset)
         self._next[topic, partition] = offset
 
+    def look_up(self, topics: Iterable[str]) -> None:
+        """Asks for topics whose partitions will be added, so that `add` need not. Never complains of missing ones."""
+        for topic in topics:
+            self._partitions_of(topic)
+
     def add(self, topic: str, partition: int, offset: int) -> None:
         """Reads one more partition, from `offset`. Others go on. LogError when it does not exist."""
         self._check_exist({(topic, partition)})
@@ -158,16 +163,19 @@ class LogReader:
 
     def _check_exist(self, places: set[_Place]) -> None:
         for topic in sorted({topic for topic, _ in places}):
-            try:
-                found = self._consumer.partitions_for_topic(topic) or set()
-            except KafkaError as error:
-                raise translated(error, f"asking for topic {topic}", self._bootstrap) from None
+            found = self._partitions_of(topic)
             missing = sorted({number for name, number in places if name == topic} - found)
             if missing:
                 raise LogError(
                     f"topic {topic} at {self._bootstrap} has {len(found)} partitions, expected"
                     f" {', '.join(map(str, missing))} too; create the topics first"
                 )
+
+    def _partitions_of(self, topic: str) -> set[int]:
+        try:
+            return self._consumer.partitions_for_topic(topic) or set()
+        except KafkaError as error:
+            raise translated(error, f"asking for topic {topic}", self._bootstrap) from None
 
     def _hole(self, error: KafkaError) -> LogHoleError:
         """Names every partition whose next offset lies outside its log."""
