@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -122,6 +123,29 @@ def test_a_message_that_cannot_be_processed_ends_the_task_and_what_came_before_i
     assert isinstance(error, PoisonError)
     assert "offset 10" in str(error)
     assert len(world.taken(0)) == 10
+
+
+def test_without_redis_a_slot_folds_on_what_it_holds_and_saves_it_later(
+    kafka: KafkaBroker, unique_name: Callable[..., str], tmp_path: Path
+) -> None:
+    with RedisServer(tmp_path / "redis") as redis:
+        world = World(unique_name("resident"), kafka.bootstrap, redis.url)
+        world.feed(0, 10)
+        slot = world.start(0)
+        world.table.deal({0: [0]})
+        world.await_saved(0)
+        redis.kill()
+        for _ in range(3):
+            world.feed(0, 5)
+            world.await_results(0)
+        redis.start()
+        # It comes back empty: nothing is dealt, and the slot says what it holds.
+        eventually(lambda: world.table.holders() == {0: 0}, what="it claims its partition again")
+        world.feed(0, 5)
+        world.await_results(0)
+        assert slot.error is None
+        world.table.deal({0: [0]})
+        world.close()
 
 
 class Away(RedisSnapshots):
