@@ -10,6 +10,7 @@ from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.routing import partitions_of, split
+from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
 from examples.market_spread_oracle import by_symbol
 
@@ -39,11 +40,13 @@ def records_of(load: Workload, partitions: int) -> list[tuple[int, bytes]]:
     return records
 
 
-def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
+def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> float:
     """Messages a second of one run on a log and a state of its own; the results are checked."""
     name = planned().application
     records = records_of(load, partitions)
-    options = SuiteOptions(application=str(APPLICATION), partitions=partitions, compiled=compiled)
+    options = SuiteOptions(
+        application=str(APPLICATION), partitions=partitions, schedule=schedule, compiled=compiled
+    )
     with Suite(options) as suite:
         source, target = stage_topic(name, "nbbo"), sink_topic(name, "rejected")
         starts = {(target, partition): 0 for partition in range(partitions)}

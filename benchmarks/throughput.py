@@ -2,6 +2,7 @@
 
     make bench
     make bench ARGS="--messages 2000000 --runs 5 --only worker"
+    make bench ARGS="--schedule resident --only log"
 
 Every run's results are compared with a plain loop's; the loop is timed in the same process, and each figure is
 given as a multiple of it. Medians of several runs, with their range.
@@ -18,6 +19,7 @@ from rich.table import Table
 
 from benchmarks import log_to_log, machine, plain_loop, whole_suite, worker_alone
 from benchmarks.workload import Workload, workload
+from bettong.settings import Schedule
 
 
 class Part(StrEnum):
@@ -40,6 +42,7 @@ def main(
     messages: Annotated[int, typer.Option(help="Messages of a run.", min=10_000)] = 1_000_000,
     runs: Annotated[int, typer.Option(help="Runs of each; the median counts.", min=1)] = 3,
     partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 16,
+    schedule: Annotated[Schedule, typer.Option(help="How Spark hands frames on.")] = Schedule.MICRO_BATCH,
     only: Annotated[Part | None, typer.Option(help="Measure one part.")] = None,
 ) -> None:
     """Measures throughput with checked output. Exits 1 when a result is wrong; a bar that is missed is only said."""
@@ -52,13 +55,21 @@ def main(
         "", "messages/s, median", "range", "x plain loop", "bar", title=f"{messages:,} messages, {runs} runs"
     )
     _row(table, "plain CPython loop", plain, plain)
-    for name, figures in _measure(load, only, runs=runs, partitions=partitions, console=console):
+    for name, figures in _measure(
+        load, only, schedule=schedule, runs=runs, partitions=partitions, console=console
+    ):
         _row(table, name, figures, plain)
     console.print(table)
 
 
 def _measure(
-    load: Workload, only: Part | None, *, runs: int, partitions: int, console: Console
+    load: Workload,
+    only: Part | None,
+    *,
+    schedule: Schedule,
+    runs: int,
+    partitions: int,
+    console: Console,
 ) -> list[tuple[str, list[float]]]:
     rows: list[tuple[str, list[float]]] = []
 
@@ -81,7 +92,7 @@ def _measure(
             Part.LOG,
             f"Kafka to Kafka, {name}",
             lambda compiled=compiled: log_to_log.messages_per_s(  # type: ignore[misc]
-                load, compiled=compiled, partitions=partitions
+                load, schedule=schedule, compiled=compiled, partitions=partitions
             ),
         )
     for name, compiled in (("compiled", True), ("Python", False)):
@@ -89,7 +100,7 @@ def _measure(
             Part.SUITE,
             f"whole suite, {name}",
             lambda compiled=compiled: whole_suite.messages_per_s(  # type: ignore[misc]
-                load, compiled=compiled, partitions=partitions
+                load, schedule=schedule, compiled=compiled, partitions=partitions
             ),
         )
     return rows

@@ -9,6 +9,7 @@ from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES
 from examples.market_spread_oracle import by_symbol
@@ -17,7 +18,7 @@ _S_MAX = 300.0
 _LOOK_S = 0.02
 
 
-def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
+def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> float:
     """Messages a second from the first one after the initial quotes until the last result lies in its file.
 
     One run on a suite of its own; the result files are checked.
@@ -25,7 +26,11 @@ def messages_per_s(load: Workload, *, compiled: bool, partitions: int) -> float:
     with tempfile.TemporaryDirectory(prefix="bettong-benchmark-") as folder:
         results = Path(folder) / "results"
         options = SuiteOptions(
-            application=str(APPLICATION), partitions=partitions, compiled=compiled, results=results
+            application=str(APPLICATION),
+            partitions=partitions,
+            schedule=schedule,
+            compiled=compiled,
+            results=results,
         )
         with (
             Suite(options) as suite,

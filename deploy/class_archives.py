@@ -23,9 +23,10 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
 from bettong.topics import all_topics, stage_topic
-from bettong_processor.query import start
+from bettong_processor.micro_batch.query import start
 from bettong_processor.session import session, warm_up
 
 _APPLICATION = Path(__file__).parents[1] / "examples" / "word_count.py"
@@ -83,7 +84,14 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
     topics = tuple(stage_topic(planned.application, name) for name in stages)
     try:
         warm_up(spark)
-        query = start(spark, settings, checkpoint=str(settings.checkpoint), topics=topics, first_offsets={})
+        query = start(
+            spark,
+            settings,
+            checkpoint=str(settings.checkpoint),
+            topics=topics,
+            first_offsets={},
+            log=configure(settings, "setup"),
+        ).query
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
                 log.append(topics[0], 0, line(sequence), on_done=_raise)

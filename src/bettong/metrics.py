@@ -48,13 +48,17 @@ LAG = Figure(
     "records",
     "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads",
 )
+RATE = Figure("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
 SNAPSHOT_OFFSET = Figure(
     "snapshot_offset", "offset", "of the newest snapshot that a partition's worker process has saved"
 )
-LATENCY_P50 = Figure("latency_p50_ms", "ms", "client's send time to delivery, half are faster")
-LATENCY_P99 = Figure("latency_p99_ms", "ms", "client's send time to delivery, 99 of 100 are faster")
-LATENCY_MAX = Figure("latency_max_ms", "ms", "client's send time to delivery, slowest")
+_LATENCY = (
+    "client's send time to delivery; of a partition (resident), the sender's stamp to durable output, of late"
+)
+LATENCY_P50 = Figure("latency_p50_ms", "ms", f"{_LATENCY}: half are faster")
+LATENCY_P99 = Figure("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster")
+LATENCY_MAX = Figure("latency_max_ms", "ms", f"{_LATENCY}: slowest")
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Figure))

@@ -37,9 +37,10 @@ def _instance(service: str) -> Any:
 
 
 class Schedule(StrEnum):
-    """How Spark hands frames to steps. `resident` comes with its own issue; a setting of it is refused."""
+    """How Spark hands frames to steps; the results are the same."""
 
     MICRO_BATCH = "micro-batch"
+    RESIDENT = "resident"
 
 
 class LogFormat(StrEnum):
@@ -122,7 +123,10 @@ class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
     instance: str = _instance("processor")
-    schedule: Schedule = Field(Schedule.MICRO_BATCH, description="How Spark hands frames to steps.")
+    schedule: Schedule = Field(
+        Schedule.MICRO_BATCH,
+        description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
+    )
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
     )

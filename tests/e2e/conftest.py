@@ -15,6 +15,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from bettong.settings import Schedule
 from bettong.topics import all_topics, stage_topic
 from tests.waiting import eventually
 
@@ -99,13 +100,20 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
     with ExitStack() as stack:
 
         def start(
-            application: str, *, compiled: bool = True, settings: dict[str, str] | None = None
+            application: str,
+            *,
+            schedule: Schedule = Schedule.MICRO_BATCH,
+            compiled: bool = True,
+            keep: Path | None = None,
+            settings: dict[str, str] | None = None,
         ) -> RunningSuite:
-            results = tmp_path_factory.mktemp("results") / "files"
+            results = keep / "results" if keep is not None else tmp_path_factory.mktemp("results") / "files"
             options = SuiteOptions(
                 application=str(ROOT / application),
                 partitions=PARTITIONS,
+                schedule=schedule,
                 compiled=compiled,
+                keep=keep,
                 results=results,
                 settings={"snapshot_interval_ms": "200", **(settings or {})},
             )

@@ -1,4 +1,4 @@
-"""Spark with 1, 2 and 3 executors, some of them killed in the middle: the same result files, byte for byte."""
+"""Spark with 1, 2 and 3 executors, some of them killed in the middle, under both schedules: the same result files."""
 
 import random
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import Oracle, by_symbol
@@ -23,17 +24,24 @@ def test_any_number_of_executors_gives_the_same_files(start_suite: StartSuite) -
     oracle.initial_quotes(INITIAL_QUOTES)
     oracle.rounds(LOAD)
     files = [
-        fed(start_suite, executors=executors, kills=kills) for executors, kills in ((1, 0), (2, 1), (3, 2))
+        fed(start_suite, schedule, executors=executors, kills=kills)
+        for schedule, executors, kills in (
+            (Schedule.MICRO_BATCH, 1, 0),
+            (Schedule.MICRO_BATCH, 2, 1),
+            (Schedule.MICRO_BATCH, 3, 2),
+            (Schedule.RESIDENT, 2, 1),
+        )
     ]
     assert by_symbol(b"".join(files[0].values())) == oracle.rejected
-    assert files[1] == files[0]
-    assert files[2] == files[0]
+    for place, each in enumerate(files):
+        assert each == files[0], f"run {place}"
 
 
-def fed(start_suite: StartSuite, *, executors: int, kills: int) -> dict[str, bytes]:
+def fed(start_suite: StartSuite, schedule: Schedule, *, executors: int, kills: int) -> dict[str, bytes]:
     """The result files of one run, in which executors die at seeded places."""
     running = start_suite(
         "examples/market_spread.py",
+        schedule=schedule,
         settings={"spark_master": f"local-cluster[{executors},1,{MEMORY}]"},
     )
     chance = random.Random(executors)

@@ -10,6 +10,7 @@ from bettong.client.sender import Sender
 from bettong.errors import PoisonError
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from bettong.settings import Schedule
 from tests.waiting import eventually
 
 PROGRAM = """
@@ -55,12 +56,19 @@ def lines(folder: Path) -> list[tuple[float, int]]:
 
 
 @pytest.mark.timeout(600)
-def test_the_processor_stops_for_good_and_goes_on_with_that_very_message_once_mended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("schedule", list(Schedule))
+def test_the_processor_stops_for_good_and_goes_on_with_that_very_message_once_mended(
+    tmp_path: Path, schedule: Schedule
+) -> None:
     program, folder = tmp_path / "app.py", tmp_path / "kept"
     program.write_text(BROKEN)
     said: list[str] = []
     options = SuiteOptions(
-        application=str(program), partitions=2, keep=folder, settings={"snapshot_interval_ms": "0"}
+        application=str(program),
+        partitions=2,
+        schedule=schedule,
+        keep=folder,
+        settings={"snapshot_interval_ms": "0"},
     )
     with ExitStack() as stack:
         suite = stack.enter_context(Suite(options, say=said.append))

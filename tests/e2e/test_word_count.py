@@ -1,29 +1,102 @@
-"""Word count on the whole suite: two stages, the second keyed by word."""
+"""Word count on the whole suite: two stages, the second keyed by word; under each schedule, and under both in turn."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
+import psutil
+import pytest
+
 from bettong import metrics
+from bettong.chaos.spec import Target
+from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
-from tests.e2e.conftest import ROOT, StartSuite
+from bettong.settings import Schedule
+from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+from tests.waiting import eventually
+
+APPLICATION = "examples/word_count.py"
+TEXTS = [Path(ROOT / name).read_text() for name in ("LICENSE", "README.md", "docs/delivery.md")]
+LINES = [line for text in TEXTS for line in text.splitlines()]
+FRAME_LINES = 50
+SETTINGS = {"spark_master": "local[2]"}
 
 
-def test_word_count_equals_a_plain_counter(start_suite: StartSuite) -> None:
-    texts = [Path(ROOT / name).read_text() for name in ("LICENSE", "README.md", "docs/delivery.md")]
-    lines = [line for text in texts for line in text.splitlines()]
-    expected = Counter(word for line in lines for word in line.lower().split())
-    running = start_suite("examples/word_count.py")
+@pytest.mark.timeout(600)
+def test_word_count_equals_a_plain_counter_under_each_schedule(
+    start_suite: StartSuite, tmp_path: Path
+) -> None:
+    found = {
+        "micro-batch": straight(start_suite),
+        "resident, with kills": killed(start_suite),
+        "one after the other": in_turn(start_suite, tmp_path / "kept"),
+    }
+    seen: dict[str, Counter[str]] = defaultdict(Counter)
+    for name, words in found.items():
+        for word, lines in words.items():
+            totals = [json.loads(line)["total"] for line in lines]
+            assert totals == list(range(1, len(totals) + 1)), f"{name}: {word}: grows by one, in order"
+            seen[name][word] = len(totals)
+        assert seen[name] == Counter(word for line in LINES for word in line.lower().split()), name
+        assert words == found["micro-batch"], f"{name}: the same to the byte"
 
+
+def straight(start_suite: StartSuite) -> dict[str, list[bytes]]:
+    """Micro-batches, undisturbed."""
+    running = start_suite(APPLICATION, settings=SETTINGS)
+    send(running, LINES)
+    return finished(running)
+
+
+def killed(start_suite: StartSuite) -> dict[str, list[bytes]]:
+    """The resident schedule, whose Python workers and whose driver are killed on the way."""
+    running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, settings=SETTINGS)
+    third = len(LINES) // 3
+    send(running, LINES[:third])
+    workers = victims(running, Target.WORKER)
+    assert len(workers) >= 2, "one for each slot"
+    for worker in workers:
+        worker.kill()
+    send(running, LINES[third : 2 * third])
+    eventually(lambda: running.folded() > third, seconds=60, what="it goes on without being started again")
+    assert running.suite.record.services["processor"].restarts == 0
+    (driver,) = victims(running, Target.PROCESSOR)
+    driver.kill()
+    send(running, LINES[2 * third :])
+    return finished(running)
+
+
+def in_turn(start_suite: StartSuite, kept: Path) -> dict[str, list[bytes]]:
+    """One log, under another schedule from start to start."""
+    schedules = (Schedule.MICRO_BATCH, Schedule.RESIDENT, Schedule.MICRO_BATCH)
+    share = len(LINES) // len(schedules) + 1
+    words: dict[str, list[bytes]] = {}
+    for place, schedule in enumerate(schedules):
+        running = start_suite(APPLICATION, schedule=schedule, keep=kept, settings=SETTINGS)
+        send(running, LINES[place * share : (place + 1) * share])
+        words = finished(running)
+        log = running.suite.record.services["processor"].log.read_text()
+        assert "Traceback" not in log
+    return words
+
+
+def send(running: RunningSuite, lines: list[str]) -> None:
     with Sender(running.sender, "lines") as sender:
-        for start in range(0, len(lines), 50):
-            sender.send_rows([line.encode() for line in lines[start : start + 50]])
+        for start in range(0, len(lines), FRAME_LINES):
+            sender.send_rows([line.encode() for line in lines[start : start + FRAME_LINES]])
         sender.flush(60)
 
+
+def finished(running: RunningSuite) -> dict[str, list[bytes]]:
+    """The results of each word, in order, once all have come. The suite is stopped, and ends well."""
     running.settle()
-    seen: Counter[str] = Counter()
-    for line in map(json.loads, running.all_bytes_of("counts").splitlines()):
-        seen[line["word"]] += 1
-        assert line["total"] == seen[line["word"]], "the counts of a word grow by one, in order"
-    assert seen == expected
     assert running.sum(metrics.DEAD_LETTERS) == 0
+    running.suite.stop()
+    words: dict[str, list[bytes]] = defaultdict(list)
+    for line in running.all_bytes_of("counts").splitlines():
+        words[json.loads(line)["word"]].append(line)
+    return dict(words)
+
+
+def victims(running: RunningSuite, target: Target) -> list[psutil.Process]:
+    return processes(target, running.suite.record.services)

@@ -21,10 +21,11 @@ from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from bettong_processor.partitions import Limits, Partitions
+from bettong_processor.micro_batch.partitions import Partitions
+from bettong_processor.micro_batch.replay import Replay
+from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
-from bettong_processor.replay import Replay
-from bettong_processor.uploads import Stores, Uploads
+from bettong_processor.restoring import Limits, Restoring
 from tests.integration.log_parts import FRAME_BYTES_MAX
 
 # How many records the log of the tests holds.
@@ -103,8 +104,7 @@ class World:
         log = structlog.get_logger()
         self.uploads = Uploads(self.stores, interval_s=1.0, clock=lambda: self.now_s, log=log)
         return Partitions(
-            self.programs,
-            limits=Limits(partitions=1, frame_bytes_max=FRAME_BYTES_MAX),
+            Restoring(self.programs, Limits(partitions=1, frame_bytes_max=FRAME_BYTES_MAX), log),
             stores=self.stores,
             uploads=self.uploads,
             replay_log=Replay(self._kafka, frame_bytes_max=FRAME_BYTES_MAX),

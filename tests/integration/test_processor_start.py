@@ -129,6 +129,18 @@ def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:
     assert processor.status() == 0
 
 
+def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(start: Start) -> None:
+    """Without a task nothing is folded: it says so, and only then that it runs."""
+    processor = start(BETTONG_SCHEDULE="resident", BETTONG_CHECKPOINT="/proc/foo")
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    assert "partitions are dealt" in processor.said()
+    eventually(lambda: processor.figures().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
+    processor.terminate()
+    assert processor.status() == 0
+    assert "schedule stopped" in processor.said()
+    assert "Traceback" not in processor.said()
+
+
 def test_an_application_that_cannot_be_compiled_is_refused_before_anything_runs(start: Start) -> None:
     processor = start(NOT_COMPILABLE)
     assert processor.status() == 3

@@ -13,8 +13,8 @@ from bettong.cli.main import app as command_line
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.local.broker import KafkaBroker
-from bettong_processor.main import snapshot_offsets
-from bettong_processor.uploads import Stores
+from bettong_processor.micro_batch.offsets import snapshot_offsets
+from bettong_processor.micro_batch.uploads import Stores
 from tests.integration.test_processor_partitions import World
 from tests.s3_server import BUCKET, S3Server
 

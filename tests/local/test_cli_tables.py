@@ -5,9 +5,9 @@ import io
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
-from bettong.cli.overview import StageSummary, line, overview, stages
+from bettong.cli.overview import StageSummary, line, overview, partition_rows, stages
 from bettong.cli.service_rows import ProcessFacts, local_rows, remote_rows
-from bettong.cli.status import duration, services_table, stages_table, summary
+from bettong.cli.status import duration, partitions_table, services_table, stages_table, summary
 from bettong.errors import BettongError
 
 LIVE = {
@@ -96,6 +96,15 @@ def test_stages_are_summed_over_their_partitions() -> None:
     )
     assert stages(PARTITIONS) == [expected]
     assert "1,500" in printed(stages_table([expected]))
+
+
+def test_each_partition_has_a_row_with_what_its_schedule_measures() -> None:
+    measured = {"lag": "3", "messages_per_s": "1250.0", "latency_p50_ms": "1.5", "latency_p99_ms": "12.25"}
+    rows = partition_rows({**PARTITIONS, ("nbbo", 10): {"offset": "7", **measured}})
+    assert [row.partition for row in rows] == [0, 1, 10]
+    text = printed(partitions_table(rows)).splitlines()
+    assert text[1].split() == ["nbbo/0", "10", "8", "900"]
+    assert text[3].split() == ["nbbo/10", "7", "3", "0", "1,250", "1.5", "12.2"]
 
 
 def test_dead_letters_are_those_of_the_receiver_which_reads_each_once() -> None:

@@ -232,7 +232,10 @@ def test_settings_that_are_missing_or_wrong_are_told_all_at_once(
 def test_a_schedule_that_there_is_not_is_refused(bettong: Callable[..., Ran]) -> None:
     status, _, complaint = bettong("run", EXAMPLES / "word_count.py", "--schedule", "hourly")
     assert status == 4
-    assert complaint == "bettong: error: --schedule hourly: there is no such schedule, expected micro-batch\n"
+    assert (
+        complaint
+        == "bettong: error: --schedule hourly: there is no such schedule, expected micro-batch, resident\n"
+    )
 
 
 def test_results_are_never_mixed_with_those_of_another_log(

@@ -32,10 +32,11 @@ from bettong.topics import dead_letter_topic, stage_of_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong.worker.stage_program import program
-from bettong_processor.partitions import Limits, Partitions
+from bettong_processor.micro_batch.partitions import Partitions
+from bettong_processor.micro_batch.replay import Replay
+from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
-from bettong_processor.replay import Replay
-from bettong_processor.uploads import Stores, Uploads, upload
+from bettong_processor.restoring import Limits, Restoring
 from bettong_receiver.formats import formats
 from bettong_sender.session import Route, Session
 from examples.market_spread_load import INITIAL_QUOTES, rounds
@@ -192,8 +193,7 @@ class Cluster:
     def process(self, number: int) -> Partitions:
         stores = Stores(local=DirectorySnapshots(self.folder / f"local-{number}"), durable=self.durable)
         return Partitions(
-            self.programs,
-            limits=Limits(PARTITIONS, FRAME_BYTES_MAX),
+            Restoring(self.programs, Limits(PARTITIONS, FRAME_BYTES_MAX), SILENT),
             stores=stores,
             uploads=Sometimes(stores, self.chance),
             replay_log=self.log,

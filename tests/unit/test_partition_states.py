@@ -26,10 +26,11 @@ from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from bettong_processor.partitions import Limits, Partitions
+from bettong_processor.micro_batch.partitions import Partitions
+from bettong_processor.micro_batch.replay import Replay
+from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
-from bettong_processor.replay import Replay
-from bettong_processor.uploads import Stores, Uploads, upload
+from bettong_processor.restoring import Limits, Restoring
 from tests.worker_samples import FRAME_BYTES_MAX, Limit, Reading, data, meters
 
 # An increment of a state this small has a part of it only.
@@ -117,8 +118,7 @@ class World:
         uploads = Later(self.stores)
         self.uploads.append(uploads)
         return Partitions(
-            self.programs,
-            limits=Limits(1, FRAME_BYTES_MAX),
+            Restoring(self.programs, Limits(1, FRAME_BYTES_MAX), SILENT),
             stores=self.stores,
             uploads=uploads,
             replay_log=Log(),

@@ -5,8 +5,8 @@ import json
 from bettong import metrics
 from bettong.errors import ApplicationError, LogHoleError, PoisonError
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
-from bettong_processor.query import starting_offsets
-from bettong_processor.supervision import durations_of, figures_of
+from bettong_processor.micro_batch.offsets import starting_offsets
+from bettong_processor.micro_batch.progress import durations_of, figures_of
 
 PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Thrown:
 Traceback (most recent call last):

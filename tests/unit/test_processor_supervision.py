@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 import structlog
@@ -53,25 +52,28 @@ class Told:
 
 
 @dataclass
-class Query:
-    """A query that runs until it is stopped, or ends at once with a fault."""
+class Run:
+    """A schedule that runs until it is stopped, or ends at once with a fault."""
 
     fault: str | None = None
     stopped: bool = False
-    id: str = "1"
-    lastProgress: dict[str, Any] | None = None  # noqa: N815 - Spark's word
+    name: str = "1"
+    reason: str = ""
 
-    @property
-    def status(self) -> dict[str, Any]:
-        return {"isTriggerActive": False}
+    def waits_for(self) -> str:
+        return self.reason
 
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802 - Spark's word
+    def figures(self) -> Mapping[str, str | float]:
+        return {}
+
+    def ended(self, wait_s: float) -> bool:
         if self.fault is not None:
             raise StreamingQueryException(self.fault)
-        threading.Event().wait(min(0.001, timeout or 0))
+        threading.Event().wait(min(0.001, wait_s))
         return False
 
-    def stop(self) -> None:
+    def stop(self, wait_s: float) -> None:
+        assert wait_s > 0
         self.stopped = True
 
 
@@ -82,12 +84,12 @@ def log() -> Logger:
 
 
 class Running:
-    """A supervisor in a thread, over attempts to start: each a query, or what the attempt raises."""
+    """A supervisor in a thread, over attempts to start: each a run, or what the attempt raises."""
 
     def __init__(
         self,
         log: Logger,
-        attempts: list[Query | Exception],
+        attempts: list[Run | Exception],
         kafka: Part | None = None,
         redis: Part | None = None,
     ) -> None:
@@ -114,7 +116,7 @@ class Running:
     def runs(self) -> bool:
         return bool(self.told.states) and self.told.states[-1][0] == "running"
 
-    def _start(self) -> Query:
+    def _start(self) -> Run:
         attempt = self.attempts.pop(0)
         if isinstance(attempt, Exception):
             raise attempt
@@ -128,16 +130,16 @@ class Running:
 
 
 def test_it_waits_for_kafka_and_redis_says_so_and_runs_when_they_are_there(log: Logger) -> None:
-    query = Query()
+    run = Run()
     running = Running(
         log,
-        [query],
+        [run],
         kafka=Part([LogUnavailableError("no Kafka")]),
         redis=Part([StoreUnavailableError("no Redis")] * 2),
     )
     eventually(running.runs)
     assert running.end() is None
-    assert query.stopped
+    assert run.stopped
     assert running.told.states == [
         ("waiting", "no Kafka"),
         ("waiting", "no Redis"),
@@ -167,7 +169,7 @@ def test_it_pauses_between_two_waits(log: Logger) -> None:
 
 @pytest.mark.parametrize("error", [LogUnavailableError("no Kafka"), StoreUnavailableError("no Redis")])
 def test_a_part_that_goes_away_while_the_query_starts_is_waited_for(log: Logger, error: Exception) -> None:
-    running = Running(log, [error, error, Query()])
+    running = Running(log, [error, error, Run()])
     eventually(running.runs)
     assert ("waiting", str(error)) in running.told.states
     assert running.end() is None
@@ -189,14 +191,14 @@ def test_topics_of_another_shape_end_it(log: Logger) -> None:
 def test_a_fault_that_no_start_mends_is_raised_as_what_it_is(
     log: Logger, name: str, kind: type[BettongError]
 ) -> None:
-    running = Running(log, [Query(f"Traceback\nbettong.errors.{name}: this is wrong\n")])
+    running = Running(log, [Run(f"Traceback\nbettong.errors.{name}: this is wrong\n")])
     error = running.ended()
     assert type(error) is kind
     assert "this is wrong" in str(error)
 
 
 def test_after_a_passing_fault_it_starts_again(log: Logger) -> None:
-    running = Running(log, [Query("java.io.IOException: connection reset"), Query("x"), Query()])
+    running = Running(log, [Run("java.io.IOException: connection reset"), Run("x"), Run()])
     eventually(running.runs)
     eventually(lambda: not running.attempts and running.runs())
     assert running.end() is None
@@ -211,7 +213,7 @@ def test_what_spark_refuses_at_the_first_start_is_a_matter_of_settings(log: Logg
 
 
 def test_what_spark_refuses_later_is_tried_again(log: Logger) -> None:
-    running = Running(log, [Query("x"), AnalysisException("for now"), Query()])
+    running = Running(log, [Run("x"), AnalysisException("for now"), Run()])
     eventually(lambda: not running.attempts and running.runs())
     assert running.end() is None
 
@@ -221,3 +223,12 @@ def test_a_stop_ends_a_wait(log: Logger) -> None:
     eventually(lambda: running.redis.asked > 1)
     assert running.end() is None
     assert running.attempts == []
+
+
+def test_what_a_run_waits_for_is_told_until_it_goes_on(log: Logger) -> None:
+    run = Run(reason="no executor")
+    running = Running(log, [run])
+    eventually(lambda: running.told.states[-1:] == [("waiting", "no executor")])
+    run.reason = ""
+    eventually(running.runs)
+    assert running.end() is None

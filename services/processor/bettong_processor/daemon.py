@@ -18,7 +18,7 @@ from bettong.settings import ProcessorSettings, read
 from bettong_processor.programs import programs
 
 # What every worker would import by itself.
-_OF_EVERY_TASK = ("pyspark.worker", "bettong_processor.task")
+_OF_EVERY_TASK = ("pyspark.worker", "bettong_processor.micro_batch.task")
 
 
 def main() -> None:

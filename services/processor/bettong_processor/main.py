@@ -1,4 +1,4 @@
-"""Starts the processor: settings, application, topics, Spark, and the query until SIGTERM or SIGINT."""
+"""Starts the processor: settings, application, topics, Spark, and the schedule until SIGTERM or SIGINT."""
 
 import signal
 import time
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
@@ -14,16 +13,15 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import Logger, configure
-from bettong.settings import ProcessorSettings, read
-from bettong.snapshots.chain import chains
+from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.snapshots.store import SnapshotStore
 from bettong.topics import all_topics, stage_topic
-from bettong_processor.checkpoint import clear_unfinished
+from bettong_processor.micro_batch import query as micro_batch
+from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
-from bettong_processor.query import start
+from bettong_processor.resident import driver as resident
 from bettong_processor.session import session, warm_up
-from bettong_processor.supervision import Live, Supervisor
+from bettong_processor.supervision import Live, Run, Supervisor
 
 
 def main(overrides: Mapping[str, object]) -> None:
@@ -42,8 +40,9 @@ def main(overrides: Mapping[str, object]) -> None:
     spark = session(settings, application=planned.application)
     try:
         compiled.result()
-        # While the query is planned: its first batch finds Python started.
-        beside.submit(warm_up, spark)
+        if settings.schedule is Schedule.MICRO_BATCH:
+            # While the query is planned: its first batch finds Python started.
+            beside.submit(warm_up, spark)
         supervisor = Supervisor(
             start=lambda: _start(spark, settings, planned, admin, store, log),
             admin=admin,
@@ -69,8 +68,8 @@ def _start(
     admin: LogAdmin,
     store: RedisStore,
     log: Logger,
-) -> StreamingQuery:
-    """Starts the query over topics that are there and as the settings say. Raises LogError, StoreError."""
+) -> Run:
+    """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
     topics = all_topics(
         planned.application,
         stages=[stage.name for stage in planned.stages],
@@ -83,25 +82,19 @@ def _start(
         frame_bytes_max=settings.frame_bytes_max,
     )
     admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
-    snapshots = snapshot_store(settings.snapshots, planned.application, store)
     checkpoint = settings.checkpoint_of(planned.application)
+    if settings.schedule is Schedule.RESIDENT:
+        if forget(spark, checkpoint):
+            log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
+        return resident.start(spark, settings, planned, store, log)
+    snapshots = snapshot_store(settings.snapshots, planned.application, store)
     if clear_unfinished(spark, checkpoint):
         log.info("the first batch had not begun when the processor ended", checkpoint=checkpoint)
-    return start(
+    return micro_batch.start(
         spark,
         settings,
         checkpoint=checkpoint,
         topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
         first_offsets=snapshot_offsets(snapshots, planned, settings.partitions),
+        log=log,
     )
-
-
-def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[tuple[str, int], int]:
-    """Where a query without a checkpoint starts: at each partition's newest snapshot."""
-    offsets: dict[tuple[str, int], int] = {}
-    for stage in plan.stages:
-        for partition in range(partitions):
-            complete = chains(store.increments(stage.name, partition))
-            if complete:
-                offsets[stage_topic(plan.application, stage.name), partition] = complete[0][-1].offset
-    return offsets

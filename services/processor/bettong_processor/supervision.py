@@ -1,18 +1,18 @@
-"""Keeps the query running: waits for what is missing, starts again after passing faults, tells how it goes.
+"""Keeps a schedule running: waits for what is missing, starts again after passing faults, tells how it goes.
 
     waiting ──> running ──fault──> waiting ──> running ...
                    │
-                   ├── stop asked for ──> the batch at work ends, then the query stops
+                   ├── stop asked for ──> what is at work ends, then the schedule stops
                    └── a fault that no new start mends ──> raises
 
-Starting again is always safe: the checkpoint and the delivery rule make it a replay.
+Starting again is always safe: offsets, snapshots and the delivery rule make it a replay.
 """
 
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
@@ -36,23 +36,30 @@ _SAY_AGAIN_S = 10.0
 
 
 class Part(Protocol):
-    """What the query needs: Kafka or Redis."""
+    """What a schedule needs: Kafka or Redis."""
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
         """Returns when it answers. Raises Log- or StoreUnavailableError when it did not for `deadline_s`."""
 
 
-class Query(Protocol):
-    """What is needed of Spark's StreamingQuery, whose contract holds."""
+class Run(Protocol):
+    """A schedule at work on Spark, from its start to its end."""
 
     @property
-    def id(self) -> str: ...  # noqa: D102
-    @property
-    def lastProgress(self) -> Any: ...  # noqa: D102, N802
-    @property
-    def status(self) -> dict[str, Any]: ...  # noqa: D102
-    def awaitTermination(self, timeout: int | None = None) -> bool | None: ...  # noqa: D102, N802
-    def stop(self) -> None: ...  # noqa: D102
+    def name(self) -> str:
+        """For the log."""
+
+    def waits_for(self) -> str:
+        """What keeps it from folding, in a line for people; "" while it folds. Must not raise."""
+
+    def figures(self) -> Mapping[str, str | float]:
+        """Live figures of the whole, by their names in `metrics`. Must not raise."""
+
+    def ended(self, wait_s: float) -> bool:
+        """Whether it has ended by itself; waits for that. Raises PySparkException or Py4JError when it failed."""
+
+    def stop(self, wait_s: float) -> None:
+        """Lets what is at work end, for at most `wait_s`, and stops."""
 
 
 class Teller(Protocol):
@@ -94,12 +101,12 @@ class Live:
 
 
 class Supervisor:
-    """Runs one query until it is asked to stop."""
+    """Runs one schedule until it is asked to stop."""
 
     def __init__(
         self,
         *,
-        start: Callable[[], Query],
+        start: Callable[[], Run],
         admin: Part,
         store: Part,
         live: Teller,
@@ -136,16 +143,16 @@ class Supervisor:
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
+        """Runs the schedule until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
         backoff_s = self._wait_s_min
         started = False
         while self.wait_for_parts():
             started_s = time.monotonic()
             try:
-                query = self._start()
+                run = self._start()
                 started = True
-                self._log.info("query runs", query=str(query.id))
-                if self._follow(query):
+                self._log.info("schedule runs", run=run.name)
+                if self._follow(run):
                     return
             except (LogUnavailableError, StoreUnavailableError) as error:
                 self._waiting(str(error))
@@ -158,7 +165,8 @@ class Supervisor:
                     raise fault.final(fault.text) from None
                 if not started and not isinstance(error, StreamingQueryException):
                     raise SettingsError(
-                        f"Spark cannot start the query; are BETTONG_CHECKPOINT and BETTONG_KAFKA right? ({fault.text})"
+                        "Spark cannot start the schedule; are BETTONG_CHECKPOINT and BETTONG_KAFKA right?"
+                        f" ({fault.text})"
                     ) from None
                 self._log_fault(fault)
             if time.monotonic() - started_s > _HEALTHY_S:
@@ -167,19 +175,16 @@ class Supervisor:
             self._stop.wait(backoff_s)
             backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
 
-    def _follow(self, query: Query) -> bool:
-        """Tells live figures until the query ends (False) or a stop is asked for (True)."""
+    def _follow(self, run: Run) -> bool:
+        """Tells live figures until the run ends (False) or a stop is asked for (True)."""
         while not self._stop.is_set():
-            self._live.tell("running", figures=figures_of(query.lastProgress))
-            self._log.debug("progress", **durations_of(query.lastProgress))
-            if query.awaitTermination(timeout=max(1, round(self._live.interval_s))):
+            why = run.waits_for()
+            self._live.tell("waiting" if why else "running", why, figures=run.figures())
+            if run.ended(self._live.interval_s):
                 return False
         self._live.tell("stopping")
-        deadline = time.monotonic() + _STOP_S_MAX
-        while query.status["isTriggerActive"] and time.monotonic() < deadline:
-            time.sleep(0.02)
-        query.stop()
-        self._log.info("query stopped")
+        run.stop(_STOP_S_MAX)
+        self._log.info("schedule stopped", run=run.name)
         return True
 
     def _waiting(self, why: str) -> None:
@@ -189,36 +194,4 @@ class Supervisor:
         self._live.tell("waiting", why)
 
     def _log_fault(self, fault: Fault) -> None:
-        self._log.error("query failed, starts again from its checkpoint", fault=fault.text)
-
-
-def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
-    """Live figures of Spark's last progress report; none before the first."""
-    if not progress:
-        return {}
-    durations = progress.get("durationMs")
-    figures: dict[str, str | float] = {metrics.BATCH.name: str(progress["batchId"])}
-    if isinstance(durations, Mapping):
-        figures[metrics.BATCH_MS.name] = float(durations.get("triggerExecution", 0))
-    sources = progress.get("sources")
-    if isinstance(sources, list) and sources:
-        figures[metrics.LAG.name] = lag_of(sources[0])
-    return figures
-
-
-def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
-    """Where the time of the last batch went, in ms, as Spark names it."""
-    durations = progress.get("durationMs") if progress else None
-    return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
-
-
-def lag_of(source: Mapping[str, object]) -> int:
-    """Records in the log beyond the last batch, by a source's progress: {topic: {partition: offset}}."""
-    latest, end = source.get("latestOffset"), source.get("endOffset")
-    if not isinstance(latest, Mapping) or not isinstance(end, Mapping):
-        return 0
-    return sum(
-        int(offset) - int(end.get(topic, {}).get(partition, 0))
-        for topic, offsets in latest.items()
-        for partition, offset in offsets.items()
-    )
+        self._log.error("schedule failed, starts again from where it was", fault=fault.text)

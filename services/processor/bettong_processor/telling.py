@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bettong import metrics
 from bettong.edges.redis_store import LiveFigures
 from bettong.edges.redis_store.live import Figures
 from bettong.errors import StoreError
 from bettong.logs import Logger
+from bettong.worker.partition import PartitionWorker
 
 # While Redis is away each attempt costs a task up to a few seconds, so that attempts are this far apart.
 _PAUSE_S = 10.0
@@ -30,3 +32,21 @@ class PartitionFigures:
         except StoreError as error:
             self.log.warning("live figures not written", fault=str(error), pause_s=_PAUSE_S)
             self._resume_s = self.clock() + _PAUSE_S
+
+
+def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
+    """What a partition's record says of its fold, and up to where this process has saved it."""
+    figures: dict[str, str | int | float] = {
+        metrics.OFFSET.name: worker.next_offset,
+        metrics.FRAMES.name: worker.counters.frames,
+        metrics.MESSAGES.name: worker.counters.messages,
+        metrics.RESULTS.name: worker.counters.results,
+        metrics.DEAD_LETTERS.name: worker.counters.dead_letters,
+        metrics.SKIPPED.name: worker.counters.skipped,
+        metrics.DUPLICATES.name: worker.counters.duplicates,
+        metrics.GAPS.name: worker.counters.gaps,
+        metrics.KEYS.name: worker.keys,
+    }
+    if saved_offset is not None:
+        figures[metrics.SNAPSHOT_OFFSET.name] = saved_offset
+    return figures

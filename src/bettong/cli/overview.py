@@ -41,6 +41,21 @@ class StageSummary:
     passed_over: int
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One partition. What its schedule does not measure is None."""
+
+    stage: str
+    partition: int
+    offset: int
+    snapshot_offset: int | None
+    messages: int
+    lag: int | None
+    messages_per_s: float | None
+    p50_ms: float | None
+    p99_ms: float | None
+
+
 def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]) -> Overview:
     """Messages are counted since the start of each sender; results and dead letters since the first record."""
     senders = [record for record in live.values() if service_of(record) == "sender"]
@@ -80,6 +95,27 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
     ]
 
 
+def partition_rows(partitions: Mapping[tuple[str, int], Record]) -> list[PartitionRow]:
+    """One row a partition, by stage and number."""
+    rows = []
+    for (stage, partition), record in sorted(partitions.items()):
+        saved, lag = _number(record, metrics.SNAPSHOT_OFFSET), _number(record, metrics.LAG)
+        rows.append(
+            PartitionRow(
+                stage=stage,
+                partition=partition,
+                offset=_total([record], metrics.OFFSET),
+                snapshot_offset=int(saved) if saved is not None else None,
+                messages=_total([record], metrics.MESSAGES),
+                lag=int(lag) if lag is not None else None,
+                messages_per_s=_number(record, metrics.RATE),
+                p50_ms=_number(record, metrics.LATENCY_P50),
+                p99_ms=_number(record, metrics.LATENCY_P99),
+            )
+        )
+    return rows
+
+
 def service_of(record: Record) -> str:
     """Which service wrote a record."""
     return record.get(metrics.SERVICE.name, "")
@@ -102,6 +138,11 @@ def line(now: Overview, before: Overview, seconds: float) -> str:
 
 def _total(records: Iterable[Record], figure: Figure) -> int:
     return sum(int(float(record.get(figure.name) or 0)) for record in records)
+
+
+def _number(record: Record, figure: Figure) -> float | None:
+    text = record.get(figure.name)
+    return float(text) if text else None
 
 
 def _worst(records: list[Record], figure: Figure) -> float | None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 HERE = Path(".bettong")  # where `up` keeps its data, and where running suites are found
 
-SCHEDULE = typer.Option(metavar="NAME", help="How Spark hands frames to steps: micro-batch.")
+SCHEDULE = typer.Option(
+    metavar="NAME", help="How Spark hands frames to steps: micro-batch, or resident for low latency."
+)
 PARTITIONS = typer.Option(min=1, max=4096, help="Partitions of every topic; fixed for kept data.")
 PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain Python.")
 SENDER = typer.Option(

@@ -15,7 +15,7 @@ from bettong.cli.run import HERE
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bettong.cli.overview import Overview, StageSummary
+    from bettong.cli.overview import Overview, PartitionRow, StageSummary
     from bettong.cli.service_rows import ProcessFacts, ServiceRow
     from bettong.local.record import SuiteRecord
 
@@ -23,6 +23,7 @@ _REDIS = typer.Option(
     metavar="URL", help="Look at a deployment elsewhere: its Redis. Needs --application too."
 )
 _APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
+_PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
 _COLOURS = {"running": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
 
 
@@ -31,11 +32,12 @@ def status(
     directory: Annotated[Path, DIRECTORY] = HERE,
     redis: Annotated[str | None, _REDIS] = None,
     application: Annotated[str | None, _APPLICATION] = None,
+    each: Annotated[bool, _PARTITIONS] = False,
 ) -> None:
     """Show services, partitions, dead letters and latency. Exit code 0: all run; 7: something does not."""
     from rich.console import Console
 
-    from bettong.cli.overview import overview, stages
+    from bettong.cli.overview import overview, partition_rows, stages
     from bettong.cli.service_rows import RUNNING, local_rows, remote_rows
     from bettong.edges.redis_store import LiveFigures, RedisStore
     from bettong.errors import SettingsError
@@ -63,6 +65,8 @@ def status(
     console.print(services_table(rows, time.time()))
     if partitions:
         console.print(stages_table(stages(partitions)))
+    if partitions and each:
+        console.print(partitions_table(partition_rows(partitions)))
     for text in summary(overview(live, partitions)):
         console.print(text, soft_wrap=True)
     if any(row.state != RUNNING for row in rows):
@@ -120,6 +124,25 @@ def stages_table(found: list[StageSummary]) -> Table:
             each.passed_over,
         )
         table.add_row(each.stage, *(f"{number:,}" for number in numbers))
+    return table
+
+
+def partitions_table(found: list[PartitionRow]) -> Table:
+    """How far each partition is, and how fast; what its schedule does not measure stays empty."""
+    from rich.table import Table
+
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    columns = ("partition", "offset", "snapshot", "lag", "messages", "messages/s", "p50 ms", "p99 ms")
+    for column in columns:
+        table.add_column(column, justify="left" if column == "partition" else "right")
+    for row in found:
+        counts = (row.offset, row.snapshot_offset, row.lag, row.messages, row.messages_per_s)
+        times = (row.p50_ms, row.p99_ms)
+        table.add_row(
+            f"{row.stage}/{row.partition}",
+            *(f"{count:,.0f}" if count is not None else "" for count in counts),
+            *(f"{time_ms:,.1f}" if time_ms is not None else "" for time_ms in times),
+        )
     return table
 
 

@@ -57,6 +57,11 @@ class PartitionWorker:
         self._saved_offset = self._saved_checksum = 0
 
     @property
+    def now_ns(self) -> int:
+        """The fold's time: when the newest frame that it has seen was taken in, Unix ns; 0 before the first."""
+        return self._now_ns
+
+    @property
     def keys(self) -> int:
         """How many keys have a state, over all computations."""
         return sum(fold.keys for fold in self._folds.values())

@@ -1,7 +1,7 @@
 """Reading the log from given offsets."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -21,7 +21,6 @@ from bettong.errors import LogError, LogHoleError
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
 
-# How long the broker holds a question that it has no records for.
 _FETCH_WAIT_MS_MAX = 500
 
 # A lost connection is spoken of when it was not there again for this long, and again every so often.
@@ -44,9 +43,13 @@ class LogReader:
         *,
         frame_bytes_max: int,
         fetch_bytes_max: int = 16 * 1024 * 1024,
+        fetch_wait_ms: int = _FETCH_WAIT_MS_MAX,
         on_wait: Callable[[str], None] | None = None,
     ) -> None:
-        """Connects. `starts`: the first offset to read of each (topic, partition), at least one.
+        """Connects. `starts`: the first offset to read of each (topic, partition); more may be added.
+
+        `fetch_wait_ms`: how long the broker holds a question that it has no records for. A partition that is added
+        waits for the end of the question under way.
 
         `on_wait` is told in a line for people when the broker cannot be reached, and every few seconds
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
@@ -68,7 +71,7 @@ class LogReader:
             fetch_max_bytes=fetch_bytes_max,
             max_partition_fetch_bytes=partition_bytes,
             receive_message_max_bytes=fetch_bytes_max + partition_bytes + batch_bytes_max(frame_bytes_max),
-            fetch_max_wait_ms=_FETCH_WAIT_MS_MAX,
+            fetch_max_wait_ms=fetch_wait_ms,
             request_timeout_ms=REQUEST_WAIT_MS_MAX,
             metrics_enabled=False,
         )
@@ -114,6 +117,28 @@ class LogReader:
         self._consumer.seek(TopicPartition(topic, partition), offset)
         self._next[topic, partition] = offset
 
+    def look_up(self, topics: Iterable[str]) -> None:
+        """Asks for topics whose partitions will be added, so that `add` need not. Never complains of missing ones."""
+        for topic in topics:
+            self._partitions_of(topic)
+
+    def add(self, topic: str, partition: int, offset: int) -> None:
+        """Reads one more partition, from `offset`. Others go on. LogError when it does not exist."""
+        self._check_exist({(topic, partition)})
+        self._next[topic, partition] = offset
+        self._consumer.assign([TopicPartition(*place) for place in self._next])
+        self._consumer.seek(TopicPartition(topic, partition), offset)
+
+    def remove(self, topic: str, partition: int) -> None:
+        """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
+        del self._next[topic, partition]
+        self._consumer.assign([TopicPartition(*place) for place in self._next])
+
+    def lag(self, topic: str, partition: int) -> int | None:
+        """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
+        end: int | None = self._consumer.highwater(TopicPartition(topic, partition))
+        return max(0, end - self._next[topic, partition]) if end is not None else None
+
     def positions(self) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the offset of the next record that `poll` returns. Does not block."""
         return dict(self._next)
@@ -131,20 +156,26 @@ class LogReader:
         self.close()
 
     def _assign(self, starts: Mapping[_Place, int]) -> None:
-        for topic in sorted({topic for topic, _ in starts}):
-            try:
-                found = self._consumer.partitions_for_topic(topic) or set()
-            except KafkaError as error:
-                raise translated(error, f"asking for topic {topic}", self._bootstrap) from None
-            missing = sorted({number for name, number in starts if name == topic} - found)
+        self._check_exist(set(starts))
+        self._consumer.assign([TopicPartition(*place) for place in starts])
+        for (topic, partition), offset in starts.items():
+            self.seek(topic, partition, offset)
+
+    def _check_exist(self, places: set[_Place]) -> None:
+        for topic in sorted({topic for topic, _ in places}):
+            found = self._partitions_of(topic)
+            missing = sorted({number for name, number in places if name == topic} - found)
             if missing:
                 raise LogError(
                     f"topic {topic} at {self._bootstrap} has {len(found)} partitions, expected"
                     f" {', '.join(map(str, missing))} too; create the topics first"
                 )
-        self._consumer.assign([TopicPartition(*place) for place in starts])
-        for (topic, partition), offset in starts.items():
-            self.seek(topic, partition, offset)
+
+    def _partitions_of(self, topic: str) -> set[int]:
+        try:
+            return self._consumer.partitions_for_topic(topic) or set()
+        except KafkaError as error:
+            raise translated(error, f"asking for topic {topic}", self._bootstrap) from None
 
     def _hole(self, error: KafkaError) -> LogHoleError:
         """Names every partition whose next offset lies outside its log."""

@@ -7,28 +7,16 @@ again. Which one is a decision of `bettong.snapshots.recovery`; here it is carri
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from bettong.errors import LogHoleError, SnapshotError, StateChangedError
+from bettong.errors import LogHoleError
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
 from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
 from bettong.topics import stage_of_topic, stage_topic
-from bettong.worker.partition import Assignment, PartitionWorker
-from bettong_processor.programs import Programs
-from bettong_processor.replay import Replay
-from bettong_processor.uploads import Stores, Uploads
-
-# Others may push out what is being read, by saving newer states: then it is looked for anew, this often at most.
-_LOOKS_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the workers need to know of the settings."""
-
-    partitions: int
-    frame_bytes_max: int
+from bettong.worker.partition import PartitionWorker
+from bettong_processor.micro_batch.replay import Replay
+from bettong_processor.micro_batch.uploads import Stores, Uploads
+from bettong_processor.restoring import LOOKS_MAX, Restoring
 
 
 class Partitions:
@@ -36,22 +24,20 @@ class Partitions:
 
     def __init__(
         self,
-        programs: Programs,
+        restoring: Restoring,
         *,
-        limits: Limits,
         stores: Stores,
         uploads: Uploads,
         replay_log: Replay,
         log: Logger,
     ) -> None:
-        self._programs = programs
-        self._limits = limits
+        self._restoring = restoring
+        self._application = restoring.application
         self._stores = stores
         self._uploads = uploads
         self._replay_log = replay_log
         self._log = log
         self._workers: dict[tuple[str, int], PartitionWorker] = {}
-        self._told: set[tuple[str, str]] = set()
 
     def begin(self, topic: str, partition: int, first: int) -> PartitionWorker:
         """The worker whose state is that of all records below `first`.
@@ -59,7 +45,7 @@ class Partitions:
         A batch that starts at `first` proves that all output of the batches before is durable: only now may the
         state become a snapshot. Raises LogHoleError when the state cannot be reached any more.
         """
-        stage = stage_of_topic(self._programs.plan.application, topic)
+        stage = stage_of_topic(self._application, topic)
         worker = self._restore(stage, partition, first)
         self._uploads.offer(stage, partition, first)
         return worker
@@ -77,7 +63,7 @@ class Partitions:
         if memory is not None and memory.next_offset == first:
             return memory
         tried: tuple[Candidate, ...] = ()
-        for _ in range(_LOOKS_MAX):
+        for _ in range(LOOKS_MAX):
             saved = self._saved(stage, partition, first)
             if memory is not None:
                 memory = self._advanced(memory, saved, first)
@@ -117,46 +103,21 @@ class Partitions:
 
     def _loaded(self, candidate: Candidate, stage: str, partition: int) -> PartitionWorker | None:
         """A worker of a candidate's state; None when it is damaged or gone, so that the next one is tried."""
-        assignment = Assignment(
-            self._programs.plan.application, partition, self._limits.partitions, self._limits.frame_bytes_max
-        )
-        worker = PartitionWorker(self._programs.stages[stage], assignment)
+        worker = self._restoring.fresh(stage, partition)
         return worker if self._took(worker, candidate.chain) else None
 
     def _took(self, worker: PartitionWorker, increments: Iterable[Increment]) -> bool:
-        """Whether a worker has taken over increments. Raises StateChangedError."""
-        stage, partition = worker.program.stage.name, worker.assignment.partition
-        for each in increments:
-            data = self._stores.local.load(stage, partition, each)
-            if data is None:
-                data = self._stores.durable.load(stage, partition, each)
-            try:
-                if data is None:
-                    return False
-                self._tell(stage, worker.restore(data))
-            except StateChangedError:
-                raise
-            except SnapshotError as error:
-                self._log.warning("a state is damaged, another one is tried", fault=str(error))
-                return False
-        return True
+        return self._restoring.took(worker, increments, self._load)
 
-    def _tell(self, stage: str, changed: list[str]) -> None:
-        """Says once which code is new: its results may differ from now on, those delivered stay."""
-        for computation in changed:
-            if (stage, computation) not in self._told:
-                self._told.add((stage, computation))
-                self._log.warning(
-                    "this code did not make the state that it goes on from; raise version= if it must not",
-                    stage=stage,
-                    computation=computation,
-                )
+    def _load(self, stage: str, partition: int, increment: Increment) -> bytes | None:
+        data = self._stores.local.load(stage, partition, increment)
+        return data if data is not None else self._stores.durable.load(stage, partition, increment)
 
     def _replay(self, worker: PartitionWorker, candidate: Candidate, first: int) -> bool:
         """Folds the log from the candidate's offset to `first` again; False when the log no longer has it."""
         if worker.next_offset == first:
             return True
-        topic = stage_topic(self._programs.plan.application, worker.program.stage.name)
+        topic = stage_topic(self._application, worker.program.stage.name)
         partition = worker.assignment.partition
         if not reaches(candidate, first=first, log_start=self._replay_log.log_start(topic, partition)):
             return False

@@ -5,18 +5,57 @@
 Spark's checkpoint holds the offsets; which state belongs to them is the partition workers' affair.
 """
 
-import json
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
+from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
-from bettong_processor.task import Step
+from bettong_processor.micro_batch.offsets import starting_offsets
+from bettong_processor.micro_batch.progress import durations_of, figures_of
+from bettong_processor.micro_batch.task import Step
 
 _FETCH_WAIT_MS = 20
 _OUTPUT = "topic string, partition int, value binary"
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    """A `supervision.Run`: the query at work."""
+
+    query: StreamingQuery
+    log: Logger
+
+    @property
+    def name(self) -> str:
+        """See Run."""
+        return f"micro-batch {self.query.id}"
+
+    def waits_for(self) -> str:
+        """See Run."""
+        return ""
+
+    def figures(self) -> Mapping[str, str | float]:
+        """See Run."""
+        progress = self.query.lastProgress
+        self.log.debug("progress", **durations_of(progress))
+        return figures_of(progress)
+
+    def ended(self, wait_s: float) -> bool:
+        """See Run."""
+        return bool(self.query.awaitTermination(timeout=max(1, round(wait_s))))
+
+    def stop(self, wait_s: float) -> None:
+        """See Run."""
+        deadline = time.monotonic() + wait_s
+        while self.query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        self.query.stop()
 
 
 def start(
@@ -26,7 +65,8 @@ def start(
     checkpoint: str,
     topics: tuple[str, ...],
     first_offsets: Mapping[tuple[str, int], int],
-) -> StreamingQuery:
+    log: Logger,
+) -> MicroBatch:
     """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0)."""
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
@@ -43,7 +83,7 @@ def start(
         .option("kafka.fetch.max.bytes", max(64 * 1024 * 1024, record_bytes_max))
         .load()
     )
-    return (
+    query = (
         source.select("topic", "partition", "offset", "value")
         .mapInArrow(Step(settings), _OUTPUT)
         .writeStream.format("kafka")
@@ -59,15 +99,4 @@ def start(
         .trigger(processingTime="0 seconds")
         .start()
     )
-
-
-def starting_offsets(
-    topics: tuple[str, ...], partitions: int, first_offsets: Mapping[tuple[str, int], int]
-) -> str:
-    """Spark's JSON for where to start: -2 is its word for the beginning of the log."""
-    return json.dumps(
-        {
-            topic: {str(number): first_offsets.get((topic, number), -2) for number in range(partitions)}
-            for topic in topics
-        }
-    )
+    return MicroBatch(query, log)

@@ -11,7 +11,6 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
@@ -19,11 +18,12 @@ from bettong.settings import ProcessorSettings
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import PartitionWorker
-from bettong_processor.partitions import Limits, Partitions
+from bettong_processor.micro_batch.partitions import Partitions
+from bettong_processor.micro_batch.replay import Replay
+from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import programs
-from bettong_processor.replay import Replay
-from bettong_processor.telling import PartitionFigures
-from bettong_processor.uploads import Stores, Uploads
+from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.telling import PartitionFigures, figures_of
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
 
@@ -88,21 +88,8 @@ class Process:
     def tell(self, worker: PartitionWorker) -> None:
         """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
         stage, partition = worker.program.stage.name, worker.assignment.partition
-        figures = {
-            metrics.OFFSET.name: worker.next_offset,
-            metrics.FRAMES.name: worker.counters.frames,
-            metrics.MESSAGES.name: worker.counters.messages,
-            metrics.RESULTS.name: worker.counters.results,
-            metrics.DEAD_LETTERS.name: worker.counters.dead_letters,
-            metrics.SKIPPED.name: worker.counters.skipped,
-            metrics.DUPLICATES.name: worker.counters.duplicates,
-            metrics.GAPS.name: worker.counters.gaps,
-            metrics.KEYS.name: worker.keys,
-        }
         saved = self.uploads.saved_offset(stage, partition)
-        if saved is not None:
-            figures[metrics.SNAPSHOT_OFFSET.name] = saved
-        self.figures.write(stage, partition, figures)
+        self.figures.write(stage, partition, figures_of(worker, saved))
 
 
 @lru_cache(maxsize=1)
@@ -117,8 +104,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     )
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(
-        ready,
-        limits=Limits(settings.partitions, settings.frame_bytes_max),
+        Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
         stores=stores,
         uploads=uploads,
         replay_log=Replay(settings.kafka, frame_bytes_max=settings.frame_bytes_max),

@@ -1,0 +1,194 @@
+"""Kafka -> Python -> Kafka: from a frame's append to the log until its results are read from the log.
+
+    python -m benchmarks.latency --schedule resident --messages-per-s 100000
+    python -m benchmarks.latency --schedule resident --master "local-cluster[2,1,1024]" --lose
+
+Frames are appended at a fixed rate; one that is appended late counts from when it was due. With `--lose` an executor is
+killed after a third of the time: its partitions go to the others, and come back when Spark has started another one.
+The gaps in the partitions' results around each deal are told.
+"""
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+from rich.console import Console
+
+from benchmarks import machine
+from benchmarks.echo import Reading
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.application.streams import Source
+from bettong.chaos.spec import Target
+from bettong.chaos.victims import processes
+from bettong.edges.kafka_log import LogReader, LogWriter
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, decode, encode
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from bettong.routing import partition_of
+from bettong.settings import Schedule
+from bettong.topics import sink_topic, stage_topic
+
+APPLICATION = Path(__file__).with_name("echo.py")
+FRAME_BYTES_MAX = 4 * 1024 * 1024
+_WARM_S = 5.0
+_LATE_S_MAX = 60.0
+_DEAL_S = 1.0
+
+
+@dataclass
+class Seen:
+    """Results: when they came and how late, by partition, in seconds."""
+
+    counts: int = 0
+    late_s: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
+    highest: dict[int, int] = field(default_factory=dict)
+    duplicates: int = 0
+
+
+def main(
+    schedule: Annotated[Schedule, typer.Option(help="Which schedule.")] = Schedule.RESIDENT,
+    messages_per_s: Annotated[int, typer.Option(help="Rate.", min=1)] = 100_000,
+    frame_messages: Annotated[int, typer.Option(help="Messages of a frame.", min=1)] = 500,
+    seconds: Annotated[float, typer.Option(help="How long, after 5 s of warming up.", min=1)] = 30.0,
+    partitions: Annotated[int, typer.Option(help="Partitions of every topic.", min=1)] = 16,
+    master: Annotated[str, typer.Option(help="Spark's master URL.")] = "local[2,4]",
+    *,
+    lose: Annotated[bool, typer.Option(help="Kill an executor on the way.")] = False,
+) -> None:
+    """Measures latency, and gaps when an executor is lost and comes back. Exits 1 when a result is lost or doubled."""
+    console = Console(highlight=False)
+    for name, value in machine.facts().items():
+        console.print(f"{name}: {value}")
+    options = SuiteOptions(
+        application=str(APPLICATION),
+        partitions=partitions,
+        schedule=schedule,
+        settings={"spark_master": master},
+    )
+    (source,) = plan(load(str(APPLICATION))).sources
+    seen, done = Seen(), threading.Event()
+    with Suite(options) as suite:
+        kafka = suite.record.kafka
+        reading = threading.Thread(target=_read, args=(kafka, partitions, seen, done))
+        reading.start()
+        begun_s = time.time()
+        try:
+            frames = int((seconds + _WARM_S) * messages_per_s / frame_messages)
+            losing_s = begun_s + _WARM_S + seconds / 3 if lose else float("inf")
+            with LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as writer:
+                for place in range(frames):
+                    due_s = begun_s + place * frame_messages / messages_per_s
+                    time.sleep(max(0.0, due_s - time.time()))
+                    _append(writer, source, place, partitions, frame_messages, due_s)
+                    if time.time() > losing_s:
+                        losing_s = float("inf")
+                        victim = processes(Target.EXECUTOR, suite.record.services)[0]
+                        console.print(f"{time.time() - begun_s:.1f} s: executor {victim.pid} is killed")
+                        psutil.Process(victim.pid).kill()
+            deadline = time.time() + _LATE_S_MAX
+            while seen.counts < frames * frame_messages and time.time() < deadline:
+                time.sleep(0.1)
+        finally:
+            done.set()
+            reading.join()
+        deals_s = _deals(suite.record.services["processor"].log)
+    _tell(console, seen, begun_s, frames * frame_messages, deals_s)
+    if seen.counts != frames * frame_messages:
+        console.print(f"[red]{seen.counts:,} of {frames * frame_messages:,} results")
+        raise typer.Exit(1)
+
+
+def _append(
+    writer: LogWriter, source: Source, place: int, partitions: int, messages: int, due_s: float
+) -> None:
+    partition, number = place % partitions, place // partitions + 1
+    assert source.schema is not None
+    frame = Frame(
+        origin=f"{source.name}/benchmark",
+        sequence=number,
+        previous=number - 1,
+        count=messages,
+        schema=source.schema.fingerprint,
+        ingest_ns=int(due_s * 1e9),
+        columns=_payload(source, partition, partitions, messages),
+    )
+    topic = stage_topic("echo", source.name)
+    writer.append(topic, partition, encode(frame), lambda _: None)
+
+
+_payloads: dict[int, bytes] = {}
+
+
+def _payload(source: Source, partition: int, partitions: int, messages: int) -> bytes:
+    """Readings of meters that belong to a partition; the same in each frame."""
+    if partition not in _payloads:
+        assert source.schema is not None
+        names = (name for name in map(str, itertools.count()) if partition_of(name, partitions) == partition)
+        meters = list(itertools.islice(names, 50))
+        readings = [Reading(meters[place % 50], 1.0) for place in range(messages)]
+        _payloads[partition] = Columns.of_messages(source.schema, readings).payload()
+    return _payloads[partition]
+
+
+def _read(kafka: str, partitions: int, seen: Seen, done: threading.Event) -> None:
+    starts = {(sink_topic("echo", "totals"), partition): 0 for partition in range(partitions)}
+    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20) as reader:
+        while not done.is_set():
+            for record in reader.poll(100, 1000):
+                frame, now_s = decode(record.value), time.time()
+                if frame.sequence <= seen.highest.get(record.partition, 0):
+                    seen.duplicates += 1
+                    continue
+                assert frame.previous <= seen.highest.get(record.partition, 0), "a result is lost"
+                seen.highest[record.partition] = frame.sequence
+                seen.counts += frame.count
+                late = seen.late_s.setdefault(record.partition, [])
+                late.append((now_s, now_s - frame.ingest_ns / 1e9))
+
+
+def _deals(log: Path) -> list[float]:
+    """When partitions were dealt, by the processor's log."""
+    lines = [line for line in log.read_text().splitlines() if "partitions are dealt" in line]
+    return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
+
+
+def _tell(console: Console, seen: Seen, begun_s: float, expected: int, deals_s: list[float]) -> None:
+    measured = sorted(
+        late for each in seen.late_s.values() for at, late in each if at - begun_s - late > _WARM_S
+    )
+    if measured:
+        figures = [
+            measured[min(len(measured) - 1, int(len(measured) * share))] for share in (0.5, 0.99, 0.999)
+        ]
+        console.print(
+            f"{seen.counts:,} of {expected:,} messages in {len(measured):,} frames:"
+            f" p50 {figures[0] * 1e3:.1f} ms, p99 {figures[1] * 1e3:.1f} ms, p99.9 {figures[2] * 1e3:.1f} ms,"
+            f" max {measured[-1] * 1e3:.1f} ms; {seen.duplicates} duplicates passed over"
+        )
+    gaps = sorted(
+        (after - begun_s, after - before, partition)
+        for partition, each in seen.late_s.items()
+        for (before, _), (after, _) in itertools.pairwise(each)
+        if after - begun_s > _WARM_S
+    )
+    usual = sorted(gap for _, gap, _ in gaps)[len(gaps) // 2] if gaps else 0.0
+    console.print(f"results of a partition come every {usual * 1e3:.0f} ms")
+    for deal_s in deals_s:
+        after = [each for each in gaps if 0 <= each[0] - (deal_s - begun_s) < _DEAL_S]
+        pauses = {p: max(gap for _, gap, q in after if q == p) for p in sorted({p for _, _, p in after})}
+        told = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
+        console.print(
+            f"dealt at {deal_s - begun_s:.2f} s; longest gaps until {_DEAL_S:g} s later, ms: {told}"
+        )
+
+
+if __name__ == "__main__":
+    typer.run(main)

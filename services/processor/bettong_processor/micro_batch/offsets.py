@@ -1,0 +1,68 @@
+"""Where a query starts: at its checkpoint; without one at the newest snapshots, else at the beginning of the log."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bettong.application.plan import Plan
+from bettong.snapshots.chain import chains
+from bettong.snapshots.store import SnapshotStore
+from bettong.topics import stage_topic
+
+
+def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[tuple[str, int], int]:
+    """Where a query without a checkpoint starts: at each partition's newest snapshot."""
+    offsets: dict[tuple[str, int], int] = {}
+    for stage in plan.stages:
+        for partition in range(partitions):
+            complete = chains(store.increments(stage.name, partition))
+            if complete:
+                offsets[stage_topic(plan.application, stage.name), partition] = complete[0][-1].offset
+    return offsets
+
+
+def starting_offsets(
+    topics: tuple[str, ...], partitions: int, first_offsets: Mapping[tuple[str, int], int]
+) -> str:
+    """Spark's JSON for where to start: -2 is its word for the beginning of the log."""
+    return json.dumps(
+        {
+            topic: {str(number): first_offsets.get((topic, number), -2) for number in range(partitions)}
+            for topic in topics
+        }
+    )
+
+
+def forget(spark: SparkSession, checkpoint: str) -> bool:
+    """Deletes a checkpoint, so that the next query starts at the newest snapshots; whether there was one.
+
+    For another schedule that goes on from here: it saves newer states, and the stores delete those which the
+    checkpoint's offsets would need. Raises Py4JError when it cannot be deleted.
+    """
+    files, path = _place(spark, checkpoint)
+    return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
+
+
+def clear_unfinished(spark: SparkSession, checkpoint: str) -> bool:
+    """Removes the offset log of a query that was killed while it wrote its first batch there; whether it had to.
+
+    Spark writes a file under another name, then renames it. With nothing but such a file it neither goes on, for
+    there is no batch, nor begins (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`): it would fail at every start.
+    """
+    files, path = _place(spark, checkpoint, "offsets")
+    if not files.exists(path):
+        return False
+    names = [each.getPath().getName() for each in files.listStatus(path)]
+    if not names or any(name.isdecimal() for name in names):
+        return False
+    return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
+
+
+def _place(spark: SparkSession, *names: str) -> tuple[Any, Any]:
+    """A path that Spark can write, with its file system."""
+    context = spark.sparkContext
+    java: Any = context._jvm  # noqa: SLF001 - Python has no other way to Hadoop's file systems
+    path = java.org.apache.hadoop.fs.Path(*names)
+    return path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001 - see above

@@ -1,0 +1,104 @@
+"""Looks which slots live, and publishes the deal among them."""
+
+from collections.abc import Callable, Sequence
+
+from bettong.edges.redis_store.membership import Deal, RedisMembership
+from bettong.errors import StoreError, StoreUnavailableError
+from bettong.logs import Logger
+from bettong_processor.resident.dealing import Place, dealt
+
+# At its start a run waits this long for all slots, so that the first one is not dealt everything.
+GATHER_S = 2.0
+
+
+class Dealer:
+    """Used by one thread. `settle_s`: after the store was away, slots are taken for dead only after this long.
+
+    `clock` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        membership: RedisMembership,
+        run: str,
+        places: Sequence[Place],
+        *,
+        settle_s: float,
+        clock: Callable[[], float],
+        log: Logger,
+    ) -> None:
+        self._membership = membership
+        self._run = run
+        self._places = places
+        self._settle_s = settle_s
+        self._clock = clock
+        self._log = log
+        self._deal = Deal()
+        self._members: frozenset[int] = frozenset()
+        self._gathered_s: float | None = None
+        self._settled_s = float("-inf")
+        self._waits_for = "no task has started yet"
+
+    def waits_for(self) -> str:
+        """What keeps partitions from being folded; "" when each has a holder."""
+        return self._waits_for
+
+    def look(self, slots: int) -> None:
+        """Looks at the slots 0 to `slots` - 1, and deals anew when they have changed.
+
+        A store that is away changes nothing. Raises StoreError when it refuses, or when a newer run has begun.
+        """
+        try:
+            seen = self._membership.look(self._run, range(slots))
+        except StoreUnavailableError:
+            self._settled_s = self._clock() + self._settle_s
+            return
+        if not seen.known:
+            # Redis has lost the deal; the slots still hold what they held, and say so within a beat.
+            self._settled_s = self._clock() + self._settle_s
+            self._publish(self._deal)
+        members = seen.members
+        if self._clock() < self._settled_s:
+            members |= self._members
+        if self._gathers(members, slots):
+            return
+        if members and members != self._members:
+            # Who holds a place now is the first to keep it: it may still hold what the last deal took from it.
+            wanted = dealt(self._places, members, {**self._deal.slots, **seen.holders})
+            if wanted == self._deal.slots or self._publish(Deal(self._deal.epoch + 1, wanted)):
+                self._members = members
+                self._log.info("partitions are dealt", members=len(members), epoch=self._deal.epoch)
+        missing = len(self._places) - len(seen.holders)
+        if not members:
+            self._waits_for = "no slot lives: no executor has room, or its tasks fail (see the log)"
+        elif missing == 0:
+            self._waits_for = ""
+        elif self._waits_for:
+            self._waits_for = f"{missing} partitions have no holder yet"
+
+    def stop(self) -> None:
+        """Tells all slots to drain and end; they may not hear it when the store is away. Never raises."""
+        try:
+            self._publish(Deal(self._deal.epoch + 1, self._deal.slots, stop=True))
+        except StoreError as error:
+            self._log.warning("the tasks cannot be told to stop", fault=str(error))
+
+    def _gathers(self, members: frozenset[int], slots: int) -> bool:
+        """Whether to wait for the rest of the slots before the first deal."""
+        if self._deal.epoch > 0 or not members:
+            return False
+        if self._gathered_s is None:
+            self._gathered_s = self._clock() + GATHER_S
+        return len(members) < slots and self._clock() < self._gathered_s
+
+    def _publish(self, deal: Deal) -> bool:
+        """Whether it was written: not while the store is away."""
+        try:
+            if not self._membership.publish(self._run, deal):
+                raise StoreError(
+                    "another processor of this application has begun; only one may run, end one of them"
+                )
+        except StoreUnavailableError:
+            return False
+        self._deal = deal
+        return True

@@ -1,0 +1,191 @@
+"""The driver of the resident schedule: a Spark job for each slot, the deal, and how it all goes.
+
+    thread "slot n"    submits the job "bettong resident slot n", again whenever it ends by a fault that may pass
+    thread "dealer"    looks which slots live, and deals the partitions among them
+
+Spark keeps the tasks alive: one that is lost with its executor waits until another has room. A slot without a task is
+silent, and holds nothing.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bettong import metrics
+from bettong.application.plan import Plan
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store.membership import RedisMembership
+from bettong.errors import LogError, StoreError
+from bettong.logs import Logger
+from bettong.settings import ProcessorSettings
+from bettong.topics import stage_topic
+from bettong_processor.faults import fault_of
+from bettong_processor.resident.dealer import Dealer
+from bettong_processor.resident.dealing import place_of
+from bettong_processor.resident.slots import slots_of
+from bettong_processor.resident.task import TTL_MS, SlotTask
+
+# Between two looks at members, and at how many slots Spark has.
+_LOOK_S = 0.05
+_COUNT_S = 0.5
+# A task that failed is submitted again after this long; the first time at once, when it had run for a while.
+_BACKOFF_S_MIN = 1.0
+_BACKOFF_S_MAX = 10.0
+_HEALTHY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the stages' logs end, against what is folded."""
+
+    admin: LogAdmin
+    live: LiveFigures
+    topics: Mapping[str, str]
+
+    def lag(self) -> int | None:
+        """Records not yet folded, over all stages; None when Kafka or Redis does not say."""
+        try:
+            ends = self.admin.ends(self.topics)
+            folded = self.live.partitions()
+        except (LogError, StoreError):
+            return None
+        return sum(
+            max(0, end - int(folded.get((self.topics[topic], partition), {}).get(metrics.OFFSET.name, 0)))
+            for (topic, partition), end in ends.items()
+        )
+
+
+def start(
+    spark: SparkSession, settings: ProcessorSettings, planned: Plan, store: RedisStore, log: Logger
+) -> "Resident":
+    """Begins a run: earlier tasks are superseded. Raises StoreError, and Py4JError when Java is gone."""
+    run = uuid.uuid4().hex
+    membership = RedisMembership(store, ttl_ms=TTL_MS)
+    membership.begin(run)
+    places = [
+        place_of(stage.name, partition)
+        for stage in planned.stages
+        for partition in range(settings.partitions)
+    ]
+    topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
+    progress = Progress(LogAdmin(settings.kafka), LiveFigures(store), topics)
+    dealer = Dealer(membership, run, places, settle_s=TTL_MS / 1000, clock=time.monotonic, log=log)
+    return Resident(spark, SlotTask(settings, run), dealer, progress, log)
+
+
+class Resident:
+    """A `supervision.Run`."""
+
+    def __init__(
+        self, spark: SparkSession, task: SlotTask, dealer: Dealer, progress: Progress, log: Logger
+    ) -> None:
+        self._context = spark.sparkContext
+        self._task = task
+        self._dealer = dealer
+        self._progress = progress
+        self._log = log
+        self._ended = threading.Event()
+        self._stopping = threading.Event()
+        self._fault: Exception | None = None
+        self._slots: list[threading.Thread] = []
+        self._submit(slots_of(self._context))
+        self._thread = InheritableThread(target=self._deal, name="dealer", daemon=True)
+        self._thread.start()
+
+    @property
+    def name(self) -> str:
+        """See Run."""
+        return f"resident {self._task.run}"
+
+    def waits_for(self) -> str:
+        """See Run."""
+        return self._dealer.waits_for()
+
+    def figures(self) -> Mapping[str, str | float]:
+        """See Run."""
+        lag = self._progress.lag()
+        return {} if lag is None else {metrics.LAG.name: lag}
+
+    def ended(self, wait_s: float) -> bool:
+        """See Run. By itself it ends only by a fault; the tasks that are left are drained then."""
+        if not self._ended.wait(wait_s):
+            return False
+        self.stop(_BACKOFF_S_MAX)
+        if self._fault is not None:
+            raise self._fault
+        return True
+
+    def stop(self, wait_s: float) -> None:
+        """See Run."""
+        deadline = time.monotonic() + wait_s
+        self._stopping.set()
+        self._thread.join(wait_s)
+        self._dealer.stop()
+        for thread in self._slots:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        try:
+            self._context.cancelAllJobs()
+        except (Py4JError, OSError) as error:
+            self._log.debug("jobs not cancelled", fault=str(error))
+        self._progress.admin.close()
+
+    def _submit(self, count: int) -> None:
+        """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
+        for slot in range(len(self._slots), count):
+            thread = InheritableThread(target=self._keep, args=(slot,), name=f"slot {slot}", daemon=True)
+            self._slots.append(thread)
+            thread.start()
+
+    def _keep(self, slot: int) -> None:
+        backoff_s = _BACKOFF_S_MIN
+        while not self._stopping.is_set():
+            begun_s = time.monotonic()
+            try:
+                name = f"bettong resident slot {slot}"
+                self._context.setJobGroup(f"bettong-resident-{slot}", name, interruptOnCancel=True)
+                self._context.parallelize([slot], 1).mapPartitions(self._task).collect()
+                continue
+            except (PySparkException, Py4JError, OSError) as error:
+                if self._stopping.is_set():
+                    return
+                fault = fault_of(str(error))
+                if fault.final is not None or self._is_over():
+                    self._end(error)
+                    return
+            self._log.error("a task failed, it starts again from its snapshots", slot=slot, fault=fault.text)
+            if time.monotonic() - begun_s > _HEALTHY_S:
+                backoff_s = _BACKOFF_S_MIN
+                continue
+            self._stopping.wait(backoff_s)
+            backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
+
+    def _deal(self) -> None:
+        count_s = 0.0
+        while not self._stopping.wait(_LOOK_S):
+            try:
+                if time.monotonic() >= count_s:
+                    count_s = time.monotonic() + _COUNT_S
+                    self._submit(slots_of(self._context))
+                self._dealer.look(len(self._slots))
+            except (PySparkException, Py4JError, OSError, StoreError) as error:
+                self._end(error)
+                return
+
+    def _is_over(self) -> bool:
+        """Whether Spark has stopped, or Java is gone: no job will ever run again."""
+        try:
+            return bool(self._context._jsc.sc().isStopped())  # noqa: SLF001 - Python has no other way to ask
+        except (Py4JError, OSError):
+            return True
+
+    def _end(self, error: Exception) -> None:
+        self._fault = self._fault or error
+        self._ended.set()

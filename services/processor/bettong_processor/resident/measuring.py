@@ -1,0 +1,38 @@
+"""How fast a partition is folded: rate and latency between two looks. Bounded; costs next to nothing a frame."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from bettong import metrics
+
+_MS = 1_000_000
+# Frames whose latency is remembered between two looks. With more of them the newest count.
+_SAMPLES_MAX = 4096
+
+
+@dataclass(slots=True)
+class Measure:
+    """Of one partition. `note` may be called from another thread than `figures`."""
+
+    _samples_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
+    _messages: int | None = None
+    _looked_s: float = 0.0
+
+    def note(self, taken_in_ns: int, now_ns: int) -> None:
+        """Output of a frame is durable that the sender took in at `taken_in_ns`."""
+        self._samples_ns.append(now_ns - taken_in_ns)
+
+    def figures(self, messages: int, lag: int | None, now_s: float) -> dict[str, float]:
+        """Since the last look. `messages`: folded since the beginning; `lag`: records not yet read."""
+        found: dict[str, float] = {}
+        if self._messages is not None and now_s > self._looked_s:
+            found[metrics.RATE.name] = round((messages - self._messages) / (now_s - self._looked_s))
+        self._messages, self._looked_s = messages, now_s
+        if lag is not None:
+            found[metrics.LAG.name] = lag
+        samples = sorted(self._samples_ns.popleft() for _ in range(len(self._samples_ns)))
+        if samples:
+            found[metrics.LATENCY_P50.name] = max(0, samples[len(samples) // 2]) / _MS
+            found[metrics.LATENCY_P99.name] = max(0, samples[(99 * len(samples)) // 100]) / _MS
+            found[metrics.LATENCY_MAX.name] = max(0, samples[-1]) / _MS
+        return found

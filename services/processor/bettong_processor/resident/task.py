@@ -1,0 +1,77 @@
+"""What a resident Spark task does: makes a loop of its process's parts, and runs it until it is told to stop."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bettong.edges.kafka_log import LogReader, LogWriter
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store.membership import RedisMembership
+from bettong.edges.snapshot_stores import snapshot_store
+from bettong.logs import configure
+from bettong.settings import ProcessorSettings
+from bettong.topics import stage_topic
+from bettong_processor.programs import programs
+from bettong_processor.resident.attendance import Attendance
+from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
+from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.telling import PartitionFigures
+
+# A slot that is silent for this long lives no more: its partitions go to others. Some forty beats: a busy
+# machine must not look like a dead one.
+TTL_MS = 2_000
+# The broker answers a question that it has no records for after this long; a partition that comes waits for it.
+_FETCH_WAIT_MS = 20
+# Python hands its lock from thread to thread this often: the log's own threads wait behind a fold. Default 5 ms.
+_SWITCH_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTask:
+    """The function of `mapPartitions`, over one slot's number."""
+
+    settings: ProcessorSettings
+    run: str
+
+    def __call__(self, slots: Iterable[int]) -> Iterator[int]:
+        """Folds until the driver says stop, or another task has taken this one's place."""
+        for slot in slots:
+            self._fold(slot)
+            yield slot
+
+    def _fold(self, slot: int) -> None:
+        settings = self.settings
+        log = configure(settings, "processor-worker").bind(slot=slot)
+        sys.setswitchinterval(_SWITCH_S)
+        ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+        with (
+            RedisStore(settings.redis, ready.plan.application) as redis,
+            LogWriter(
+                settings.kafka,
+                frame_bytes_max=settings.frame_bytes_max,
+                buffer_bytes_max=2 * OUTPUT_BYTES_MAX,
+            ) as writer,
+            LogReader(
+                settings.kafka,
+                {},
+                frame_bytes_max=settings.frame_bytes_max,
+                fetch_wait_ms=_FETCH_WAIT_MS,
+                on_wait=lambda what: log.warning("waiting", reason=what),
+            ) as reader,
+        ):
+            reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
+            membership = RedisMembership(redis, ttl_ms=TTL_MS)
+            with Attendance(membership, membership.join(self.run, slot), log) as attendance:
+                Loop(
+                    Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
+                    snapshot_store(settings.snapshots, ready.plan.application, redis),
+                    attendance=attendance,
+                    reader=reader,
+                    writer=writer,
+                    figures=PartitionFigures(LiveFigures(redis), time.monotonic, log),
+                    intervals=Intervals(
+                        settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
+                    ),
+                    log=log,
+                ).run()

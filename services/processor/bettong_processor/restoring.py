@@ -1,0 +1,91 @@
+"""Workers made of saved increments: what both schedules do when they need the state of a partition."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bettong.errors import SnapshotError, StateChangedError
+from bettong.logs import Logger
+from bettong.snapshots.chain import Increment, chains
+from bettong.snapshots.store import SnapshotStore
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong_processor.programs import Programs
+
+# Others may push out what is being read, by saving newer states: then it is looked for anew, this often at most.
+LOOKS_MAX = 10
+
+Load = Callable[[str, int, Increment], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the workers need to know of the settings."""
+
+    partitions: int
+    frame_bytes_max: int
+
+
+class Restoring:
+    """Makes workers of one application. Not for several threads at once."""
+
+    def __init__(self, programs: Programs, limits: Limits, log: Logger) -> None:
+        self._programs = programs
+        self._limits = limits
+        self._log = log
+        self._told: set[tuple[str, str]] = set()
+
+    @property
+    def application(self) -> str:
+        """The application's name."""
+        return self._programs.plan.application
+
+    def fresh(self, stage: str, partition: int) -> PartitionWorker:
+        """A worker at offset 0, without any state."""
+        assignment = Assignment(
+            self.application, partition, self._limits.partitions, self._limits.frame_bytes_max
+        )
+        return PartitionWorker(self._programs.stages[stage], assignment)
+
+    def newest(self, store: SnapshotStore, stage: str, partition: int) -> PartitionWorker:
+        """A worker of the newest state in a store that can be read; a fresh one when there is none.
+
+        Raises StoreError, and StateChangedError.
+        """
+        for _ in range(LOOKS_MAX):
+            saved = store.increments(stage, partition)
+            for increments in chains(saved):
+                worker = self.fresh(stage, partition)
+                if self.took(worker, increments, store.load):
+                    return worker
+            if set(store.increments(stage, partition)) <= set(saved):
+                break
+        return self.fresh(stage, partition)
+
+    def took(self, worker: PartitionWorker, increments: Iterable[Increment], load: Load) -> bool:
+        """Whether a worker has taken over increments; else one is damaged or gone, and the worker spoilt.
+
+        Raises StoreError, and StateChangedError.
+        """
+        stage, partition = worker.program.stage.name, worker.assignment.partition
+        for each in increments:
+            data = load(stage, partition, each)
+            try:
+                if data is None:
+                    return False
+                self._tell(stage, worker.restore(data))
+            except StateChangedError:
+                raise
+            except SnapshotError as error:
+                self._log.warning("a state is damaged, another one is tried", fault=str(error))
+                return False
+        return True
+
+    def _tell(self, stage: str, changed: list[str]) -> None:
+        """Says once which code is new: its results may differ from now on, those delivered stay."""
+        for computation in changed:
+            if (stage, computation) not in self._told:
+                self._told.add((stage, computation))
+                self._log.warning(
+                    "this code did not make the state that it goes on from; raise version= if it must not",
+                    stage=stage,
+                    computation=computation,
+                )

@@ -1,0 +1,272 @@
+"""Slots of a resident processor as threads: the real loop, a real Kafka, a real Redis, no Spark."""
+
+import itertools
+import threading
+import time
+from dataclasses import dataclass, field
+
+import structlog
+
+import bettong
+from bettong import metrics
+from bettong.application.plan import plan
+from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
+from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store.membership import Deal, RedisMembership
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, decode, encode
+from bettong.snapshots.store import SnapshotStore
+from bettong.topics import all_topics, sink_topic, stage_topic
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import program
+from bettong_processor.programs import Programs
+from bettong_processor.resident.attendance import Attendance
+from bettong_processor.resident.dealing import place_of
+from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
+from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.telling import PartitionFigures
+from tests.integration.log_parts import FRAME_BYTES_MAX
+from tests.waiting import eventually
+
+PARTITIONS = 4
+TTL_MS = 600
+
+
+@dataclass(slots=True)
+class Number:
+    """What the log holds."""
+
+    name: str
+    value: int
+
+
+@dataclass(slots=True)
+class Sum:
+    """What is kept, and put out."""
+
+    total: int = 0
+
+
+def add(number: Number, kept: Sum) -> Sum:
+    """Adds up; a poisoned number raises."""
+    kept.total += 100 // number.value
+    return Sum(kept.total)
+
+
+def application(name: str) -> bettong.Application:
+    """Sums by name."""
+    app = bettong.Application(name)
+    app.source("numbers", schema=Number, key="name").stateful(add, state=Sum, on_error="stop").sink("sums")
+    return app
+
+
+@dataclass
+class Slot:
+    """One slot at work. `error` is what ended it."""
+
+    number: int
+    thread: threading.Thread | None = None
+    error: BaseException | None = None
+    killed: threading.Event = field(default_factory=threading.Event)
+
+    def ended(self) -> BaseException | None:
+        """Waits for its end; what it raised."""
+        assert self.thread is not None
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+        return self.error
+
+
+class Killed(Exception):
+    """A task that dies in the middle: nothing is drained, nothing let go."""
+
+
+class Table:
+    """Who is dealt what, and who holds it. Two of them know nothing of each other."""
+
+    def __init__(self, store: RedisStore, stage: str) -> None:
+        self.membership = RedisMembership(store, ttl_ms=TTL_MS)
+        self.run = "run-1"
+        self.membership.begin(self.run)
+        self._stage = stage
+        self._epoch = 0
+
+    def deal(self, slots: dict[int, list[int]], *, stop: bool = False) -> None:
+        """Deals: partitions by slot."""
+        self._epoch += 1
+        deal = {place_of(self._stage, each): slot for slot, numbers in slots.items() for each in numbers}
+        assert self.membership.publish(self.run, Deal(self._epoch, deal, stop))
+
+    def holders(self) -> dict[int, int]:
+        """Which slot holds which partition now."""
+        seen = self.membership.look(self.run, range(10)).holders
+        return {int(place.rpartition("/")[2]): slot for place, slot in seen.items()}
+
+    def await_holders(self, wanted: dict[int, int]) -> None:
+        """Waits until just these hold just that."""
+        eventually(lambda: self.holders() == wanted, what=f"{wanted} hold")
+
+
+class World:
+    """A log, its stores, slots, and what the log of results holds."""
+
+    def __init__(self, name: str, kafka: str, redis: str) -> None:
+        planned = plan(application(name))
+        stages = {stage.name: program(stage, compiled=False) for stage in planned.stages}
+        self.name, self.kafka = name, kafka
+        self.programs = Programs(planned, stages)
+        self.stage = planned.stages[0]
+        self.source, self.sink = stage_topic(name, self.stage.name), sink_topic(name, "sums")
+        self.redis = RedisStore(redis, name)
+        self.store: SnapshotStore = RedisSnapshots(self.redis)
+        self.figures = LiveFigures(self.redis)
+        self.table = Table(self.redis, self.stage.name)
+        self.sequences = [itertools.count(1) for _ in range(PARTITIONS)]
+        self.appended = [0] * PARTITIONS
+        with LogAdmin(kafka) as admin:
+            admin.create_topics(
+                all_topics(name, stages=[self.stage.name], sinks=["sums"]),
+                partitions=PARTITIONS,
+                replication=1,
+                frame_bytes_max=FRAME_BYTES_MAX,
+            )
+        self.writer = LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24)
+        self.slots: list[Slot] = []
+        self.output_bytes_max = OUTPUT_BYTES_MAX
+
+    def close(self) -> None:
+        """Ends the slots that are left."""
+        self.table.deal({}, stop=True)
+        for slot in self.slots:
+            slot.ended()
+        self.writer.close()
+        self.redis.close()
+
+    def feed(self, partition: int, count: int, value: int = 1, size: int = 1) -> None:
+        """Appends frames to one partition, `size` messages each."""
+        entrance = self.stage.entrances[0]
+        for _ in range(count):
+            sequence = next(self.sequences[partition])
+            columns = Columns.of_messages(entrance.schema, [Number("m", value)] * size)
+            frame = Frame(
+                origin=f"{entrance.stream}/client",
+                sequence=sequence,
+                previous=sequence - 1,
+                count=size,
+                schema=entrance.schema.fingerprint,
+                ingest_ns=time.time_ns(),
+                columns=columns.payload(),
+            )
+            self.writer.append(self.source, partition, encode(frame), lambda _: None)
+        self.appended[partition] += count
+        self.writer.flush(30)
+
+    def start(
+        self,
+        number: int,
+        *,
+        snapshot_s: float = 0.05,
+        writer: LogWriter | None = None,
+        table: Table | None = None,
+    ) -> Slot:
+        """Starts the task of a slot; `writer`: of its output, another than its own."""
+        slot = Slot(number)
+        work = (slot, snapshot_s, writer, table or self.table)
+        slot.thread = threading.Thread(target=self._work, args=work, daemon=True)
+        self.slots.append(slot)
+        slot.thread.start()
+        return slot
+
+    def _work(self, slot: Slot, snapshot_s: float, writer: LogWriter | None, table: Table) -> None:
+        log = structlog.get_logger()
+        own = LogWriter(self.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26)
+        with (
+            own,
+            Reader(slot, self.kafka) as reader,
+            Attendance(table.membership, table.membership.join(table.run, slot.number), log) as attendance,
+        ):
+            try:
+                Loop(
+                    Restoring(self.programs, Limits(PARTITIONS, FRAME_BYTES_MAX), log),
+                    self.store,
+                    attendance=attendance,
+                    reader=reader,
+                    writer=writer or own,
+                    figures=PartitionFigures(self.figures, time.monotonic, log),
+                    intervals=Intervals(snapshot_s, 0.05),
+                    log=log,
+                    output_bytes_max=self.output_bytes_max,
+                ).run()
+            except BaseException as error:  # noqa: BLE001 - what ended it is what the test asks for
+                slot.error = error
+
+    def kill(self, slot: Slot) -> None:
+        """Ends a slot at its next poll, as a lost task: it says nothing, and saves nothing."""
+        slot.killed.set()
+        assert isinstance(slot.ended(), Killed)
+
+    def saved(self, partition: int) -> int:
+        """The offset of the newest snapshot."""
+        found = self.store.increments(self.stage.name, partition)
+        return found[-1].offset if found else 0
+
+    def offset(self, partition: int = 0) -> int:
+        """How far a partition is folded, by its live figures."""
+        figures = self.figures.partitions().get((self.stage.name, partition), {})
+        return int(figures.get(metrics.OFFSET.name, 0))
+
+    def await_saved(self, partition: int) -> None:
+        """Waits until all that was fed is in a snapshot."""
+        wanted = self.appended[partition]
+        eventually(
+            lambda: self.saved(partition) == wanted, what=f"partition {partition} is saved at {wanted}"
+        )
+
+    def results(self, partition: int) -> list[tuple[int, int, bytes | None]]:
+        """Sequence, previous and content of each frame of results, as they lie in the log."""
+        with LogAdmin(self.kafka) as admin:
+            end = admin.ends([self.sink])[self.sink, partition]
+        frames: list[Frame] = []
+        with LogReader(self.kafka, {(self.sink, partition): 0}, frame_bytes_max=FRAME_BYTES_MAX) as reader:
+            while len(frames) < end:
+                frames += [decode(record.value) for record in reader.poll(200, 1000)]
+        return [(frame.sequence, frame.previous, frame.columns) for frame in frames]
+
+    def taken(self, partition: int) -> list[tuple[int, int, bytes | None]]:
+        """The frames of results that the delivery rule takes; a duplicate must be just the same."""
+        found: dict[int, tuple[int, int, bytes | None]] = {}
+        for frame in self.results(partition):
+            assert found.setdefault(frame[0], frame) == frame
+        return [found[sequence] for sequence in sorted(found)]
+
+    def expected(self, partition: int) -> list[tuple[int, int, bytes | None]]:
+        """The frames of a fold without any interruption."""
+        assignment = Assignment(self.name, partition, PARTITIONS, FRAME_BYTES_MAX)
+        worker = PartitionWorker(self.programs.stages[self.stage.name], assignment)
+        frames: list[Frame] = []
+        starts = {(self.source, partition): 0}
+        with LogReader(self.kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
+            while worker.next_offset < self.appended[partition]:
+                for record in reader.poll(200, 1000):
+                    frames += [decode(each.value) for each in worker.fold(record.offset, record.value)]
+        return [(frame.sequence, frame.previous, frame.columns) for frame in frames]
+
+    def await_results(self, partition: int) -> None:
+        """Waits until the results are those of a fold without any interruption."""
+        wanted = self.expected(partition)
+        eventually(lambda: len(self.taken(partition)) >= len(wanted), what=f"{len(wanted)} results")
+        assert self.taken(partition) == wanted
+
+
+class Reader(LogReader):
+    """A reader whose slot can be killed."""
+
+    def __init__(self, slot: Slot, kafka: str) -> None:
+        super().__init__(kafka, {}, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20)
+        self._slot = slot
+
+    def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
+        """See LogReader."""
+        if self._slot.killed.is_set():
+            raise Killed
+        return super().poll(timeout_ms, records_max)

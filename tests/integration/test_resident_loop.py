@@ -1,0 +1,233 @@
+"""The loop of a resident slot: takes, folds, saves, lets go, and is taken over. Real Kafka and Redis, no Spark."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bettong import metrics
+from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.errors import PoisonError, StoreError
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.snapshots.chain import Increment
+from tests.integration.log_parts import FRAME_BYTES_MAX, frozen
+from tests.integration.resident_slots import Table, World
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def world(kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterator[World]:
+    one = World(unique_name("resident"), kafka.bootstrap, redis_server.url)
+    yield one
+    one.close()
+
+
+def test_a_slot_folds_what_it_is_dealt_saves_it_and_drains_when_told_to_stop(world: World) -> None:
+    world.feed(0, 20)
+    slot = world.start(0)
+    world.table.deal({0: [0, 1]})
+    world.table.await_holders({0: 0, 1: 0})
+    world.await_results(0)
+    world.feed(0, 5)
+    world.feed(1, 5)
+    world.await_results(0)
+    world.await_saved(1)
+    world.feed(1, 1)
+    world.table.deal({0: [0, 1]}, stop=True)
+    assert slot.ended() is None
+    assert world.table.holders() == {}
+    folded = world.saved(1)
+    assert len(world.results(1)) == folded, "what is folded is put out and saved, and nothing else"
+
+
+def test_a_partition_moves_with_its_state_and_the_others_stay(world: World) -> None:
+    for partition in range(4):
+        world.feed(partition, 10)
+    world.start(0, snapshot_s=60.0)
+    world.start(1)
+    world.table.deal({0: [0, 1, 2, 3]})
+    world.table.await_holders(dict.fromkeys(range(4), 0))
+    for partition in range(4):
+        world.await_results(partition)
+    assert world.saved(3) == 0, "nothing is due for a minute"
+    world.table.deal({0: [0, 1], 1: [2, 3]})
+    world.table.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
+    for partition in range(4):
+        world.feed(partition, 10)
+        world.await_results(partition)
+    assert len(world.results(3)) == 20, "saved at the last frame: nothing was folded twice"
+    assert len(world.results(0)) == 20
+
+
+def test_what_a_lost_task_held_goes_on_from_its_snapshots(world: World) -> None:
+    world.feed(0, 30)
+    slot = world.start(0)
+    world.start(1)
+    world.table.deal({0: [0]})
+    world.await_saved(0)
+    world.feed(0, 10)
+    world.kill(slot)
+    world.table.deal({1: [0]})
+    world.table.await_holders({0: 1})
+    world.feed(0, 10)
+    world.await_results(0)
+    assert len(world.results(0)) <= 60, "not from the beginning"
+
+
+def test_the_next_task_of_a_slot_takes_over_at_once_and_the_old_one_ends(world: World) -> None:
+    world.feed(0, 10)
+    old = world.start(0)
+    world.table.deal({0: [0]})
+    world.await_results(0)
+    world.start(0)
+    assert old.ended() is None, "superseded, it ends without a fault"
+    world.feed(0, 10)
+    world.await_results(0)
+    world.table.await_holders({0: 0})
+
+
+def test_two_owners_at_once_only_cost_work(world: World, redis_server: RedisServer) -> None:
+    """A slot that is thought dead and folds on: each of two tables says that its slot is the owner."""
+    world.feed(0, 10)
+    world.start(0)
+    world.table.deal({0: [0]})
+    world.await_results(0)
+    with RedisStore(redis_server.url, f"{world.name}-other") as other:
+        table = Table(other, world.stage.name)
+        second = world.start(1, table=table)
+        table.deal({1: [0]})
+        table.await_holders({0: 1})
+        world.feed(0, 30)
+        world.await_results(0)
+        eventually(lambda: len(world.results(0)) > 60, what="both have written")
+        world.await_results(0)
+        table.deal({}, stop=True)
+        assert second.ended() is None
+    world.kill(world.slots[0])
+    third = world.start(2)
+    world.table.deal({2: [0]})
+    world.feed(0, 10)
+    world.await_results(0)
+    assert third.error is None, "their snapshots do for the next"
+
+
+def test_a_message_that_cannot_be_processed_ends_the_task_and_what_came_before_is_out(world: World) -> None:
+    world.feed(0, 10)
+    world.feed(0, 1, value=0)
+    slot = world.start(0)
+    world.table.deal({0: [0]})
+    error = slot.ended()
+    assert isinstance(error, PoisonError)
+    assert "offset 10" in str(error)
+    assert len(world.taken(0)) == 10
+
+
+def test_without_redis_a_slot_folds_on_what_it_holds_and_saves_it_later(
+    kafka: KafkaBroker, unique_name: Callable[..., str], tmp_path: Path
+) -> None:
+    with RedisServer(tmp_path / "redis") as redis:
+        world = World(unique_name("resident"), kafka.bootstrap, redis.url)
+        world.feed(0, 10)
+        slot = world.start(0)
+        world.table.deal({0: [0]})
+        world.await_saved(0)
+        redis.kill()
+        for _ in range(3):
+            world.feed(0, 5)
+            world.await_results(0)
+        redis.start()
+        # It comes back empty: nothing is dealt, and the slot says what it holds.
+        eventually(lambda: world.table.holders() == {0: 0}, what="it claims its partition again")
+        world.feed(0, 5)
+        world.await_results(0)
+        assert slot.error is None
+        world.table.deal({0: [0]})
+        world.close()
+
+
+class Away(RedisSnapshots):
+    """A store that takes nothing until it is told so."""
+
+    here = False
+
+    def save(self, stage: str, partition: int, increment: Increment, data: bytes) -> None:
+        if not self.here:
+            raise StoreError(f"{stage}/{partition}: the bucket does not answer")
+        super().save(stage, partition, increment, data)
+
+
+def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(world: World) -> None:
+    world.store = away = Away(world.redis)
+    world.feed(0, 10)
+    world.start(0)
+    world.start(1)
+    world.table.deal({0: [0]})
+    for _ in range(3):
+        world.feed(0, 5)
+        world.await_results(0)
+    # A partition is let go all the same: the next owner folds more again.
+    world.table.deal({1: [0]})
+    world.table.await_holders({0: 1})
+    world.feed(0, 10)
+    world.await_results(0)
+    assert world.saved(0) == 0
+    away.here = True
+    world.await_saved(0)
+
+
+def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
+    world: World, own_broker: KafkaBroker
+) -> None:
+    """Results go to a broker that answers nothing for a while."""
+    world.output_bytes_max = 20_000
+    with LogAdmin(own_broker.bootstrap) as admin:
+        admin.create_topics([world.sink], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+    with LogWriter(own_broker.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
+        slot = world.start(0, writer=writer)
+        world.table.deal({0: [0]})
+        world.feed(0, 1)
+        world.await_saved(0)
+        with frozen(own_broker):
+            world.feed(0, 200, size=200)
+            stuck = eventually(Still(world.offset))
+            assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
+            assert world.saved(0) == 1, "what is not durable is in no snapshot"
+        world.await_saved(0)
+        world.table.deal({}, stop=True)
+        assert slot.ended() is None
+
+
+class Still:
+    """A value, once it has stayed the same for half a second."""
+
+    def __init__(self, look: Callable[[], int]) -> None:
+        self._look, self._value, self._since_s = look, -1, 0.0
+
+    def __call__(self) -> int | None:
+        value = self._look()
+        if value != self._value:
+            self._value, self._since_s = value, time.monotonic()
+        return value if time.monotonic() - self._since_s > 0.5 and value > 1 else None
+
+
+def test_figures_tell_lag_rate_and_latency(world: World) -> None:
+    world.start(0)
+    world.table.deal({0: [0]})
+    world.feed(0, 50)
+
+    def figures() -> dict[str, str]:
+        return world.figures.partitions().get((world.stage.name, 0), {})
+
+    eventually(lambda: figures().get(metrics.OFFSET.name) == "50" and figures().get(metrics.LAG.name) == "0")
+
+    def measured() -> bool:
+        world.feed(0, 1)
+        return metrics.LATENCY_P99.name in figures()
+
+    eventually(measured)
+    assert (
+        0 < float(figures()[metrics.LATENCY_P50.name]) <= float(figures()[metrics.LATENCY_MAX.name]) < 60_000
+    )

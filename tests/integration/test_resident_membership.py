@@ -1,0 +1,200 @@
+"""Who holds which partition of a resident processor: beats, deals, and a Redis that forgets. Against a real Redis."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+
+from bettong.edges.redis_store import RedisStore
+from bettong.edges.redis_store.membership import Deal, Heard, RedisMembership, Task
+from bettong.errors import StoreError
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.redis_server import RedisServer
+from bettong_processor.resident.dealer import GATHER_S, Dealer
+from tests.waiting import eventually
+
+PLACES = ["check/0", "check/1", "check/2", "check/3"]
+TTL_MS = 300
+
+
+@pytest.fixture
+def store(redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterator[RedisStore]:
+    with RedisStore(redis_server.url, unique_name("members")) as one:
+        yield one
+
+
+@pytest.fixture
+def members(store: RedisStore) -> RedisMembership:
+    one = RedisMembership(store, ttl_ms=TTL_MS)
+    one.begin("run-1")
+    return one
+
+
+def heard(answer: Heard | None) -> Heard:
+    assert answer is not None
+    return answer
+
+
+def emptied(store: RedisStore) -> None:
+    """What a Redis without persistence is after a restart, for this application."""
+
+    def forget(client: object) -> None:
+        keys = client.keys(store.key("resident*"))  # type: ignore[attr-defined]
+        client.delete(*keys)  # type: ignore[attr-defined]
+
+    store.ask("forgetting", forget)
+
+
+def test_a_task_is_told_the_deal_once_and_gets_what_it_wants_under_it(members: RedisMembership) -> None:
+    task = members.join("run-1", 0)
+    deal = Deal(1, {"check/0": 0, "check/1": 1})
+    assert members.publish("run-1", deal)
+    first = heard(members.beat(task, -1, wanted=["check/0"]))
+    assert first.deal == deal
+    assert not first.granted, "it did not know the deal when it asked"
+    second = heard(members.beat(task, 1, wanted=["check/0"]))
+    assert second.deal is None
+    assert second.granted == {"check/0"}
+    assert members.look("run-1", range(3)).holders == {"check/0": 0}
+
+
+def test_a_place_is_taken_when_its_holder_lets_it_go_and_not_before(members: RedisMembership) -> None:
+    old, new = members.join("run-1", 0), members.join("run-1", 1)
+    members.beat(old, 0, wanted=["check/0"])
+    assert not heard(members.beat(new, 0, wanted=["check/0"])).granted
+    members.beat(old, 0, let_go=["check/0"])
+    assert heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"}
+    assert heard(members.beat(old, 0, held=["check/0"])).lost == {"check/0"}
+
+
+def test_a_place_is_taken_from_a_slot_that_is_silent(members: RedisMembership) -> None:
+    old, new = members.join("run-1", 0), members.join("run-1", 1)
+    members.beat(old, 0, wanted=["check/0"])
+    assert members.look("run-1", range(2)).members == {0}
+    eventually(lambda: heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"})
+    assert members.look("run-1", range(2)).members == {1}
+
+
+def test_the_next_task_of_a_slot_takes_at_once_what_the_one_before_held(members: RedisMembership) -> None:
+    old = members.join("run-1", 0)
+    members.beat(old, 0, wanted=["check/0"])
+    new = members.join("run-1", 0)
+    assert heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"}
+    assert members.beat(old, 0, held=["check/0"]) is None
+    assert members.look("run-1", range(2)).holders == {"check/0": 0}
+
+
+def test_a_new_run_supersedes_all_tasks_and_the_driver_before(members: RedisMembership) -> None:
+    old = members.join("run-1", 0)
+    members.beat(old, 0, wanted=["check/0"])
+    members.begin("run-2")
+    assert members.beat(old, 0, held=["check/0"]) is None
+    assert members.look("run-2", range(2)).holders == {}
+    assert not members.publish("run-1", Deal(5, {}))
+    assert not members.look("run-1", range(2)).known
+
+
+def test_slots_claim_again_what_they_hold_when_redis_has_forgotten_it(
+    members: RedisMembership, store: RedisStore
+) -> None:
+    tasks = [members.join("run-1", slot) for slot in (0, 1)]
+    members.publish("run-1", Deal(1, {"check/0": 0, "check/1": 1}))
+    for slot, task in enumerate(tasks):
+        members.beat(task, 1, wanted=[f"check/{slot}"])
+    emptied(store)
+    for slot, task in enumerate(tasks):
+        answer = heard(members.beat(task, 1, held=[f"check/{slot}"], wanted=[f"check/{1 - slot}"]))
+        assert not answer.lost
+        assert not answer.granted, "without a deal nobody gets anything new"
+    assert members.look("run-1", range(2)).holders == {"check/0": 0, "check/1": 1}
+
+
+class Dealt:
+    """A dealer, with a clock that stands, over slots that beat when they are told to."""
+
+    def __init__(self, members: RedisMembership, store: RedisStore) -> None:
+        self.now_s = 100.0
+        self.members, self.store = members, store
+        self.dealer = Dealer(
+            members, "run-1", PLACES, settle_s=2.0, clock=lambda: self.now_s, log=structlog.get_logger()
+        )
+        self.tasks: dict[int, Task] = {}
+
+    def beat(self, *slots: int) -> None:
+        for slot in slots:
+            task = self.tasks.setdefault(slot, self.members.join("run-1", slot))
+            self.members.beat(task, -1)
+
+    def deal(self) -> dict[str, int]:
+        """As slot 9, that nobody asks about, is told."""
+        answer = heard(self.members.beat(Task(run="run-1", slot=9, incarnation=1), -1))
+        assert answer.deal is not None
+        return dict(answer.deal.slots)
+
+
+@pytest.fixture
+def dealt(members: RedisMembership, store: RedisStore) -> Dealt:
+    return Dealt(members, store)
+
+
+def test_the_first_deal_waits_for_all_slots_but_not_for_long(dealt: Dealt) -> None:
+    dealt.dealer.look(2)
+    assert dealt.dealer.waits_for().startswith("no slot lives")
+    dealt.beat(0)
+    dealt.dealer.look(2)
+    assert dealt.deal() == {}
+    dealt.now_s += GATHER_S
+    dealt.beat(0)
+    dealt.dealer.look(2)
+    assert set(dealt.deal().values()) == {0}
+    dealt.beat(0, 1)
+    dealt.dealer.look(2)
+    assert set(dealt.deal().values()) == {0, 1}
+
+
+def test_partitions_of_a_slot_that_is_silent_go_to_the_others_and_come_back(dealt: Dealt) -> None:
+    dealt.beat(0, 1)
+    dealt.dealer.look(2)
+    before = dealt.deal()
+
+    def gone() -> bool:
+        dealt.beat(1)
+        dealt.dealer.look(2)
+        return set(dealt.deal().values()) == {1}
+
+    eventually(gone)
+    dealt.beat(0, 1)
+    dealt.dealer.look(2)
+    after = dealt.deal()
+    assert sorted(after.values()) == sorted(before.values())
+
+
+def test_after_redis_has_forgotten_all_no_slot_is_taken_for_dead_too_soon(dealt: Dealt) -> None:
+    dealt.beat(0, 1)
+    dealt.dealer.look(2)
+    before = dealt.deal()
+    emptied(dealt.store)
+    dealt.dealer.look(2)
+    assert dealt.deal() == before
+    dealt.now_s += 1.0
+    dealt.beat(1)
+    dealt.dealer.look(2)
+    assert dealt.deal() == before
+    dealt.now_s += 2.0
+    dealt.beat(1)
+    dealt.dealer.look(2)
+    assert set(dealt.deal().values()) == {1}
+
+
+def test_a_redis_that_is_away_changes_nothing(unique_name: Callable[..., str]) -> None:
+    with RedisStore(f"redis://{LOOPBACK}:{free_ports(1)[0]}", unique_name("away")) as store:
+        dealt = Dealt(RedisMembership(store, ttl_ms=TTL_MS), store)
+        dealt.dealer.look(2)
+        dealt.dealer.stop()
+
+
+def test_a_processor_that_another_one_has_followed_ends_with_the_reason(dealt: Dealt) -> None:
+    dealt.beat(0)
+    dealt.members.begin("run-2")
+    with pytest.raises(StoreError, match="another processor of this application has begun"):
+        dealt.dealer.look(1)
