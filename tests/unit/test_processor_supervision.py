@@ -94,8 +94,16 @@ class Running:
         self.told, self.kafka, self.redis = Told(), kafka or Part(), redis or Part()
         self.attempts = attempts
         self.error: BaseException | None = None
+        self.saved: list[Mapping[tuple[str, int], int]] = []
         self.supervisor = Supervisor(
-            start=self._start, admin=self.kafka, store=self.redis, live=self.told, log=log, wait_s_min=0.01
+            start=self._start,
+            admin=self.kafka,
+            store=self.redis,
+            live=self.told,
+            log=log,
+            save=self.saved.append,
+            java_ended=lambda: False,
+            wait_s_min=0.01,
         )
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -221,3 +229,18 @@ def test_a_stop_ends_a_wait(log: Logger) -> None:
     eventually(lambda: running.redis.asked > 1)
     assert running.end() is None
     assert running.attempts == []
+
+
+def test_a_clean_stop_saves_what_the_last_batch_led_to_and_a_fault_does_not(log: Logger) -> None:
+    progress = {"batchId": 7, "sources": [{"endOffset": {"a.stage.s": {"0": 12, "1": 0}}}]}
+    running = Running(log, [Query(fault="it broke", lastProgress=progress), Query(lastProgress=progress)])
+    eventually(lambda: running.told.states.count(("running", "")) == 2)
+    assert running.end() is None
+    assert running.saved == [{("a.stage.s", 0): 12, ("a.stage.s", 1): 0}]
+
+
+def test_a_stop_before_the_first_batch_saves_nothing(log: Logger) -> None:
+    running = Running(log, [Query()])
+    eventually(lambda: ("running", "") in running.told.states)
+    assert running.end() is None
+    assert running.saved == []

@@ -21,7 +21,8 @@ from bettong.snapshots.store import SnapshotStore
 from bettong.topics import all_topics, stage_topic
 from bettong_processor.programs import programs
 from bettong_processor.query import start
-from bettong_processor.session import session, warm_up
+from bettong_processor.saving import save
+from bettong_processor.session import java_ended, session, stop, warm_up
 from bettong_processor.supervision import Live, Supervisor
 
 
@@ -49,13 +50,15 @@ def main(overrides: Mapping[str, object]) -> None:
             store=store,
             live=live,
             log=log,
+            java_ended=lambda: java_ended(spark),
+            save=lambda ends: save(spark, settings, ends, log),
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: supervisor.stop())
         live.tell("starting")
         supervisor.run()
     finally:
-        spark.stop()
+        stop(spark)
         beside.shutdown(cancel_futures=True)
         DirectorySnapshots(settings.state_folder(planned.application)).clear()
         log.info("stopped")

@@ -8,6 +8,7 @@
 Starting again is always safe: the checkpoint and the delivery rule make it a replay.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -19,7 +20,13 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, ttl_of
-from bettong.errors import LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
+from bettong.errors import (
+    LocalError,
+    LogUnavailableError,
+    SettingsError,
+    StoreError,
+    StoreUnavailableError,
+)
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
 
@@ -104,14 +111,22 @@ class Supervisor:
         store: Part,
         live: Teller,
         log: Logger,
+        save: Callable[[Mapping[tuple[str, int], int]], None],
+        java_ended: Callable[[], bool],
         wait_s_min: float = _BACKOFF_S_MIN,
     ) -> None:
-        """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind."""
+        """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind.
+
+        `save` is told at a clean stop up to where, for each (topic, partition), all output is durable. `java_ended` is
+        asked after a fault of Spark: without Java there is no new start in this process.
+        """
         self._start = start
         self._admin = admin
         self._store = store
         self._live = live
         self._log = log
+        self._save = save
+        self._java_ended = java_ended
         self._wait_s_min = wait_s_min
         self._stop = threading.Event()
         self._said_s = float("-inf")
@@ -136,7 +151,7 @@ class Supervisor:
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
+        """Runs the query until `stop`. Raises what no new start would mend: LogHoleError, LocalError ..."""
         backoff_s = self._wait_s_min
         started = False
         while self.wait_for_parts():
@@ -151,7 +166,12 @@ class Supervisor:
                 self._waiting(str(error))
                 self._stop.wait(self._wait_s_min)
                 continue
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, ConnectionError) as error:
+                if self._java_ended():
+                    raise LocalError(
+                        "Spark's Java process ended: killed, or out of memory? Start the processor again: it goes on"
+                        " from its checkpoint, and nothing is lost"
+                    ) from None
                 fault = fault_of(str(error))
                 if fault.final is not None:
                     self._live.tell("stopping", fault.text)
@@ -180,6 +200,8 @@ class Supervisor:
             time.sleep(0.02)
         query.stop()
         self._log.info("query stopped")
+        if ends := ends_of(query.lastProgress):
+            self._save(ends)
         return True
 
     def _waiting(self, why: str) -> None:
@@ -206,6 +228,12 @@ def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
     return figures
 
 
+def ends_of(progress: Mapping[str, object] | None) -> dict[tuple[str, int], int]:
+    """For each (topic, partition) where the last batch that Spark has committed ends, by its progress report."""
+    sources = progress.get("sources") if progress else None
+    return _offsets(sources[0].get("endOffset")) if isinstance(sources, list) and sources else {}
+
+
 def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     """Where the time of the last batch went, in ms, as Spark names it."""
     durations = progress.get("durationMs") if progress else None
@@ -213,12 +241,18 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def lag_of(source: Mapping[str, object]) -> int:
-    """Records in the log beyond the last batch, by a source's progress: {topic: {partition: offset}}."""
-    latest, end = source.get("latestOffset"), source.get("endOffset")
-    if not isinstance(latest, Mapping) or not isinstance(end, Mapping):
-        return 0
-    return sum(
-        int(offset) - int(end.get(topic, {}).get(partition, 0))
-        for topic, offsets in latest.items()
-        for partition, offset in offsets.items()
-    )
+    """Records in the log beyond the last batch, by a source's progress."""
+    latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
+    return sum(offset - end.get(place, 0) for place, offset in latest.items()) if end else 0
+
+
+def _offsets(reported: object) -> dict[tuple[str, int], int]:
+    """By (topic, partition). Spark gives them as JSON text, or read already; none before the first batch."""
+    offsets = json.loads(reported) if isinstance(reported, str) else reported
+    if not isinstance(offsets, Mapping):
+        return {}
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, each in offsets.items()
+        for partition, offset in each.items()
+    }
