@@ -99,7 +99,11 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
     with ExitStack() as stack:
 
         def start(
-            application: str, *, compiled: bool = True, settings: dict[str, str] | None = None
+            application: str,
+            *,
+            compiled: bool = True,
+            settings: dict[str, str] | None = None,
+            environment: dict[str, dict[str, str]] | None = None,
         ) -> RunningSuite:
             results = tmp_path_factory.mktemp("results") / "files"
             options = SuiteOptions(
@@ -108,6 +112,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
                 compiled=compiled,
                 results=results,
                 settings={"snapshot_interval_ms": "200", **(settings or {})},
+                environment=environment or {},
             )
             suite = stack.enter_context(Suite(options))
             store = stack.enter_context(RedisStore(suite.record.redis, suite.record.name))

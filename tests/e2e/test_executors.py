@@ -1,6 +1,8 @@
-"""Spark with 1, 2 and 3 executors, some of them killed in the middle: the same result files, byte for byte."""
+"""Spark with 1, 2 and 3 executors, some killed in the middle, and with tasks run twice: the same files in each byte."""
 
+import json
 import random
+import signal
 from pathlib import Path
 
 import psutil
@@ -10,24 +12,86 @@ from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import Oracle, by_symbol
 from tests.e2e.conftest import RunningSuite, StartSuite
+from tests.spark_cluster import SparkCluster
 from tests.waiting import eventually
 
 LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))
 # Memory of a worker, MiB: that of the one executor which it has.
 MEMORY = 1024
+STOPS = 2
+# As eager as Spark lets it be: a copy of whatever takes longer than most others do.
+_SPECULATION = """
+spark.speculation true
+spark.speculation.interval 50ms
+spark.speculation.quantile 0.25
+spark.speculation.multiplier 1.1
+spark.speculation.minTaskRuntime 50ms
+spark.speculation.task.duration.threshold 500ms
+spark.driver.host 127.0.0.1
+spark.executor.memory 512m
+spark.eventLog.enabled true
+spark.eventLog.rolling.enabled false
+spark.eventLog.compress false
+spark.eventLog.dir file://{events}
+"""
 
 
-@pytest.mark.timeout(600)
-def test_any_number_of_executors_gives_the_same_files(start_suite: StartSuite) -> None:
+@pytest.fixture(scope="module")
+def golden(start_suite: StartSuite) -> dict[str, bytes]:
+    """The result files of one executor that nothing happens to."""
     oracle = Oracle()
     oracle.initial_quotes(INITIAL_QUOTES)
     oracle.rounds(LOAD)
-    files = [
-        fed(start_suite, executors=executors, kills=kills) for executors, kills in ((1, 0), (2, 1), (3, 2))
-    ]
-    assert by_symbol(b"".join(files[0].values())) == oracle.rejected
-    assert files[1] == files[0]
-    assert files[2] == files[0]
+    files = fed(start_suite, executors=1, kills=0)
+    assert by_symbol(b"".join(files.values())) == oracle.rejected
+    return files
+
+
+@pytest.mark.timeout(600)
+def test_any_number_of_executors_gives_the_same_files(
+    start_suite: StartSuite, golden: dict[str, bytes]
+) -> None:
+    assert fed(start_suite, executors=2, kills=1) == golden
+    assert fed(start_suite, executors=3, kills=2) == golden
+
+
+@pytest.mark.timeout(600)
+def test_tasks_that_spark_runs_twice_change_nothing(
+    start_suite: StartSuite, golden: dict[str, bytes], tmp_path: Path
+) -> None:
+    """All Python workers of one host are stopped while tasks are due; the other host runs copies of theirs."""
+    events = tmp_path / "events"
+    events.mkdir()
+    (tmp_path / "spark-defaults.conf").write_text(_SPECULATION.format(events=events))
+    with SparkCluster(tmp_path, hosts=2, cores=2, memory_mb=MEMORY) as cluster:
+        running = start_suite(
+            "examples/market_spread.py",
+            settings={"spark_master": cluster.master},
+            environment={"processor": {"SPARK_CONF_DIR": str(tmp_path)}},
+        )
+        with MarketSpreadClient(running.sender) as client:
+            client.initial_quotes(INITIAL_QUOTES)
+            client.rounds(LOAD[:2])
+            running.settle()
+            for place, each in enumerate(LOAD[2:]):
+                stopped = cluster.python_workers(place % 2) if place < STOPS else []
+                assert stopped or place >= STOPS
+                before = copies(events)
+                try:
+                    for worker in stopped:
+                        worker.send_signal(signal.SIGSTOP)
+                    client.rounds([each])
+                    if stopped:
+                        eventually(lambda least=before: copies(events) > least, seconds=60)  # type: ignore[misc]
+                finally:
+                    for worker in stopped:
+                        if worker.is_running():
+                            worker.send_signal(signal.SIGCONT)
+        running.settle()
+        found = running.bytes_of("rejected")
+        running.suite.stop()
+    assert copies(events) >= STOPS
+    assert found == golden
 
 
 def fed(start_suite: StartSuite, *, executors: int, kills: int) -> dict[str, bytes]:
@@ -66,3 +130,15 @@ def is_executor(process: psutil.Process) -> bool:
     except psutil.Error:
         return False
     return bool(line) and Path(line[0]).name == "java" and any("ExecutorBackend" in part for part in line)
+
+
+def copies(events: Path) -> int:
+    """Speculative tasks that ended well before those they are copies of, as Spark's own record of events says."""
+    return sum(
+        event["Event"] == "SparkListenerTaskEnd"
+        and event["Task Info"]["Speculative"]
+        and event["Task End Reason"]["Reason"] == "Success"
+        for path in events.iterdir()
+        for line in path.read_text().splitlines()
+        if line.endswith("}") and (event := json.loads(line))
+    )
