@@ -35,7 +35,7 @@ types: setup  ## mypy --strict
 	@exec $(BIN)/mypy --strict $(TYPED)
 
 faults: setup  ## Run the long set of injected faults: half an hour (ARGS="-k word" for some)
-	@exec $(BIN)/pytest tests/faults -m long -s $(ARGS)
+	@exec $(BIN)/pytest tests/faults tests/e2e -m long -s $(ARGS)
 
 check: lint types test  ## All that CI runs
 

@@ -32,6 +32,7 @@ class MemoryLeases:
         self._clock_ms = clock_ms
         self._streams: dict[str, Stream] = {}
         self._epoch_ms: float | None = None
+        self._epochs = 0
 
     def forget(self) -> None:
         """Loses all, and begins an epoch."""
@@ -46,6 +47,13 @@ class MemoryLeases:
         """See RedisLeases."""
         if self._epoch_ms is None:
             self._epoch_ms = self._clock_ms()
+            self._epochs += 1
+
+    def waive(self, epoch: str) -> None:
+        """See RedisLeases."""
+        self.look()
+        if epoch == str(self._epochs):
+            self.grow_old()
 
     def acquire(self, claim: Claim) -> Answer:
         """See RedisLeases."""
@@ -62,7 +70,7 @@ class MemoryLeases:
             return Held(holder.instance, holder.peer, known.since_ms / 1000, left_s)
         unsettled_ms = self._epoch_ms + self._lease_ms - now_ms
         if unsettled_ms > 0 and not ours:
-            return Settling(unsettled_ms / 1000)
+            return Settling(unsettled_ms / 1000, str(self._epochs))
         acknowledged = known.acknowledged if known is not None and known.log == claim.log else 0
         self._streams[claim.stream] = Stream(
             claim, now_ms, now_ms + self._lease_ms, now_ms + STREAM_KEPT_MS, claim.log, acknowledged

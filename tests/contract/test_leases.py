@@ -178,6 +178,21 @@ def test_who_forgot_everything_lets_holders_renew_before_a_stranger_is_served(
     eventually(lambda: leases.acquire(stranger) == Granted(8))
 
 
+def test_who_knows_that_no_session_lives_ends_the_time_to_settle_but_not_that_of_a_later_start(
+    make: Make, forget: Forget
+) -> None:
+    leases = make(LONG_MS)
+    forget()
+    first = leases.acquire(claim("one"))
+    assert isinstance(first, Settling)
+    forget()
+    leases.waive(first.epoch)
+    second = leases.acquire(claim("one"))
+    assert isinstance(second, Settling), "it has started anew since"
+    leases.waive(second.epoch)
+    assert leases.acquire(claim("one")) == GRANTED
+
+
 def test_the_time_to_settle_runs_from_the_first_look(make: Make, forget: Forget) -> None:
     leases = make(LONG_MS)
     forget()

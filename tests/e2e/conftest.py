@@ -106,6 +106,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
             compiled: bool = True,
             keep: Path | None = None,
             settings: dict[str, str] | None = None,
+            environment: dict[str, dict[str, str]] | None = None,
         ) -> RunningSuite:
             results = keep / "results" if keep is not None else tmp_path_factory.mktemp("results") / "files"
             options = SuiteOptions(
@@ -116,6 +117,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
                 keep=keep,
                 results=results,
                 settings={"snapshot_interval_ms": "200", **(settings or {})},
+                environment=environment or {},
             )
             suite = stack.enter_context(Suite(options))
             store = stack.enter_context(RedisStore(suite.record.redis, suite.record.name))

@@ -65,6 +65,19 @@ def frames(first: int, last: int) -> list[IngestFrame]:
     return [rows_frame(n, orders(range(10 * n, 10 * n + 10))) for n in range(first, last + 1)]
 
 
+def test_the_first_sessions_of_a_new_application_wait_for_nobody(
+    kafka: KafkaBroker, own_redis: RedisServer, unique_name: Callable[..., str], tmp_path: Path
+) -> None:
+    """With a lease of a minute, which Redis needs to settle."""
+    with SenderProcess(
+        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=own_redis.url, BETTONG_SENDER_LEASE_MS=LONG_MS
+    ) as sender:
+        for stream in ("one", "two"):
+            with Sender(sender.address, "orders", stream=stream, reconnect_s=20) as client:
+                client.send_messages(orders(range(10)), sequence=1)
+                client.flush(20)
+
+
 def numbers(kafka: KafkaBroker, sender: SenderProcess, stream: str = "feed") -> list[int]:
     """The numbers of a stream's orders that consumers take, sorted."""
     topic = stage_topic(sender.name, "orders")

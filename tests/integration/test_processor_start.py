@@ -8,11 +8,17 @@ import psutil
 import pytest
 
 from bettong import metrics
+from bettong.application.loading import load
+from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
-from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.topics import all_topics
+from bettong.snapshots.chain import chains
+from bettong.topics import all_topics, stage_topic
 from tests.processor_process import PARTITIONS, ProcessorProcess
 from tests.waiting import eventually
 
@@ -59,7 +65,44 @@ app = bettong.Application({name!r})
 app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")
 """
 
+SUMS = """\
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Payment:
+    account: str
+    amount: float
+
+@dataclass
+class Sum:
+    amount: float = 0.0
+
+def add(payment: Payment, total: Sum) -> Payment:
+    total.amount += payment.amount
+    return Payment(payment.account, total.amount)
+
+app = bettong.Application({name!r})
+app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")
+"""
+
 Start = Callable[..., ProcessorProcess]
+
+
+def payments_frame(processor: ProcessorProcess, sequence: int) -> bytes:
+    """A frame of one payment, as a sender appends it."""
+    schema = plan(load(processor.command.environment["BETTONG_APPLICATION"])).sources[0].schema
+    return encode(
+        Frame(
+            origin="payments/test",
+            sequence=sequence,
+            previous=sequence - 1,
+            count=1,
+            schema=schema.fingerprint,
+            ingest_ns=sequence,
+            columns=Columns.of_messages(schema, [schema.message("ann", 1.0)]).payload(),
+        )
+    )
 
 
 @pytest.fixture
@@ -118,6 +161,53 @@ def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Star
     eventually((offsets / "0").exists, seconds=2 * MINUTE_S, what="the first batch begins")
     processor.terminate()
     assert processor.status() == 0
+
+
+def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer
+) -> None:
+    processor = start(SUMS)
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    topic = stage_topic(processor.name, "payments")
+
+    def fed(first: int) -> None:
+        """One frame a partition: no batch comes behind its batch."""
+        with LogWriter(kafka.bootstrap, frame_bytes_max=1024 * 1024, buffer_bytes_max=1 << 24) as writer:
+            for partition in range(PARTITIONS):
+                writer.append(topic, partition, payments_frame(processor, first), lambda _: None)
+            writer.flush(30)
+
+    def folded() -> set[str]:
+        with RedisStore(redis_server.url, processor.name) as store:
+            return {each[metrics.OFFSET.name] for each in LiveFigures(store).partitions().values()}
+
+    fed(1)
+    eventually(lambda: folded() == {"1"}, seconds=MINUTE_S)
+    processor.terminate()
+    assert processor.status() == 0
+    with RedisStore(redis_server.url, processor.name) as store:
+        snapshots = RedisSnapshots(store)
+        for partition in range(PARTITIONS):
+            assert chains(snapshots.increments("payments", partition))[0][-1].offset == 1
+    processor.launch()
+    fed(2)
+    eventually(lambda: folded() == {"2"}, seconds=2 * MINUTE_S)
+    processor.terminate()
+    assert processor.status() == 0
+    assert "folding the log again" not in processor.said()
+
+
+def test_a_java_that_dies_is_told_in_one_line(start: Start) -> None:
+    processor = start()
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
+    assert processor.process is not None
+    children = psutil.Process(processor.process.pid).children(recursive=True)
+    (java,) = [each for each in children if each.name() == "java"]
+    java.kill()
+    assert processor.status() == 6
+    assert processor.last_line().startswith("bettong: error: Spark's Java process ended")
+    assert "Traceback" not in processor.said()
+    assert "py4j" not in processor.said()
 
 
 def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:

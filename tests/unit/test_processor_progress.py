@@ -6,7 +6,7 @@ from bettong import metrics
 from bettong.errors import ApplicationError, LogHoleError, PoisonError
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
-from bettong_processor.micro_batch.progress import durations_of, figures_of
+from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
 
 PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Thrown:
 Traceback (most recent call last):
@@ -95,3 +95,14 @@ def test_before_the_first_batch_there_are_no_figures() -> None:
 def test_a_query_starts_at_the_snapshots_and_else_at_the_beginning() -> None:
     offsets = json.loads(starting_offsets(("a", "b"), 2, {("a", 1): 40}))
     assert offsets == {"a": {"0": -2, "1": 40}, "b": {"0": -2, "1": -2}}
+
+
+def test_offsets_that_spark_gives_as_text_are_read_too() -> None:
+    """As `lastProgress` of Spark 4 has them."""
+    progress = {
+        "batchId": 1,
+        "sources": [{"endOffset": '{"a":{"0":4}}', "latestOffset": '{"a":{"0":9,"1":2}}'}],
+    }
+    assert figures_of(progress)[metrics.LAG.name] == 7
+    assert ends_of(progress) == {("a", 0): 4}
+    assert ends_of(None) == {}

@@ -97,7 +97,13 @@ class Running:
         self.attempts = attempts
         self.error: BaseException | None = None
         self.supervisor = Supervisor(
-            start=self._start, admin=self.kafka, store=self.redis, live=self.told, log=log, wait_s_min=0.01
+            start=self._start,
+            admin=self.kafka,
+            store=self.redis,
+            live=self.told,
+            log=log,
+            java_ended=lambda: False,
+            wait_s_min=0.01,
         )
         self._thread = threading.Thread(target=self._run)
         self._thread.start()

@@ -9,13 +9,14 @@ from contextlib import suppress
 import pytest
 import structlog
 
-from bettong.edges.redis_store import Answer, Claim
-from bettong.errors import StoreError
+from bettong.edges.redis_store import Answer, Claim, Settling
+from bettong.errors import LogError, LogUnavailableError, StoreError
 from bettong_sender.ownership import Leases, Ownership
 from bettong_sender.refusal import Code, Refusal
 from tests.lease_model import MemoryLeases
 
 LEASE_MS = 60_000
+TOKENS = itertools.count()
 
 
 class Held:
@@ -51,6 +52,10 @@ class SlowLeases:
         self._wait()
         return answer
 
+    def waive(self, epoch: str) -> None:
+        self._wait()
+        self.kept.waive(epoch)
+
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         self._wait()
         return self.kept.renew(claims)
@@ -66,13 +71,13 @@ class SlowLeases:
             raise StoreError("Redis at nowhere does not answer")
 
 
-def ownership(leases: Leases) -> Ownership:
-    tokens = itertools.count()
+def ownership(leases: Leases, log_is_new: Callable[[], bool] = lambda: False) -> Ownership:
     return Ownership(
         leases,
         instance="pod-1",
         lease_s=LEASE_MS / 1000,
-        new_token=lambda: f"token-{next(tokens)}",
+        new_token=lambda: f"token-{next(TOKENS)}",
+        log_is_new=log_is_new,
         logger=structlog.get_logger(),
     )
 
@@ -153,5 +158,87 @@ def test_while_redis_is_away_new_sessions_are_refused_at_once_and_later_are_not(
         leases.away = False
         await owners._renew()
         assert await once_held(owners, Held(), "a") == 0
+
+    run(scenario)
+
+
+async def _opened() -> None:
+    """The opening is durable."""
+
+
+def test_while_nothing_was_ever_appended_a_redis_that_started_anew_holds_up_nobody() -> None:
+    asked = []
+
+    def log_is_new() -> bool:
+        asked.append(1)
+        return True
+
+    async def scenario() -> None:
+        leases = SlowLeases()
+        leases.kept.forget()
+        owners = ownership(leases, log_is_new)
+        both = [once_held(owners, Held(f"orders/{name}"), name) for name in ("a", "b")]
+        assert await asyncio.wait_for(asyncio.gather(*both), 10) == [0, 0]
+        assert len(asked) == 1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("fault", [None, LogUnavailableError("Kafka is away")])
+def test_when_something_was_appended_or_nobody_knows_it_settles(fault: LogError | None) -> None:
+    asked = threading.Event()
+
+    def log_is_new() -> bool:
+        asked.set()
+        if fault is not None:
+            raise fault
+        return False
+
+    async def scenario() -> None:
+        leases = SlowLeases()
+        leases.kept.forget()
+        waiting = asyncio.create_task(once_held(ownership(leases, log_is_new), Held(), "a"))
+        assert await asyncio.to_thread(asked.wait, 10)
+        stranger = Claim(
+            stream="orders/other",
+            token=f"t-{next(TOKENS)}",
+            client="b",
+            instance="pod-2",
+            peer="peer",
+            log="log-1",
+        )
+        assert isinstance(leases.kept.acquire(stranger), Settling)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait((waiting,))
+
+    run(scenario)
+
+
+def test_a_session_from_before_redis_started_anew_is_not_welcomed_when_its_stream_was_given_away() -> None:
+    """Acquired, then Redis forgets it, another sender finds the log new, and gives the stream to another client."""
+
+    async def scenario() -> None:
+        leases = SlowLeases()
+        owners, others = ownership(leases), ownership(leases, lambda: True)
+        holder = Held()
+        async with owners.hold(holder, client="a", peer="peer") as lease:
+            leases.kept.forget()
+            async with others.hold(Held(), client="b", peer="peer") as other:
+                with pytest.raises(Refusal, match="is another session's"):
+                    await owners.confirm(lease, _opened)
+                await others.confirm(other, _opened)
+        assert holder.failure is not None
+
+    run(scenario)
+
+
+def test_only_the_first_sessions_of_a_sender_are_confirmed() -> None:
+    async def scenario() -> None:
+        owners = ownership(SlowLeases())
+        async with owners.hold(Held("orders/a"), client="a", peer="peer") as lease:
+            await owners.confirm(lease, _opened)
+        async with owners.hold(Held("orders/b"), client="b", peer="peer") as later:
+            await owners.confirm(later, asyncio.Event().wait)  # type: ignore[arg-type] # it would wait for ever
 
     run(scenario)

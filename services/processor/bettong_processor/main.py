@@ -20,7 +20,7 @@ from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
 from bettong_processor.resident import driver as resident
-from bettong_processor.session import session, warm_up
+from bettong_processor.session import java_ended, session, stop, warm_up
 from bettong_processor.supervision import Live, Run, Supervisor
 
 
@@ -49,13 +49,14 @@ def main(overrides: Mapping[str, object]) -> None:
             store=store,
             live=live,
             log=log,
+            java_ended=lambda: java_ended(spark),
         )
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: supervisor.stop())
         live.tell("starting")
         supervisor.run()
     finally:
-        spark.stop()
+        stop(spark)
         beside.shutdown(cancel_futures=True)
         DirectorySnapshots(settings.state_folder(planned.application)).clear()
         log.info("stopped")

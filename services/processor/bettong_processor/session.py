@@ -1,7 +1,9 @@
 """The Spark session: local or on a cluster, with what Bettong needs set and nothing else touched."""
 
+import logging
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from bettong_processor.faults import fault_of
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
+_DEATH_S_MAX = 1.0
 
 
 def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
@@ -40,7 +43,27 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
             " is the master right, and Java 17 installed?"
         ) from None
     spark.sparkContext.setLogLevel("WARN")
+    # It logs each call that a dead Java does not answer, with its stack; what that means is said once, by us.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
     return spark
+
+
+def java_ended(spark: SparkSession) -> bool:
+    """Whether the Java process of a session is gone. Waits a moment for one whose connections have just closed."""
+    try:
+        spark.sparkContext._gateway.proc.wait(_DEATH_S_MAX)  # type: ignore[union-attr]  # noqa: SLF001 - nothing public tells
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def stop(spark: SparkSession) -> None:
+    """Ends Spark; when Java is gone there is nothing left to end."""
+    try:
+        spark.stop()
+    except (Py4JError, ConnectionError):
+        if not java_ended(spark):
+            raise
 
 
 def warm_up(spark: SparkSession) -> None:

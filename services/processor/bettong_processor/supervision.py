@@ -19,7 +19,13 @@ from pyspark.errors import PySparkException, StreamingQueryException
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, ttl_of
-from bettong.errors import LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
+from bettong.errors import (
+    LocalError,
+    LogUnavailableError,
+    SettingsError,
+    StoreError,
+    StoreUnavailableError,
+)
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
 
@@ -111,14 +117,19 @@ class Supervisor:
         store: Part,
         live: Teller,
         log: Logger,
+        java_ended: Callable[[], bool],
         wait_s_min: float = _BACKOFF_S_MIN,
     ) -> None:
-        """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind."""
+        """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind.
+
+        `java_ended` is asked after a fault of Spark: without Java there is no new start in this process.
+        """
         self._start = start
         self._admin = admin
         self._store = store
         self._live = live
         self._log = log
+        self._java_ended = java_ended
         self._wait_s_min = wait_s_min
         self._stop = threading.Event()
         self._said_s = float("-inf")
@@ -158,7 +169,12 @@ class Supervisor:
                 self._waiting(str(error))
                 self._stop.wait(self._wait_s_min)
                 continue
-            except (PySparkException, Py4JError) as error:
+            except (PySparkException, Py4JError, ConnectionError) as error:
+                if self._java_ended():
+                    raise LocalError(
+                        "Spark's Java process ended: killed, or out of memory? Start the processor again: it goes on"
+                        " from its checkpoint, and nothing is lost"
+                    ) from None
                 fault = fault_of(str(error))
                 if fault.final is not None:
                     self._live.tell("stopping", fault.text)

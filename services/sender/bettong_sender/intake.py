@@ -213,6 +213,7 @@ class Feed:
         self._ledger = Ledger(session.origin, acknowledged=hello.acknowledged, window=intake.limits.credits)
         self._changed = asyncio.Event()
         self._failure: Refusal | None = None
+        self._opening: Entry | None = None
         self._finished = False
 
     @property
@@ -230,9 +231,17 @@ class Feed:
 
         `durable`: see `Session.open`.
         """
-        entry = self._ledger.opening()
+        entry = self._opening = self._ledger.opening()
         await self._intake.hand_over(self, entry, partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)
+
+    async def opened(self) -> None:
+        """Returns when the session's opening is durable. Raises Refusal when the log refused it."""
+        while self._opening is None or not self._opening.is_answered:
+            self._changed.clear()
+            await self._changed.wait()
+        if self._failure is not None:
+            raise self._failure
 
     async def take(
         self, frame: IngestFrame, lease: Lease | None, giants: Mapping[int, str] = MappingProxyType({})

@@ -1,6 +1,7 @@
 """Which session feeds a stream: the leases that this sender holds, renewed while their sessions last.
 
     acquired   before a session opens; another client's stream is refused with ALREADY_EXISTS
+    confirmed  before the first sessions of a sender are welcomed (see `Ownership.confirm`)
     renewed    three times a lease, all together
     in doubt   when it could have run out, because Redis did not answer for so long: the session takes no frames,
                and goes on as soon as the lease is renewed
@@ -12,7 +13,7 @@ Used on the event loop; whatever waits for Redis does so in threads of its own. 
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol, TypeVar
@@ -20,7 +21,7 @@ from typing import Protocol, TypeVar
 from structlog.stdlib import BoundLogger
 
 from bettong.edges.redis_store import Answer, Claim, Held, Settling
-from bettong.errors import StoreError
+from bettong.errors import LogError, StoreError
 from bettong_sender.refusal import Code, Refusal, aborted, invalid, unavailable
 
 CLIENT_CHARACTERS_MAX = 128
@@ -47,6 +48,9 @@ class Leases(Protocol):
         """See RedisLeases."""
 
     def acquire(self, claim: Claim) -> Answer:
+        """See RedisLeases."""
+
+    def waive(self, epoch: str) -> None:
         """See RedisLeases."""
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
@@ -76,8 +80,8 @@ class Holder(Protocol):
 class Lease:
     """One session's hold on its stream, of `length_s` each time that it is acquired or renewed.
 
-    `durable`: what was known of the stream when it was acquired. Times are those of `clock_s`, when the command for
-    Redis was sent.
+    `durable`: what was known of the stream when it was acquired. `early`: the log may have been empty then. Times
+    are those of `clock_s`, when the command for Redis was sent.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class Lease:
         holder: Holder,
         durable: int,
         *,
+        early: bool,
         sent_s: float,
         length_s: float,
         clock_s: Callable[[], float],
@@ -93,6 +98,7 @@ class Lease:
         self.claim = claim
         self.holder = holder
         self.durable = durable
+        self.early = early
         self._clock_s = clock_s
         self._length_s = length_s
         self._until_s = sent_s + length_s
@@ -121,18 +127,22 @@ class Lease:
         self._until_s = sent_s + self._length_s
         self._renewed.set()
 
-    def lose(self, why: str) -> None:
-        """The stream is another session's."""
-        self.holder.fail(
-            aborted(
-                f"stream {self.claim.stream!r} {why}; a stream is for one client at a time: give each a name of"
-                " its own"
-            )
+    def lose(self, why: str) -> Refusal:
+        """The stream is another session's. What the holder is told."""
+        refusal = aborted(
+            f"stream {self.claim.stream!r} {why}; a stream is for one client at a time: give each a name of its own"
         )
+        self.holder.fail(refusal)
+        return refusal
 
 
 class Ownership:
-    """The leases of one sender. `instance` is its name, `new_token` draws a random text that nobody else has."""
+    """The leases of one sender. `instance` is its name, `new_token` draws a random text that nobody else has.
+
+    `log_is_new` tells whether nothing was ever appended to the topics of the application; it may block for seconds, and
+    raises LogError. Every session leaves its opening there, so in a new log none was opened, and a Redis that has just
+    started can have forgotten none.
+    """
 
     def __init__(
         self,
@@ -141,12 +151,18 @@ class Ownership:
         instance: str,
         lease_s: float,
         new_token: Callable[[], str],
+        log_is_new: Callable[[], bool],
         logger: BoundLogger,
     ) -> None:
         self._leases = leases
         self._instance = instance
         self._lease_s = lease_s
         self._new_token = new_token
+        self._log_is_new = log_is_new
+        self._asked = ""
+        self._asking = asyncio.Lock()
+        self._waived = False
+        self._in_use = False
         self._logger = logger
         self._loop = asyncio.get_running_loop()
         self._held: dict[str, Lease] = {}
@@ -158,7 +174,8 @@ class Ownership:
     async def hold(self, holder: Holder, *, client: str, peer: str) -> AsyncIterator[Lease]:
         """The lease of the holder's stream, from entering to leaving. Raises Refusal when there is none to be had.
 
-        Blocks for a lease time at most when Redis has started anew, else as long as Redis takes to answer.
+        Blocks for a lease time at most when Redis has started anew and the log is not new, else as long as Redis and
+        Kafka take to answer.
         """
         if len(client) > CLIENT_CHARACTERS_MAX:
             raise invalid(
@@ -184,6 +201,26 @@ class Ownership:
             # So that who is told that the session has ended can have the stream.
             await asyncio.wait((release,), timeout=_RELEASE_WAIT_S)
 
+    async def confirm(self, lease: Lease, opened: Callable[[], Awaitable[None]]) -> None:
+        """Returns when nobody else can have been given the stream because its opening was not in the log yet.
+
+        `opened` returns when that is durable. From then on no sender finds a new log, and who found one before has
+        given the stream to another by now, or will find this lease. Nothing is asked once a session of this sender has
+        gone through it. Raises Refusal.
+        """
+        if not lease.early:
+            return
+        await opened()
+        sent_s = self._loop.time()
+        try:
+            (ours,) = await self._ask(partial(self._leases.renew, [(lease.claim, lease.holder.acknowledged)]))
+        except StoreError as error:
+            raise _unknown(lease.claim, str(error)) from None
+        if not ours:
+            raise lease.lose("is another session's, at this sender or another")
+        lease.renew(sent_s)
+        self._in_use = True
+
     async def run(self) -> None:
         """Renews until it is cancelled."""
         told = False
@@ -202,6 +239,7 @@ class Ownership:
 
     async def _acquire(self, claim: Claim, holder: Holder) -> Lease:
         while True:
+            early = not self._in_use
             async with self._calls:
                 if self._absence is not None:
                     raise _unknown(claim, self._absence)
@@ -214,19 +252,33 @@ class Ownership:
                 raise _held(claim, answer)
             if not isinstance(answer, Settling):
                 break
-            await asyncio.sleep(min(answer.left_s, self._lease_s))
+            if not await self._need_not_settle(answer.epoch):
+                await asyncio.sleep(min(answer.left_s, self._lease_s))
         if (older := self._held.get(claim.stream)) is not None:
             older.lose(f"is fed from {claim.peer} now")
         lease = Lease(
             claim,
             holder,
             answer.acknowledged,
+            early=early,
             sent_s=sent_s,
             length_s=self._lease_s,
             clock_s=self._loop.time,
         )
         self._held[claim.stream] = lease
         return lease
+
+    async def _need_not_settle(self, epoch: str) -> bool:
+        """Whether Redis has been told that no session can have opened before it started; asked once an epoch."""
+        async with self._asking:
+            if epoch != self._asked:
+                self._waived = False
+                with contextlib.suppress(LogError, StoreError):  # then it settles
+                    if await self._ask(self._log_is_new):
+                        await self._ask(partial(self._leases.waive, epoch))
+                        self._waived = True
+                self._asked = epoch
+            return self._waived
 
     async def _renew(self) -> None:
         held = list(self._held.values())

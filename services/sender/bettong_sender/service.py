@@ -14,6 +14,7 @@ from bettong.application.plan import Plan
 from bettong.application.streams import Source
 from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
+from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisLeases, RedisStore
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
@@ -136,6 +137,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             instance=settings.instance,
             lease_s=settings.sender_lease_ms / 1000,
             new_token=lambda: uuid.uuid4().hex,
+            log_is_new=lambda: _is_new(settings.kafka, _topics(plan)),
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
@@ -153,12 +155,7 @@ async def _serve(
 ) -> None:
     serving = Serving()
     server = await _listen(settings, IngestServicer(intake, ownership, stopping, logger), serving)
-    topics = all_topics(
-        plan.application,
-        stages=[stage.name for stage in plan.stages],
-        sinks=[sink.name for sink in plan.sinks],
-    )
-    keeper = LogKeeper(settings, topics, intake, serving, logger)
+    keeper = LogKeeper(settings, _topics(plan), intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     renewing = asyncio.create_task(ownership.run())
     running: list[asyncio.Task[None]] = []
@@ -185,6 +182,20 @@ async def _serve(
         await asyncio.to_thread(intake.close)
         await keeper.close()
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
+
+
+def _topics(plan: Plan) -> tuple[str, ...]:
+    return all_topics(
+        plan.application,
+        stages=[stage.name for stage in plan.stages],
+        sinks=[sink.name for sink in plan.sinks],
+    )
+
+
+def _is_new(kafka: str, topics: tuple[str, ...]) -> bool:
+    """Whether nothing was ever appended. Raises LogError."""
+    with LogAdmin(kafka) as admin:
+        return not any(admin.ends(topics).values())
 
 
 async def _first_of(keeping: Coroutine[None, None, None], renewing: asyncio.Task[None]) -> None:

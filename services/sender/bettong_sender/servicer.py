@@ -70,6 +70,7 @@ class IngestServicer(IngestServiceServicer):
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
                 credits_ = await feed.open(lease.durable)
+                await self._ownership.confirm(lease, feed.opened)
                 welcome = Welcome(
                     credits=credits_,
                     frame_bytes_max=feed.route.frame_bytes_max,

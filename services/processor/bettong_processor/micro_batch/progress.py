@@ -1,5 +1,6 @@
 """What Spark's progress reports of a query say, in our own figures. Pure."""
 
+import json
 from collections.abc import Mapping
 
 from bettong import metrics
@@ -19,6 +20,12 @@ def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
     return figures
 
 
+def ends_of(progress: Mapping[str, object] | None) -> dict[tuple[str, int], int]:
+    """For each (topic, partition) where the last batch that Spark has committed ends, by its progress report."""
+    sources = progress.get("sources") if progress else None
+    return _offsets(sources[0].get("endOffset")) if isinstance(sources, list) and sources else {}
+
+
 def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     """Where the time of the last batch went, in ms, as Spark names it."""
     durations = progress.get("durationMs") if progress else None
@@ -26,12 +33,18 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def lag_of(source: Mapping[str, object]) -> int:
-    """Records in the log beyond the last batch, by a source's progress: {topic: {partition: offset}}."""
-    latest, end = source.get("latestOffset"), source.get("endOffset")
-    if not isinstance(latest, Mapping) or not isinstance(end, Mapping):
-        return 0
-    return sum(
-        int(offset) - int(end.get(topic, {}).get(partition, 0))
-        for topic, offsets in latest.items()
-        for partition, offset in offsets.items()
-    )
+    """Records in the log beyond the last batch, by a source's progress."""
+    latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
+    return sum(offset - end.get(place, 0) for place, offset in latest.items()) if end else 0
+
+
+def _offsets(reported: object) -> dict[tuple[str, int], int]:
+    """By (topic, partition). Spark gives them as JSON text, or read already; none before the first batch."""
+    offsets = json.loads(reported) if isinstance(reported, str) else reported
+    if not isinstance(offsets, Mapping):
+        return {}
+    return {
+        (topic, int(partition)): int(offset)
+        for topic, each in offsets.items()
+        for partition, offset in each.items()
+    }

@@ -6,7 +6,7 @@ Spark's checkpoint holds the offsets; which state belongs to them is the partiti
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
@@ -16,7 +16,8 @@ from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong_processor.micro_batch.offsets import starting_offsets
-from bettong_processor.micro_batch.progress import durations_of, figures_of
+from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
+from bettong_processor.micro_batch.saving import Ends, save
 from bettong_processor.micro_batch.task import Step
 
 _FETCH_WAIT_MS = 20
@@ -30,6 +31,7 @@ class MicroBatch:
 
     query: StreamingQuery
     log: Logger
+    save: Callable[[Ends], None]
 
     @property
     def name(self) -> str:
@@ -56,6 +58,8 @@ class MicroBatch:
         while self.query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
         self.query.stop()
+        if ends := ends_of(self.query.lastProgress):
+            self.save(ends)
 
 
 def start(
@@ -99,4 +103,4 @@ def start(
         .trigger(processingTime="0 seconds")
         .start()
     )
-    return MicroBatch(query, log)
+    return MicroBatch(query, log, lambda ends: save(spark, settings, ends, log))

@@ -75,6 +75,10 @@ class Uploads:
                 self._thread.start()
             self._changed.notify_all()
 
+    def complete(self, stage: str, partition: int, offset: int) -> bool:
+        """Does at once what `offer` would lead to, on the caller's thread; False when the store did not take it."""
+        return self._upload((stage, partition), offset)
+
     def saved_offset(self, stage: str, partition: int) -> int | None:
         """The offset of the last snapshot that this process completed; None when it completed none."""
         return self._saved.get((stage, partition))

@@ -8,7 +8,8 @@ One hash a stream, which outlives the lease, so that a stream is known by name a
 
 A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
 still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
-that time, and the others have stopped by themselves. What it kept is honoured at once.
+that time, and the others have stopped by themselves. What it kept is honoured at once. Who knows that no session can be
+alive, because the log is empty, says so, and nobody waits.
 
 A second session under a name is somebody's mistake; that resends count once is the delivery rule's doing and needs
 no lease (docs/delivery.md).
@@ -43,8 +44,9 @@ local function number(value) return string.format('%.0f', value) end
 _EPOCH = """
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 if redis.call('HGET', KEYS[#KEYS], 'run') ~= run then
-  redis.call('HSET', KEYS[#KEYS], 'run', run, 'since', number(now))
+  redis.call('HSET', KEYS[#KEYS], 'run', run, 'since', number(now), 'id', time[1] .. '.' .. time[2])
 end
+local epoch = run .. ' ' .. (redis.call('HGET', KEYS[#KEYS], 'id') or '')
 local unsettled = redis.call('HGET', KEYS[#KEYS], 'since') + ARGV[1] - now
 """
 
@@ -57,12 +59,17 @@ local ours = token and (token == ARGV[2] or (ARGV[5] ~= '' and client == ARGV[5]
 if token and left > 0 and not ours then
   return {{'held', number(left), found[4], found[5], found[6]}}
 end
-if unsettled > 0 and not ours then return {{'settling', number(unsettled)}} end
+if unsettled > 0 and not ours then return {{'settling', number(unsettled), epoch}} end
 local acknowledged = found[7] == ARGV[3] and found[8] or ''
 redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[5], 'instance', ARGV[6], 'peer', ARGV[7],
   'since', number(now), 'until', number(now + ARGV[1]), 'log', ARGV[3], 'acknowledged', acknowledged)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {{'granted', acknowledged}}
+"""
+
+# ARGV: lease ms, the epoch whose time to settle ends.
+_WAIVE = f"""{_TIME}{_EPOCH}
+if epoch == ARGV[2] then redis.call('HSET', KEYS[1], 'since', '0') end
 """
 
 # Stores ARGV[5], unless more is known already.
@@ -130,9 +137,10 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Redis has started anew: for `left_s` no stream is given to who did not hold it before."""
+    """Redis has started anew: for `left_s` no stream is given to who did not hold it before. `epoch`: since when."""
 
     left_s: float
+    epoch: str
 
 
 Answer: TypeAlias = Granted | Held | Settling
@@ -170,8 +178,19 @@ class RedisLeases:
             left_ms, instance, peer, since_ms = fields
             return Held(instance, peer, int(since_ms) / 1000, int(left_ms) / 1000)
         if kind == "settling":
-            return Settling(int(fields[0]) / 1000)
+            left_ms, epoch = fields
+            return Settling(int(left_ms) / 1000, epoch)
         return Granted(int(fields[0] or 0))
+
+    def waive(self, epoch: str) -> None:
+        """Ends the time in which Redis settles, if it has not started anew since that answer.
+
+        Only for who found, after the answer, that no session can have opened before it.
+        """
+        self._store.ask(
+            "ending the time to settle",
+            lambda client: client.eval(_WAIVE, 1, self._epoch, str(self._lease_ms), epoch),
+        )
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """Renews claims that were granted, each with what is acknowledged; False for a stream that is another's now.

@@ -1,0 +1,64 @@
+"""The last snapshots of a clean stop: what a query's last batch has led to is copied to the store.
+
+While a query runs, a batch that starts proves that the one before is durable. The last one has no batch behind it;
+here the driver says how far all output is durable, once the query has stopped.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bettong.logs import Logger
+from bettong.settings import ProcessorSettings
+from bettong.topics import stage_of_topic
+from bettong_processor.micro_batch.task import process_of
+from bettong_processor.programs import programs
+
+# A stop must not last; what is not saved then is folded from the log again, as after a crash.
+_SAVE_S_MAX = 8.0
+
+Ends = Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """The function of `mapInArrow`: copies what this machine's shared memory has below `ends`. Puts out nothing."""
+
+    settings: ProcessorSettings
+    ends: tuple[tuple[str, int, int], ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Stops at the first that the store does not take."""
+        process = process_of(self.settings)
+        deadline_s = time.monotonic() + _SAVE_S_MAX
+        numbers = [int(number) for batch in batches for number in batch.column(0).to_pylist()]
+        # Those who share a machine begin at different places: what one has saved, the others pass over.
+        turn = (numbers[0] if numbers else 0) % max(1, len(self.ends))
+        for stage, partition, offset in self.ends[turn:] + self.ends[:turn]:
+            if time.monotonic() > deadline_s or not process.uploads.complete(stage, partition, offset):
+                break
+        yield from ()
+
+
+def save(spark: SparkSession, settings: ProcessorSettings, ends: Ends, log: Logger) -> None:
+    """Has every executor save its part: a task for each slot. Never raises: a crash would have saved nothing either."""
+    planned = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache).plan
+    places = tuple(
+        (stage_of_topic(planned.application, topic), partition, offset)
+        for (topic, partition), offset in sorted(ends.items())
+    )
+    try:
+        slots = spark.sparkContext.defaultParallelism
+        numbers = spark.range(slots, numPartitions=slots)
+        numbers.mapInArrow(Save(settings, places), numbers.schema).write.format("noop").mode(
+            "overwrite"
+        ).save()
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        log.warning(
+            "the last snapshots are not saved; a restart folds more", fault=str(error).splitlines()[0]
+        )

@@ -1,0 +1,45 @@
+"""A clean stop of the query: what its last batch has led to is saved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+import structlog
+from pyspark.sql.streaming.query import StreamingQuery
+
+from bettong_processor.micro_batch.query import MicroBatch
+
+PROGRESS = {"batchId": 7, "sources": [{"endOffset": {"a.stage.s": {"0": 12, "1": 0}}}]}
+
+
+@dataclass
+class Query:
+    """What is used of Spark's StreamingQuery, whose last batch ends while it is waited for."""
+
+    last: Mapping[str, Any] | None
+    active: list[bool] = field(default_factory=lambda: [True, True, False])
+    stopped: bool = False
+
+    @property
+    def lastProgress(self) -> Mapping[str, Any] | None:  # noqa: N802 - Spark's name
+        return self.last if self.stopped else None
+
+    @property
+    def status(self) -> dict[str, bool]:
+        return {"isTriggerActive": self.active.pop(0)}
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.mark.parametrize(
+    ("last", "saved"), [(PROGRESS, [{("a.stage.s", 0): 12, ("a.stage.s", 1): 0}]), (None, [])]
+)
+def test_a_stop_saves_what_the_last_batch_led_to(last: Mapping[str, Any] | None, saved: list[Any]) -> None:
+    found: list[Any] = []
+    query = Query(last)
+    MicroBatch(cast("StreamingQuery", query), structlog.get_logger(), found.append).stop(10)
+    assert query.stopped
+    assert query.active == []
+    assert found == saved
