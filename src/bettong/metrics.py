@@ -51,7 +51,9 @@ LAG = Figure(
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
 SNAPSHOT_OFFSET = Figure(
-    "snapshot_offset", "offset", "of the newest snapshot that a partition's worker process has saved"
+    "snapshot_offset",
+    "offset",
+    "of the newest snapshot of a partition: written when one is saved, and when the processor starts",
 )
 LATENCY_P50 = Figure("latency_p50_ms", "ms", "client's send time to delivery, half are faster")
 LATENCY_P99 = Figure("latency_p99_ms", "ms", "client's send time to delivery, 99 of 100 are faster")

@@ -14,11 +14,12 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import configure
+from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.settings import ProcessorSettings, read
 from bettong.snapshots.chain import chains
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
-from bettong.topics import all_topics, stage_topic
+from bettong.topics import all_topics, stage_of_topic, stage_topic
 from bettong_processor.programs import programs
 from bettong_processor.query import start
 from bettong_processor.saving import save
@@ -81,12 +82,17 @@ def _start(
     )
     admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
+    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
+    figures = LiveFigures(store)
+    for (topic, partition), offset in first_offsets.items():
+        stage = stage_of_topic(planned.application, topic)
+        figures.write_partition(stage, partition, {SNAPSHOT_OFFSET.name: offset})
     return start(
         spark,
         settings,
         checkpoint=settings.checkpoint_of(planned.application),
         topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
-        first_offsets=snapshot_offsets(snapshots, planned, settings.partitions),
+        first_offsets=first_offsets,
     )
 
 

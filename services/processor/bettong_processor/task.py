@@ -84,6 +84,7 @@ class Process:
     partitions: Partitions
     uploads: Uploads
     figures: PartitionFigures
+    told: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def tell(self, worker: PartitionWorker) -> None:
         """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
@@ -100,8 +101,9 @@ class Process:
             metrics.KEYS.name: worker.keys,
         }
         saved = self.uploads.saved_offset(stage, partition)
-        if saved is not None:
-            figures[metrics.SNAPSHOT_OFFSET.name] = saved
+        # Only what is news: another process may have saved a newer one since.
+        if saved is not None and self.told.get((stage, partition)) != saved:
+            figures[metrics.SNAPSHOT_OFFSET.name] = self.told[stage, partition] = saved
         self.figures.write(stage, partition, figures)
 
 
