@@ -52,7 +52,9 @@ RATE = Figure("messages_per_s", "messages/s", "folded by a partition of the resi
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
 SNAPSHOT_OFFSET = Figure(
-    "snapshot_offset", "offset", "of the newest snapshot that a partition's worker process has saved"
+    "snapshot_offset",
+    "offset",
+    "of the newest snapshot of a partition: written when one is saved, and when the processor starts",
 )
 _LATENCY = (
     "client's send time to delivery; of a partition (resident), the sender's stamp to durable output, of late"

@@ -190,6 +190,10 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
         for partition in range(PARTITIONS):
             assert chains(snapshots.increments("payments", partition))[0][-1].offset == 1
     processor.launch()
+    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs again")
+    with RedisStore(redis_server.url, processor.name) as store:
+        found = LiveFigures(store).partitions().values()
+        assert [each[metrics.SNAPSHOT_OFFSET.name] for each in found] == ["1"] * PARTITIONS
     fed(2)
     eventually(lambda: folded() == {"2"}, seconds=2 * MINUTE_S)
     processor.terminate()

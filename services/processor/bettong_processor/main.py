@@ -13,9 +13,10 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import Logger, configure
+from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.topics import all_topics, stage_topic
+from bettong.topics import all_topics, stage_of_topic, stage_topic
 from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
@@ -89,6 +90,11 @@ def _start(
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         return resident.start(spark, settings, planned, store, log)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
+    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
+    figures = LiveFigures(store)
+    for (topic, partition), offset in first_offsets.items():
+        stage = stage_of_topic(planned.application, topic)
+        figures.write_partition(stage, partition, {SNAPSHOT_OFFSET.name: offset})
     if clear_unfinished(spark, checkpoint):
         log.info("the first batch had not begun when the processor ended", checkpoint=checkpoint)
     return micro_batch.start(
@@ -96,6 +102,6 @@ def _start(
         settings,
         checkpoint=checkpoint,
         topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
-        first_offsets=snapshot_offsets(snapshots, planned, settings.partitions),
+        first_offsets=first_offsets,
         log=log,
     )

@@ -24,7 +24,7 @@ class PartitionFigures:
     _resume_s: float = float("-inf")
 
     def write(self, stage: str, partition: int, figures: Figures) -> None:
-        """Replaces the record of a partition. Never raises; what is left out is made good by the next batch."""
+        """Changes these figures of a partition. Never raises; what is left out is made good by the next batch."""
         if self.clock() < self._resume_s:
             return
         try:
@@ -35,7 +35,7 @@ class PartitionFigures:
 
 
 def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
-    """What a partition's record says of its fold, and up to where this process has saved it."""
+    """What a partition's record says of its fold, and up to where it is newly saved."""
     figures: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,

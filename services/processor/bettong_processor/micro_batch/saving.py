@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from bettong import metrics
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong.topics import stage_of_topic
@@ -42,6 +43,8 @@ class Save:
         for stage, partition, offset in self.ends[turn:] + self.ends[:turn]:
             if time.monotonic() > deadline_s or not process.uploads.complete(stage, partition, offset):
                 break
+            if (saved := process.uploads.saved_offset(stage, partition)) is not None:
+                process.figures.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
         yield from ()
 
 

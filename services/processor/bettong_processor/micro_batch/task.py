@@ -84,12 +84,17 @@ class Process:
     partitions: Partitions
     uploads: Uploads
     figures: PartitionFigures
+    told: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def tell(self, worker: PartitionWorker) -> None:
         """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
         stage, partition = worker.program.stage.name, worker.assignment.partition
         saved = self.uploads.saved_offset(stage, partition)
-        self.figures.write(stage, partition, figures_of(worker, saved))
+        # Only what is news: another process may have saved a newer one since.
+        news = saved if self.told.get((stage, partition)) != saved else None
+        if news is not None:
+            self.told[stage, partition] = news
+        self.figures.write(stage, partition, figures_of(worker, news))
 
 
 @lru_cache(maxsize=1)

@@ -33,9 +33,9 @@ class LiveFigures:
         self._write(self._instances, instance, self._store.key("live", instance), figures, ttl_s)
 
     def write_partition(self, stage: str, partition: int, figures: Figures) -> None:
-        """Replaces the record of a partition. It stays."""
+        """Changes these figures in the record of a partition. It stays, with what others wrote into it."""
         name = f"{stage}/{partition}"
-        self._write(self._partitions, name, self._store.key("partition", name), figures, None)
+        self._write(self._partitions, name, self._store.key("partition", name), figures, None, anew=False)
 
     def live(self) -> dict[str, dict[str, str]]:
         """The records of the instances that live, by instance."""
@@ -49,10 +49,13 @@ class LiveFigures:
             found[stage, int(partition)] = figures
         return found
 
-    def _write(self, index: str, name: str, key: str, figures: Figures, ttl_s: float | None) -> None:
+    def _write(
+        self, index: str, name: str, key: str, figures: Figures, ttl_s: float | None, *, anew: bool = True
+    ) -> None:
         def command(client: Client) -> None:
             with client.pipeline(transaction=True) as together:
-                together.delete(key)
+                if anew:
+                    together.delete(key)
                 if figures:
                     together.hset(key, mapping={figure: str(value) for figure, value in figures.items()})
                 if ttl_s is not None:
