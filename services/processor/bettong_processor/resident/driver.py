@@ -130,9 +130,9 @@ class Resident:
         deadline = time.monotonic() + wait_s
         self._stopping.set()
         self._thread.join(wait_s)
-        self._dealer.stop()
-        for thread in self._slots:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._dealer.stop():
+            for thread in self._slots:
+                thread.join(max(0.0, deadline - time.monotonic()))
         try:
             self._context.cancelAllJobs()
         except (Py4JError, OSError) as error:
