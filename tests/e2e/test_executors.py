@@ -54,11 +54,20 @@ def fed(start_suite: StartSuite, schedule: Schedule, *, executors: int, kills: i
                 victim = chance.choice(executors_of(running))
                 victim.kill()
                 eventually(lambda: len(executors_of(running)) == executors, seconds=60)
+            if schedule is Schedule.RESIDENT and place == len(LOAD) - 1:
+                # At the start, among those that were left, and again among all.
+                eventually(lambda: deals(running) > 2 * kills, seconds=60, what="partitions are dealt anew")
             client.rounds([each])
     running.settle()
     found = running.bytes_of("rejected")
     running.suite.stop()
     return found
+
+
+def deals(running: RunningSuite) -> int:
+    """How often partitions were dealt, by the processor's log."""
+    log = running.suite.record.services["processor"].log
+    return log.read_text().count("partitions are dealt")
 
 
 def executors_of(running: RunningSuite) -> list[psutil.Process]:

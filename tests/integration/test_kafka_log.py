@@ -236,6 +236,29 @@ def test_reading_starts_anywhere_goes_back_and_knows_where_it_stands(kafka: Kafk
             log.seek(topic, 2, 0)
 
 
+def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBroker, topic: str) -> None:
+    for partition in (0, 1):
+        append_all(kafka, topic, partition, [b"%d" % number for number in range(4)])
+    with reader(kafka, {}) as log:
+        log.look_up([topic])
+        assert log.poll(10, 10) == []
+        log.add(topic, 0, 1)
+        assert [record.offset for record in read_all(log, 1)] == [1]
+        log.add(topic, 1, 2)
+        found = sorted((record.partition, record.offset) for record in read_all(log, 4))
+        assert found == [(0, 2), (0, 3), (1, 2), (1, 3)]
+        assert log.lag(topic, 0) == 0
+        log.remove(topic, 0)
+        append_all(kafka, topic, 0, [b"4"])
+        append_all(kafka, topic, 1, [b"4"])
+        assert [(record.partition, record.offset) for record in read_all(log, 1)] == [(1, 4)]
+        log.add(topic, 0, 0)
+        assert [record.offset for record in read_all(log, 5)] == [0, 1, 2, 3, 4]
+        with pytest.raises(LogError, match="partitions, expected 2 too"):
+            log.add(topic, 2, 0)
+        assert log.positions() == {(topic, 0): 5, (topic, 1): 5}
+
+
 @pytest.mark.parametrize("start", [1, 4])
 def test_an_offset_outside_the_log_is_a_hole(kafka: KafkaBroker, topic: str, start: int) -> None:
     append_all(kafka, topic, 0, [b"a", b"b", b"c"])

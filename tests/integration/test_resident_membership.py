@@ -190,7 +190,15 @@ def test_a_redis_that_is_away_changes_nothing(unique_name: Callable[..., str]) -
     with RedisStore(f"redis://{LOOPBACK}:{free_ports(1)[0]}", unique_name("away")) as store:
         dealt = Dealt(RedisMembership(store, ttl_ms=TTL_MS), store)
         dealt.dealer.look(2)
-        dealt.dealer.stop()
+        assert not dealt.dealer.stop()
+
+
+def test_slots_are_told_to_stop(dealt: Dealt) -> None:
+    dealt.beat(0)
+    assert dealt.dealer.stop()
+    answer = heard(dealt.members.beat(dealt.tasks[0], -1))
+    assert answer.deal is not None
+    assert answer.deal.stop
 
 
 def test_a_processor_that_another_one_has_followed_ends_with_the_reason(dealt: Dealt) -> None:

@@ -60,6 +60,15 @@ def test_an_error_without_a_text_and_a_fault_without_python_are_told_too() -> No
     assert fault_of("").text == "unknown"
 
 
+def test_a_lost_python_worker_is_told_in_the_words_of_spark() -> None:
+    fault = fault_of(
+        "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
+        ": org.apache.spark.SparkException: Job aborted: Python worker exited unexpectedly (crashed).\n\tat a.b\n"
+    )
+    assert fault.final is None
+    assert fault.text.startswith("org.apache.spark.SparkException: Job aborted: Python worker exited")
+
+
 def test_long_texts_are_cut() -> None:
     assert len(fault_of(PYTHON.format(error="ValueError: " + "x" * 5000)).text) == TEXT_CHARACTERS_MAX
 

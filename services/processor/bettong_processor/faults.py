@@ -10,6 +10,9 @@ _FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
 # Spark's words for records that are gone from the log (failOnDataLoss).
 _DATA_LOSS = ("KAFKA_DATA_LOSS", "Some data may have been lost", "OffsetOutOfRange")
 
+# What py4j says before it quotes Java.
+_PY4J = "An error occurred while calling"
+
 _PYTHON_ERROR = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception))(?:: (.+))?$", re.MULTILINE)
 # Room for the whole of a PoisonError, message included.
 TEXT_CHARACTERS_MAX = 2000
@@ -24,7 +27,7 @@ class Fault:
 
 
 def fault_of(text: str) -> Fault:
-    """Reads the text of a StreamingQueryException, which quotes Python's traceback among Java's."""
+    """Reads the text of a failed query or job, which quotes Python's traceback among Java's."""
     errors = _PYTHON_ERROR.findall(text)
     own = [(name, reason) for name, reason in errors if name in _FINAL]
     if own:
@@ -36,5 +39,5 @@ def fault_of(text: str) -> Fault:
     python = [
         f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))
     ]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip(" :") for line in text.splitlines() if line.strip() and not line.startswith(_PY4J)]
     return Fault((python or lines or ["unknown"])[-1 if python else 0][:TEXT_CHARACTERS_MAX], final=None)

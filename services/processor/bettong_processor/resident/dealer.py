@@ -76,12 +76,15 @@ class Dealer:
         elif self._waits_for:
             self._waits_for = f"{missing} partitions have no holder yet"
 
-    def stop(self) -> None:
-        """Tells all slots to drain and end; they may not hear it when the store is away. Never raises."""
+    def stop(self) -> bool:
+        """Tells all slots to drain and end; False when the store is away, so that they do not hear it. Never raises."""
         try:
-            self._publish(Deal(self._deal.epoch + 1, self._deal.slots, stop=True))
-        except StoreError as error:
-            self._log.warning("the tasks cannot be told to stop", fault=str(error))
+            told = self._publish(Deal(self._deal.epoch + 1, self._deal.slots, stop=True))
+        except StoreError:
+            told = False
+        if not told:
+            self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
+        return told
 
     def _gathers(self, members: frozenset[int], slots: int) -> bool:
         """Whether to wait for the rest of the slots before the first deal."""

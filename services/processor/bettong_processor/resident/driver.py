@@ -2,6 +2,7 @@
 
     thread "slot n"    submits the job "bettong resident slot n", again whenever it ends by a fault that may pass
     thread "dealer"    looks which slots live, and deals the partitions among them
+    thread "progress"  asks Kafka where the logs end, which may take long while it is away
 
 Spark keeps the tasks alive: one that is lost with its executor waits until another has room. A slot without a task is
 silent, and holds nothing.
@@ -99,6 +100,8 @@ class Resident:
         self._submit(slots_of(self._context))
         self._thread = InheritableThread(target=self._deal, name="dealer", daemon=True)
         self._thread.start()
+        self._lag: int | None = None
+        threading.Thread(target=self._measure, name="progress", daemon=True).start()
 
     @property
     def name(self) -> str:
@@ -111,8 +114,7 @@ class Resident:
 
     def figures(self) -> Mapping[str, str | float]:
         """See Run."""
-        lag = self._progress.lag()
-        return {} if lag is None else {metrics.LAG.name: lag}
+        return {} if self._lag is None else {metrics.LAG.name: self._lag}
 
     def ended(self, wait_s: float) -> bool:
         """See Run. By itself it ends only by a fault; the tasks that are left are drained then."""
@@ -128,14 +130,13 @@ class Resident:
         deadline = time.monotonic() + wait_s
         self._stopping.set()
         self._thread.join(wait_s)
-        self._dealer.stop()
-        for thread in self._slots:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._dealer.stop():
+            for thread in self._slots:
+                thread.join(max(0.0, deadline - time.monotonic()))
         try:
             self._context.cancelAllJobs()
         except (Py4JError, OSError) as error:
             self._log.debug("jobs not cancelled", fault=str(error))
-        self._progress.admin.close()
 
     def _submit(self, count: int) -> None:
         """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
@@ -178,6 +179,11 @@ class Resident:
             except (PySparkException, Py4JError, OSError, StoreError) as error:
                 self._end(error)
                 return
+
+    def _measure(self) -> None:
+        with self._progress.admin:
+            while not self._stopping.wait(_COUNT_S):
+                self._lag = self._progress.lag()
 
     def _is_over(self) -> bool:
         """Whether Spark has stopped, or Java is gone: no job will ever run again."""

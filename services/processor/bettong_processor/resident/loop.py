@@ -26,9 +26,10 @@ from bettong_processor.telling import PartitionFigures, figures_of
 
 # Beyond this much output under way nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
-# Records that one poll hands over, and for how long it waits for the first one.
+# Records that one poll hands over, and for how long it waits for the first one; while a partition comes or goes, less.
 _RECORDS_MAX = 256
 _POLL_MS = 20
+_MOVING_POLL_MS = 1
 # While records are folded, orders and increments are looked at this often.
 _LOOK_S = 0.01
 # A partition that is let go waits this long for its last increment: with an older one its next owner folds more again.
@@ -90,10 +91,11 @@ class Loop:
         """
         try:
             while not self._done():
+                wait_ms = _MOVING_POLL_MS if self._leaving or self._taking else _POLL_MS
                 if self._held:
-                    self._fold(self._reader.poll(_POLL_MS, _RECORDS_MAX))
+                    self._fold(self._reader.poll(wait_ms, _RECORDS_MAX))
                 else:
-                    self._attendance.wait(_POLL_MS / 1000)
+                    self._attendance.wait(wait_ms / 1000)
                 self._look()
         finally:
             self._storing.shutdown(wait=False, cancel_futures=True)

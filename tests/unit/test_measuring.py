@@ -1,0 +1,35 @@
+"""How fast a partition is folded, between two looks."""
+
+from bettong import metrics
+from bettong_processor.resident.measuring import Measure
+
+MS = 1_000_000
+
+
+def test_rate_lag_and_latency_are_those_since_the_last_look() -> None:
+    measure = Measure()
+    assert measure.figures(messages=100, lag=None, now_s=10.0) == {}
+    for late_ms in range(1, 101):
+        measure.note(taken_in_ns=0, now_ns=late_ms * MS)
+    assert measure.figures(messages=600, lag=3, now_s=12.0) == {
+        metrics.RATE.name: 250,
+        metrics.LAG.name: 3,
+        metrics.LATENCY_P50.name: 51.0,
+        metrics.LATENCY_P99.name: 100.0,
+        metrics.LATENCY_MAX.name: 100.0,
+    }
+    assert measure.figures(messages=600, lag=0, now_s=13.0) == {metrics.RATE.name: 0, metrics.LAG.name: 0}
+
+
+def test_clocks_that_disagree_give_no_negative_latency() -> None:
+    measure = Measure()
+    measure.note(taken_in_ns=5 * MS, now_ns=MS)
+    assert measure.figures(messages=1, lag=0, now_s=1.0)[metrics.LATENCY_P50.name] == 0
+
+
+def test_only_the_newest_frames_are_remembered() -> None:
+    measure = Measure()
+    measure.note(taken_in_ns=0, now_ns=10**12)
+    for _ in range(10_000):
+        measure.note(taken_in_ns=0, now_ns=MS)
+    assert measure.figures(messages=1, lag=0, now_s=1.0)[metrics.LATENCY_MAX.name] == 1.0
