@@ -18,7 +18,7 @@ LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))
 MEMORY = 1024
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_any_number_of_executors_gives_the_same_files(start_suite: StartSuite) -> None:
     oracle = Oracle()
     oracle.initial_quotes(INITIAL_QUOTES)

@@ -22,7 +22,7 @@ FRAME_LINES = 50
 SETTINGS = {"spark_master": "local[2]"}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_word_count_equals_a_plain_counter_under_each_schedule(
     start_suite: StartSuite, tmp_path: Path
 ) -> None:
