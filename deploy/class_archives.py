@@ -12,8 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyspark import SparkContext
-
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import KAFKA, SPARK, archive, recording
@@ -27,7 +25,7 @@ from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
 from bettong.topics import all_topics, stage_topic
 from bettong_processor.micro_batch.query import start
-from bettong_processor.session import session, warm_up
+from bettong_processor.session import session, stop, warm_up
 
 _APPLICATION = Path(__file__).parents[1] / "examples" / "word_count.py"
 _END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
@@ -99,11 +97,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
                 query.processAllAvailable()
         query.stop()
     finally:
-        spark.stop()
-        gateway = SparkContext._gateway  # noqa: SLF001 - Spark's Java runs on until Python ends; its archive is wanted now
-        if gateway is not None:
-            gateway.proc.stdin.close()
-            gateway.proc.wait(_END_S_MAX)
+        stop(spark, wait_s=_END_S_MAX)
 
 
 def line(sequence: int) -> bytes:

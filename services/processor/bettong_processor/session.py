@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -22,6 +23,7 @@ from bettong_processor.faults import fault_of
 _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
 _DEATH_S_MAX = 1.0
+_END_S_MAX = 5.0
 
 
 def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
@@ -50,20 +52,34 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
 
 def java_ended(spark: SparkSession) -> bool:
     """Whether the Java process of a session is gone. Waits a moment for one whose connections have just closed."""
-    try:
-        spark.sparkContext._gateway.proc.wait(_DEATH_S_MAX)  # type: ignore[union-attr]  # noqa: SLF001 - nothing public tells
-    except subprocess.TimeoutExpired:
-        return False
-    return True
+    return _ended(_java(spark), _DEATH_S_MAX)
 
 
-def stop(spark: SparkSession) -> None:
-    """Ends Spark; when Java is gone there is nothing left to end."""
+def stop(spark: SparkSession, *, wait_s: float = _END_S_MAX) -> None:
+    """Ends Spark, and its Java: nothing that it has to say may come behind our own last line.
+
+    Java has at most `wait_s`. When it is gone already there is nothing left to end.
+    """
+    java = _java(spark)
     try:
         spark.stop()
     except (Py4JError, ConnectionError):
-        if not java_ended(spark):
+        if not _ended(java, _DEATH_S_MAX):
             raise
+    java.stdin.close()  # that is how pyspark tells it to end
+    _ended(java, wait_s)
+
+
+def _java(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - nothing public tells
+
+
+def _ended(java: Any, wait_s: float) -> bool:
+    try:
+        java.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def warm_up(spark: SparkSession) -> None:
