@@ -20,7 +20,7 @@ demo: setup  ## Run Market Spread end to end on this machine and check its resul
 # Two files at a time, for most tests wait more than they compute; in the order of names, which puts the longest first.
 test: setup  ## Run every test (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
-	@exec $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@exec $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 lint: setup  ## Style, formatting, layers
 	@$(BIN)/ruff check

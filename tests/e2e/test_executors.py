@@ -18,19 +18,21 @@ LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))
 MEMORY = 1024
 
 
+# Runs: which schedule, how many executors, and how many of them are killed.
+TWO = ((Schedule.MICRO_BATCH, 2, 1), (Schedule.RESIDENT, 2, 1))
+ANY = ((Schedule.MICRO_BATCH, 1, 0), *TWO, (Schedule.MICRO_BATCH, 3, 2))
+
+
+@pytest.mark.parametrize("runs", [TWO, pytest.param(ANY, marks=pytest.mark.long)], ids=["two", "any"])
 @pytest.mark.timeout(900)
-def test_any_number_of_executors_gives_the_same_files(start_suite: StartSuite) -> None:
+def test_any_number_of_executors_gives_the_same_files(
+    start_suite: StartSuite, runs: tuple[tuple[Schedule, int, int], ...]
+) -> None:
     oracle = Oracle()
     oracle.initial_quotes(INITIAL_QUOTES)
     oracle.rounds(LOAD)
     files = [
-        fed(start_suite, schedule, executors=executors, kills=kills)
-        for schedule, executors, kills in (
-            (Schedule.MICRO_BATCH, 1, 0),
-            (Schedule.MICRO_BATCH, 2, 1),
-            (Schedule.MICRO_BATCH, 3, 2),
-            (Schedule.RESIDENT, 2, 1),
-        )
+        fed(start_suite, schedule, executors=executors, kills=kills) for schedule, executors, kills in runs
     ]
     assert by_symbol(b"".join(files[0].values())) == oracle.rejected
     for place, each in enumerate(files):

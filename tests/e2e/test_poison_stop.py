@@ -56,7 +56,9 @@ def lines(folder: Path) -> list[tuple[float, int]]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("schedule", list(Schedule))
+@pytest.mark.parametrize(
+    "schedule", [Schedule.MICRO_BATCH, pytest.param(Schedule.RESIDENT, marks=pytest.mark.long)]
+)
 def test_the_processor_stops_for_good_and_goes_on_with_that_very_message_once_mended(
     tmp_path: Path, schedule: Schedule
 ) -> None:

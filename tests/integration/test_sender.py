@@ -248,6 +248,7 @@ def test_one_session_too_many_is_refused_until_another_ends(sender: SenderProces
         eventually(lambda: sender.figures()["sessions"] == str(SESSIONS_MAX - 1))
         with opened(sender.address, stream="more"):
             pass
+    eventually(lambda: sender.figures()["sessions"] == "0", what="there is room for the next test")
 
 
 def test_a_client_that_vanishes_comes_back_and_each_message_counts_once(
