@@ -151,7 +151,7 @@ class Intake:
 
     def _append(self, log: Log, feed: "Feed", entry: Entry, work: Work) -> Taken:
         """In the splitter's thread."""
-        appended = 0
+        appended, whole = 0, False
         try:
             self._now_ns = max(self._now_ns, self._clock())
             taken = work(self._now_ns)
@@ -160,9 +160,12 @@ class Intake:
                 on_done = partial(self._answer, feed, entry)
                 log.append(each.topic, each.partition, each.value, on_done)
                 appended += 1
+            whole = True
         except LogError as error:
             raise refused_by_log(error) from None
         finally:
+            # Before it counts as answered: whoever looks at it meanwhile must not take it for durable.
+            entry.failed = entry.failed or not whole
             entry.appends = appended
         return taken
 
