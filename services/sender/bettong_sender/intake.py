@@ -165,7 +165,8 @@ class Intake:
             raise refused_by_log(error) from None
         finally:
             # Before it counts as answered: whoever looks at it meanwhile must not take it for durable.
-            entry.failed = entry.failed or not whole
+            if not whole:
+                entry.failed = True
             entry.appends = appended
         return taken
 
