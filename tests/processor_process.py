@@ -7,6 +7,7 @@ from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.processes import Command
 from bettong.local.server import Server
+from bettong.local.services import spark_places
 
 PARTITIONS = 2
 _START_S_MAX = 120.0  # ten seconds alone; the machine of a test run is busy
@@ -32,7 +33,7 @@ class ProcessorProcess(Server):
             "BETTONG_CHECKPOINT": str(folder / "checkpoint"),
             "BETTONG_STATE_DIR": str(folder / "state"),
             "BETTONG_KERNEL_CACHE": str(folder / "kernels"),
-            "TMPDIR": str(folder),
+            **spark_places(folder),
             **settings,
         }
         super().__init__(

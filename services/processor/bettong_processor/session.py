@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import py4j
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,6 +25,7 @@ _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
 _DEATH_S_MAX = 1.0
 _END_S_MAX = 5.0
+_PY4J = str(Path(py4j.__file__).parent)
 
 
 def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
@@ -45,9 +47,21 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
             " is the master right, and Java 17 installed?"
         ) from None
     spark.sparkContext.setLogLevel("WARN")
-    # It logs each call that a dead Java does not answer, with its stack; what that means is said once, by us.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    silence_py4j()
     return spark
+
+
+def silence_py4j() -> None:
+    """It logs each call that a dead Java does not answer, with its stack; what that means is said once, by us.
+
+    The calls of its own threads too, and those to the root logger.
+    """
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return not record.pathname.startswith(_PY4J)
 
 
 def java_ended(spark: SparkSession) -> bool:

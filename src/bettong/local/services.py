@@ -87,16 +87,20 @@ def processor(
         # A record of an earlier run may still be there.
         return figures.get(STATE.name) == "running" and float(figures.get(SINCE.name, 0)) >= launched_s
 
-    places = {
-        "SPARK_LOCAL_DIRS": str(scratch),
-        "TMPDIR": str(scratch),
-        # Java's own: -Djava.io.tmpdir, and no file for performance tools.
-        "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
-    }
     return Service(
         "processor",
         settings=settings,
         log=logs / "processor.log",
         answers=answers,
-        environment={**places, **environment},
+        environment={**spark_places(scratch), **environment},
     )
+
+
+def spark_places(scratch: Path) -> dict[str, str]:
+    """The variables by which Spark, its Java and Python keep to a folder: a killed one leaves files behind."""
+    return {
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "TMPDIR": str(scratch),
+        # Java's own: -Djava.io.tmpdir, and no file for performance tools.
+        "SPARK_SUBMIT_OPTS": f"-Djava.io.tmpdir={scratch} -XX:-UsePerfData",
+    }
