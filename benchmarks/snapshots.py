@@ -21,21 +21,18 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
+from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
 from benchmarks.sums import TELL_EVERY
 from benchmarks.worker_alone import FRAME_BYTES_MAX
-from benchmarks.workload import log_frame
-from bettong import metrics
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.application.streams import Source
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.routing import partitions_of, split
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -43,8 +40,6 @@ from bettong.worker.stage_program import program
 APPLICATION = Path(__file__).with_name("sums.py")
 FRAME_MESSAGES = 16_384
 OFF_MS, ON_MS = 3_600_000, 1_000
-_S_MAX = 600.0
-_LOOK_S = 0.02
 _INCREMENTS = 30
 
 
@@ -108,17 +103,19 @@ def once(keys: int, messages: int, *, partitions: int, compiled: bool, interval_
         settings={"snapshot_interval_ms": str(interval_ms)},
     )
     with Suite(options) as suite, RedisStore(suite.record.redis, planned.application) as store:
-        numbers = _Numbers(source, partitions)
+        splitter, batch = Splitter(partitions), FRAME_MESSAGES * partitions
         figures = LiveFigures(store)
         topic = stage_topic(planned.application, stage.name)
         processor = psutil.Process(suite.record.services["processor"].pid)
         with LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log:
-            _append(log, topic, numbers.frames(every_key))
-            _await_folded(figures, keys)
-            frames = list(numbers.frames(chosen))
+            feeder = Feeder(log, topic)
+            feeder.append(_ones(splitter, source, every_key, batch))
+            await_folded(figures, keys)
+            frames = list(_ones(splitter, source, chosen, batch))
             cpu_s, begun = _cpu_s(processor), time.perf_counter()
-            _append(log, topic, frames)
-            _await_folded(figures, keys + messages)
+            feeder.append(frames)
+            await_folded(figures, keys + messages)
+            feeder.check()
             seconds, cpu_s = time.perf_counter() - begun, _cpu_s(processor) - cpu_s
         _check(suite.record.kafka, sink_topic(planned.application, "told"), partitions, chosen, keys)
     return Run(messages / seconds, cpu_s * 1e6 / messages)
@@ -130,10 +127,10 @@ def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
     worker = PartitionWorker(
         program(planned.stages[0], compiled=compiled), Assignment(planned.application, 0, 1, FRAME_BYTES_MAX)
     )
-    numbers = _Numbers(planned.sources[0], 1)
+    splitter = Splitter(1)
     offset, pauses = 0, []
     for _ in range(_INCREMENTS):
-        for _, frame in numbers.frames(np.arange(keys, dtype=np.int64)):
+        for _, frame in _ones(splitter, planned.sources[0], np.arange(keys, dtype=np.int64), FRAME_MESSAGES):
             worker.fold(offset, frame)
             offset += 1
         begun = time.perf_counter()
@@ -142,60 +139,15 @@ def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
     return pauses
 
 
-class _Numbers:
-    """Frames of a source, numbered on from call to call."""
-
-    def __init__(self, source: Source, partitions: int) -> None:
-        self._source = source
-        self._partitions = partitions
-        self._last = [0] * partitions
-
-    def frames(self, keys: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Iterator[tuple[int, bytes]]:
-        """(partition, frame) of a one for each of the keys."""
-        step = FRAME_MESSAGES * self._partitions
-        for start in range(0, len(keys), step):
-            part = keys[start : start + step]
-            columns = Columns(self._source.schema, len(part), (part, np.ones(len(part), np.int64)))
-            division = split(partitions_of(columns, "key", self._partitions), self._partitions)
-            ordered = columns.take(division.order)
-            for partition in range(self._partitions):
-                first, end = division.bounds[partition], division.bounds[partition + 1]
-                if first < end:
-                    self._last[partition] += 1
-                    sequence = self._last[partition]
-                    yield (
-                        partition,
-                        log_frame(
-                            self._source,
-                            ordered.slice(first, end),
-                            sequence=sequence,
-                            previous=sequence - 1,
-                            now_ns=time.time_ns(),
-                        ),
-                    )
-
-
-def _append(
-    log: LogWriter, topic: str, frames: Iterator[tuple[int, bytes]] | list[tuple[int, bytes]]
-) -> None:
-    faults: list[LogError] = []
-
-    def note(answer: int | LogError) -> None:
-        if isinstance(answer, LogError):
-            faults.append(answer)
-
-    for partition, frame in frames:
-        log.append(topic, partition, frame, note)
-    log.flush(_S_MAX)
-    if faults:
-        raise faults[0]
-
-
-def _await_folded(figures: LiveFigures, messages: int) -> None:
-    deadline = time.monotonic() + _S_MAX
-    while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:
-        assert time.monotonic() < deadline, f"{messages} messages are not folded after {_S_MAX} s"
-        time.sleep(_LOOK_S)
+def _ones(
+    splitter: Splitter, source: Source, keys: np.ndarray[tuple[int], np.dtype[np.int64]], batch: int
+) -> Iterator[tuple[int, bytes]]:
+    """(partition, frame) of a one for each of the keys; `batch` of them are split at a time."""
+    assert source.schema is not None
+    for start in range(0, len(keys), batch):
+        part = keys[start : start + batch]
+        columns = Columns(source.schema, len(part), (part, np.ones(len(part), np.int64)))
+        yield from splitter.frames(source, columns, key="key")
 
 
 def _cpu_s(process: psutil.Process) -> float:
@@ -217,10 +169,10 @@ def _check(
     assert schema is not None
     found = found_total = 0
     starts = {(topic, partition): 0 for partition in range(partitions)}
-    deadline = time.monotonic() + _S_MAX
+    deadline = time.monotonic() + S_MAX
     with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
         while found < count:
-            assert time.monotonic() < deadline, f"{found} of {count} sums after {_S_MAX} s"
+            assert time.monotonic() < deadline, f"{found} of {count} sums after {S_MAX} s"
             for record in reader.poll(200, 1000):
                 told = decode(record.value)
                 if told.columns is not None:

@@ -4,8 +4,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.log_load import S_MAX, await_folded
 from benchmarks.workload import APPLICATION, Workload
-from bettong import metrics
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
@@ -14,7 +14,6 @@ from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES
 from examples.market_spread_oracle import by_symbol
 
-_S_MAX = 300.0
 _LOOK_S = 0.02
 
 
@@ -38,7 +37,8 @@ def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partit
             MarketSpreadClient(suite.record.sender) as client,
         ):
             initial = client.initial_quotes(INITIAL_QUOTES)
-            _await_folded(LiveFigures(store), initial)
+            # By then every partition has its connection and its state.
+            await_folded(LiveFigures(store), initial)
             begun = time.perf_counter()
             client.rounds(load.rounds)
             content = _await(results / "rejected", load.result_bytes)
@@ -47,18 +47,10 @@ def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partit
     return load.messages / seconds
 
 
-def _await_folded(figures: LiveFigures, messages: int) -> None:
-    """Waits until the initial quotes are folded: by then every partition has its connection and its state."""
-    deadline = time.monotonic() + _S_MAX
-    while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:
-        assert time.monotonic() < deadline, f"the initial quotes are not folded after {_S_MAX} s"
-        time.sleep(_LOOK_S)
-
-
 def _await(folder: Path, size: int) -> bytes:
     """The result files' content, once there are `size` bytes."""
-    deadline = time.monotonic() + _S_MAX
+    deadline = time.monotonic() + S_MAX
     while sum(path.stat().st_size for path in folder.glob("*.bin")) < size:
-        assert time.monotonic() < deadline, f"not all results within {_S_MAX} s"
+        assert time.monotonic() < deadline, f"not all results within {S_MAX} s"
         time.sleep(_LOOK_S)
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.bin")))

@@ -13,7 +13,7 @@ from bettong.application.streams import Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
-from examples.market_spread_oracle import Oracle, rows
+from examples.market_spread_oracle import rejected, rows
 
 APPLICATION = Path(__file__).parents[1] / "examples" / "market_spread.py"
 SEED = 1
@@ -44,10 +44,7 @@ class Workload:
 def workload(messages: int) -> Workload:
     """The steady load with the 15 rejecting symbols in it, and its right answer."""
     generated = list(rounds(messages, seed=SEED))
-    oracle = Oracle()
-    oracle.initial_quotes(INITIAL_QUOTES)
-    oracle.rounds(generated)
-    return Workload(generated, oracle.rejected)
+    return Workload(generated, rejected(generated))
 
 
 def planned() -> Plan:

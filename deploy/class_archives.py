@@ -23,7 +23,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
-from bettong.topics import all_topics, stage_topic
+from bettong.topics import stage_topic
 from bettong_processor.micro_batch.query import start
 from bettong_processor.session import session, stop, warm_up
 
@@ -71,15 +71,14 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         },
     )
     planned = plan(load(settings.application))
-    stages, sinks = [stage.name for stage in planned.stages], [sink.name for sink in planned.sinks]
     LogAdmin(kafka).create_topics(
-        all_topics(planned.application, stages=stages, sinks=sinks),
+        planned.topics,
         partitions=settings.partitions,
         replication=1,
         frame_bytes_max=settings.frame_bytes_max,
     )
     spark = session(settings, application=planned.application)
-    topics = tuple(stage_topic(planned.application, name) for name in stages)
+    topics = tuple(stage_topic(planned.application, stage.name) for stage in planned.stages)
     try:
         warm_up(spark)
         query = start(
@@ -92,8 +91,11 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         ).query
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
-                log.append(topics[0], 0, line(sequence), on_done=_raise)
+                answers: list[int | LogError] = []
+                log.append(topics[0], 0, line(sequence), on_done=answers.append)
                 log.flush(60)
+                if isinstance(answers[0], LogError):
+                    raise answers[0]
                 query.processAllAvailable()
         query.stop()
     finally:
@@ -115,11 +117,6 @@ def line(sequence: int) -> bytes:
             columns=columns.payload(),
         )
     )
-
-
-def _raise(answer: int | LogError) -> None:
-    if isinstance(answer, LogError):
-        raise answer
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
-from examples.market_spread_oracle import Oracle, by_symbol
+from examples.market_spread_oracle import by_symbol, rejected
 
 APPLICATION = Path(__file__).with_name("market_spread.py")
 _RESULTS_S_MAX = 300.0
@@ -70,7 +70,7 @@ def main(
     load = list(rounds(messages, seed=seed))
     executions = [only] if only else list(Execution)
     with terminable(), ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(right_answer, load)
+        answer = pool.submit(rejected, load)
         try:
             outcomes = [
                 run(execution, load, answer, partitions=partitions, console=console)
@@ -82,20 +82,17 @@ def main(
         except (KeyboardInterrupt, Terminated) as end:
             console.print("stopped")
             raise typer.Exit(TERMINATED if isinstance(end, Terminated) else INTERRUPTED) from None
-    console.print(table(outcomes, sum(map(len, answer.result().rejected.values()))))
+    console.print(table(outcomes, sum(map(len, answer.result().values()))))
     raise typer.Exit(0 if all(outcome.right for outcome in outcomes) else 1)
 
 
-def right_answer(load: list[Round]) -> Oracle:
-    """What a plain loop makes of the initial quotes and the load."""
-    oracle = Oracle()
-    oracle.initial_quotes(INITIAL_QUOTES)
-    oracle.rounds(load)
-    return oracle
-
-
 def run(
-    execution: Execution, load: list[Round], answer: Future[Oracle], *, partitions: int, console: Console
+    execution: Execution,
+    load: list[Round],
+    answer: Future[dict[bytes, list[bytes]]],
+    *,
+    partitions: int,
+    console: Console,
 ) -> Outcome:
     """Starts the suite, feeds it, waits for all results, compares them, and stops it."""
     messages = sum(each.messages for each in load)
@@ -140,7 +137,7 @@ def run(
         found = by_symbol(
             b"".join(path.read_bytes() for path in sorted((results / "rejected").glob("*.bin")))
         )
-    expected = answer.result().rejected
+    expected = answer.result()
     return Outcome(
         execution,
         ready_s,

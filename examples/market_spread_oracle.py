@@ -5,7 +5,7 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from examples.market_spread_load import Columns, Round
+from examples.market_spread_load import INITIAL_QUOTES, Columns, Round
 
 RESULT = struct.Struct(">IBI6s4sddddQ")
 
@@ -57,6 +57,14 @@ class Oracle:
                 self.quote(symbol, bid, offer)
             for row in rows(each.orders):
                 self.order(*row)
+
+
+def rejected(load: Iterable[Round]) -> dict[bytes, list[bytes]]:
+    """What the initial quotes and then generated load have for results, as lists a symbol."""
+    oracle = Oracle()
+    oracle.initial_quotes(INITIAL_QUOTES)
+    oracle.rounds(load)
+    return oracle.rejected
 
 
 def rows(columns: Columns) -> Iterable[tuple]:  # type: ignore[type-arg]  # rows of any schema

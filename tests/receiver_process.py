@@ -13,7 +13,7 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.topics import all_topics, sink_topic
+from bettong.topics import sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from tests.result_frames import planned
 from tests.service_program import program_of
@@ -97,9 +97,10 @@ class Feed:
     def __init__(self, name: str, kafka: str) -> None:
         self._kafka = kafka
         self.plan: Plan = planned(name)
-        topics = all_topics(name, stages=[each.name for each in self.plan.stages], sinks=["notes", "raw"])
         with LogAdmin(kafka) as admin:
-            admin.create_topics(topics, partitions=PARTITIONS, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+            admin.create_topics(
+                self.plan.topics, partitions=PARTITIONS, replication=1, frame_bytes_max=FRAME_BYTES_MAX
+            )
         self._writer = LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=64 * 1024 * 1024)
 
     def append(self, sink: str, partition: int, values: Iterable[bytes]) -> None:

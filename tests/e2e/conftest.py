@@ -16,7 +16,7 @@ from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.settings import Schedule
-from bettong.topics import all_topics, stage_topic
+from bettong.topics import stage_topic
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -69,14 +69,11 @@ class RunningSuite:
         application = self.suite.record.name
         planned = plan(load(self.suite.record.application))
         stages = {stage_topic(application, stage.name): stage.name for stage in planned.stages}
-        topics = all_topics(
-            application, stages=list(stages.values()), sinks=[sink.name for sink in planned.sinks]
-        )
         since_s, before = time.monotonic(), None
 
         def settled() -> bool:
             nonlocal since_s, before
-            ends, folded = admin.ends(topics), self.figures.partitions()
+            ends, folded = admin.ends(planned.topics), self.figures.partitions()
             now = (ends, folded, self.figures.live().get("receiver", {}).get(metrics.LAG.name))
             if now != before:
                 since_s, before = time.monotonic(), now

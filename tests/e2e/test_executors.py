@@ -9,7 +9,7 @@ import pytest
 from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
-from examples.market_spread_oracle import Oracle, by_symbol
+from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import RunningSuite, StartSuite
 from tests.waiting import eventually
 
@@ -28,13 +28,10 @@ ANY = ((Schedule.MICRO_BATCH, 1, 0), *TWO, (Schedule.MICRO_BATCH, 3, 2))
 def test_any_number_of_executors_gives_the_same_files(
     start_suite: StartSuite, runs: tuple[tuple[Schedule, int, int], ...]
 ) -> None:
-    oracle = Oracle()
-    oracle.initial_quotes(INITIAL_QUOTES)
-    oracle.rounds(LOAD)
     files = [
         fed(start_suite, schedule, executors=executors, kills=kills) for schedule, executors, kills in runs
     ]
-    assert by_symbol(b"".join(files[0].values())) == oracle.rejected
+    assert by_symbol(b"".join(files[0].values())) == rejected(LOAD)
     for place, each in enumerate(files):
         assert each == files[0], f"run {place}"
 

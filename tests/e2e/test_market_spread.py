@@ -8,7 +8,7 @@ import pytest
 from bettong import metrics
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import DATA, INITIAL_QUOTES, rounds
-from examples.market_spread_oracle import Oracle, by_symbol
+from examples.market_spread_oracle import Oracle, by_symbol, rejected
 from tests.e2e.bare_feed import Answer, feed
 from tests.e2e.conftest import RunningSuite, StartSuite
 from tests.waiting import eventually
@@ -70,14 +70,11 @@ def test_generated_load_gives_exactly_the_orders_that_the_oracle_rejects(market:
     market.settle()
     already = by_symbol(market.all_bytes_of("rejected"))
     load = list(rounds(60_000, seed=7, round_messages=20_000))
-    oracle = Oracle()
-    oracle.initial_quotes(INITIAL_QUOTES)
-    oracle.rounds(load)
+    right = rejected(load)
     with MarketSpreadClient(market.sender) as client:
         client.rounds(load)
     expected = {
-        symbol: already.get(symbol, []) + oracle.rejected.get(symbol, [])
-        for symbol in already.keys() | oracle.rejected.keys()
+        symbol: already.get(symbol, []) + right.get(symbol, []) for symbol in already.keys() | right.keys()
     }
     market.settle()
     assert by_symbol(market.all_bytes_of("rejected")) == expected

@@ -8,7 +8,7 @@ import pytest
 
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
-from examples.market_spread_oracle import Oracle, by_symbol
+from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import StartSuite
 from tests.spark_cluster import SparkCluster
 from tests.waiting import eventually
@@ -38,9 +38,6 @@ spark.eventLog.dir file://{events}
 @pytest.mark.timeout(600)
 def test_tasks_that_spark_runs_twice_change_nothing(start_suite: StartSuite, tmp_path: Path) -> None:
     """All Python workers of one host are stopped while tasks are due; the other host runs copies of theirs."""
-    oracle = Oracle()
-    oracle.initial_quotes(INITIAL_QUOTES)
-    oracle.rounds(LOAD)
     events = tmp_path / "events"
     events.mkdir()
     (tmp_path / "spark-defaults.conf").write_text(_SPECULATION.format(events=events))
@@ -72,7 +69,7 @@ def test_tasks_that_spark_runs_twice_change_nothing(start_suite: StartSuite, tmp
         found = running.bytes_of("rejected")
         running.suite.stop()
     assert copies(events) >= STOPS
-    assert by_symbol(b"".join(found.values())) == oracle.rejected
+    assert by_symbol(b"".join(found.values())) == rejected(LOAD)
 
 
 def copies(events: Path) -> int:

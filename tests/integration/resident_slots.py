@@ -16,7 +16,7 @@ from bettong.edges.redis_store.membership import Deal, RedisMembership
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.snapshots.store import SnapshotStore
-from bettong.topics import all_topics, sink_topic, stage_topic
+from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
@@ -125,7 +125,7 @@ class World:
         self.appended = [0] * PARTITIONS
         with LogAdmin(kafka) as admin:
             admin.create_topics(
-                all_topics(name, stages=[self.stage.name], sinks=["sums"]),
+                planned.topics,
                 partitions=PARTITIONS,
                 replication=1,
                 frame_bytes_max=FRAME_BYTES_MAX,

@@ -18,7 +18,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
-from bettong.topics import all_topics, stage_topic
+from bettong.topics import stage_topic
 from tests.processor_process import PARTITIONS, ProcessorProcess
 from tests.waiting import eventually
 
@@ -248,8 +248,8 @@ def test_topics_of_another_number_of_partitions_are_refused(start: Start, kafka:
     processor.terminate()
     assert processor.status() == 0
     with LogAdmin(kafka.bootstrap) as admin:
-        topics = all_topics(processor.name, stages=["payments"], sinks=["out"])
-        admin.check_topics(topics, partitions=PARTITIONS, frame_bytes_max=1024 * 1024)
+        planned = plan(load(processor.command.environment["BETTONG_APPLICATION"]))
+        admin.check_topics(planned.topics, partitions=PARTITIONS, frame_bytes_max=1024 * 1024)
     again = ProcessorProcess(
         processor.name,
         PLAIN.format(name=processor.name),

@@ -16,7 +16,7 @@ from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.topics import all_topics, stage_of_topic, stage_topic
+from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
@@ -72,11 +72,7 @@ def _start(
     log: Logger,
 ) -> Run:
     """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
-    topics = all_topics(
-        planned.application,
-        stages=[stage.name for stage in planned.stages],
-        sinks=[sink.name for sink in planned.sinks],
-    )
+    topics = planned.topics
     admin.create_topics(
         topics,
         partitions=settings.partitions,

@@ -10,7 +10,6 @@ from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import LogUnavailableError, StoreError
 from bettong.settings import ReceiverSettings
-from bettong.topics import all_topics
 from bettong_receiver.file_target import FileTarget
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import SinkPartition
@@ -109,12 +108,7 @@ class Opening:
         return None
 
     def _prepared(self, admin: LogAdmin) -> dict[SinkPartition, int]:
-        settings = self._settings
-        topics = all_topics(
-            self._plan.application,
-            stages=[stage.name for stage in self._plan.stages],
-            sinks=[sink.name for sink in self._plan.sinks],
-        )
+        settings, topics = self._settings, self._plan.topics
         partitions, frame_bytes_max = settings.partitions, settings.frame_bytes_max
         admin.wait(_WAIT_S, lambda why: self._status.waits_for("Kafka", why))
         admin.create_topics(

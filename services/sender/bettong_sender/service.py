@@ -18,7 +18,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisLeases, RedisStore
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
-from bettong.topics import all_topics, cuts_topic, dead_letter_topic, stage_topic
+from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from bettong_sender.body import warm
 from bettong_sender.intake import Intake, Limits
@@ -137,7 +137,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             instance=settings.instance,
             lease_s=settings.sender_lease_ms / 1000,
             new_token=lambda: uuid.uuid4().hex,
-            log_is_new=lambda: _is_new(settings.kafka, _topics(plan)),
+            log_is_new=lambda: _is_new(settings.kafka, plan.topics),
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
@@ -155,7 +155,7 @@ async def _serve(
 ) -> None:
     serving = Serving()
     server = await _listen(settings, IngestServicer(intake, ownership, stopping, logger), serving)
-    keeper = LogKeeper(settings, _topics(plan), intake, serving, logger)
+    keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     renewing = asyncio.create_task(ownership.run())
     running: list[asyncio.Task[None]] = []
@@ -182,14 +182,6 @@ async def _serve(
         await asyncio.to_thread(intake.close)
         await keeper.close()
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
-
-
-def _topics(plan: Plan) -> tuple[str, ...]:
-    return all_topics(
-        plan.application,
-        stages=[stage.name for stage in plan.stages],
-        sinks=[sink.name for sink in plan.sinks],
-    )
 
 
 def _is_new(kafka: str, topics: tuple[str, ...]) -> bool:

@@ -28,6 +28,7 @@ from bettong.application.streams import (
     Uniform,
     parents_of,
 )
+from bettong.topics import all_topics
 
 Computation = Mapped | Filtered | FlatMapped | Stateful
 
@@ -87,6 +88,15 @@ class Plan:
     sources: tuple[Source, ...]
     sinks: tuple[Sink, ...]
     stages: tuple[Stage, ...]
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Every topic of frames that the application needs."""
+        return all_topics(
+            self.application,
+            stages=(stage.name for stage in self.stages),
+            sinks=(sink.name for sink in self.sinks),
+        )
 
     def stage(self, name: str) -> Stage:
         """The stage of that name."""

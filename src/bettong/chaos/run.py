@@ -32,8 +32,8 @@ from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.suite import Suite
 
 _LOOK_S = 0.5
-# After all is there: long enough for a replay, or a second writer, to add what is too much.
 _SETTLES_MAX = 10
+# After all is there: long enough for a replay, or a second writer, to add what is too much.
 _QUIET_S = 3.0
 _EVENTS_MAX = 2000
 # Beyond the deaths that are planned: a process that cannot start again dies at least once a second.

@@ -1,7 +1,7 @@
 """How each sink with a destination gets there: the one place that knows all kinds of outlets."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,13 @@ from bettong.application.streams import Sink
 from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.redis_store import RedisSink, RedisStore
+from bettong.frames.frame import Frame
 from bettong.settings import ReceiverSettings
 from bettong.topics import sink_topic
 from bettong_receiver.formats import formats
 from bettong_receiver.outlets.kafka_topic import KafkaOutlet, Keyed, read_with_key, read_without_key
 from bettong_receiver.outlets.lane import Route
+from bettong_receiver.outlets.outlet import Message, Outlet
 from bettong_receiver.outlets.postgres import PostgresOutlet, Row, read_rows
 from bettong_receiver.outlets.refusals import Refusals
 from bettong_receiver.outlets.tcp import AtLeastOnceTcpOutlet, address_of
@@ -80,7 +82,7 @@ class _Way:
             )
 
         make()  # says at once what is wrong with the address
-        return Route(self.sink.name, self._topic(), read_rows(schema), self._refusals(), make)
+        return self._route(read_rows(schema), make)
 
     def _kafka(self, to: KafkaTopic) -> Route[Keyed]:
         application, name = self.plan.application, self.sink.name
@@ -88,9 +90,7 @@ class _Way:
             to.connection or name, self._options(to.connection, needs="bootstrap_servers")
         )
         read = (
-            read_with_key(self._schema(), to.key)
-            if to.key is not None
-            else read_without_key(formats(self.plan)[name].messages)
+            read_with_key(self._schema(), to.key) if to.key is not None else read_without_key(self._messages)
         )
 
         def make() -> KafkaOutlet:
@@ -102,18 +102,12 @@ class _Way:
             )
             return KafkaOutlet(topic, application=application, sink=name)
 
-        return Route(name, self._topic(), read, self._refusals(), make)
+        return self._route(read, make)
 
     def _two_phase(self, to: TwoPhase) -> Route[bytes]:
         name = self.sink.name
         options = self.connections.get(to.connection or name, {})
-        return Route(
-            name,
-            self._topic(),
-            formats(self.plan)[name].messages,
-            self._refusals(),
-            lambda: TwoPhaseOutlet(name, lambda: to.open_sink(options)),
-        )
+        return self._route(self._messages, lambda: TwoPhaseOutlet(name, lambda: to.open_sink(options)))
 
     def _webhook(self, to: AtLeastOnceWebhook) -> Route[bytes]:
         name = self.sink.name
@@ -123,7 +117,7 @@ class _Way:
         def make() -> AtLeastOnceWebhookOutlet:
             return AtLeastOnceWebhookOutlet(address, RedisSink(self.store), sink=name, lines=lines)
 
-        return Route(name, self._topic(), formats(self.plan)[name].messages, self._refusals(), make)
+        return self._route(self._messages, make)
 
     def _tcp(self, to: AtLeastOnceTcp) -> Route[bytes]:
         name = self.sink.name
@@ -133,18 +127,25 @@ class _Way:
         def make() -> AtLeastOnceTcpOutlet:
             return AtLeastOnceTcpOutlet(address, RedisSink(self.store), sink=name, lines=lines)
 
-        return Route(name, self._topic(), formats(self.plan)[name].messages, self._refusals(), make)
+        return self._route(self._messages, make)
 
-    def _refusals(self) -> Refusals:
-        return Refusals(
+    def _route(
+        self, read: Callable[[Frame], list[Message]], make: Callable[[], Outlet[Message]]
+    ) -> Route[Message]:
+        refusals = Refusals(
             self.plan.application,
             self.sink.name,
             self.sink.on_error,
-            formats(self.plan)[self.sink.name].messages,
+            self._messages,
             as_received=self.sink.encoder is not None,
             partitions=self.settings.partitions,
             frame_bytes_max=self.settings.frame_bytes_max,
         )
+        return Route(self.sink.name, sink_topic(self.plan.application, self.sink.name), read, refusals, make)
+
+    @property
+    def _messages(self) -> Callable[[Frame], list[bytes]]:
+        return formats(self.plan)[self.sink.name].messages
 
     def _options(self, connection: str | None, *, needs: str) -> Options:
         name = self.sink.name
@@ -155,6 +156,3 @@ class _Way:
         if schema is None:
             raise AssertionError("was checked when the application was described")
         return schema
-
-    def _topic(self) -> str:
-        return sink_topic(self.plan.application, self.sink.name)
