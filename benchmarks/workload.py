@@ -13,7 +13,7 @@ from bettong.application.streams import Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
-from examples.market_spread_oracle import rejected, rows
+from examples.market_spread_oracle import Results, rejected, rows
 
 APPLICATION = Path(__file__).parents[1] / "examples" / "market_spread.py"
 SEED = 1
@@ -28,7 +28,7 @@ class Workload:
     """Generated load, and what a plain loop makes of it: result bytes by symbol."""
 
     rounds: list[Round]
-    rejected: dict[bytes, list[bytes]]
+    rejected: Results
 
     @property
     def messages(self) -> int:

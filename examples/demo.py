@@ -31,7 +31,7 @@ from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
-from examples.market_spread_oracle import by_symbol, rejected
+from examples.market_spread_oracle import Results, by_symbol, rejected
 
 APPLICATION = Path(__file__).with_name("market_spread.py")
 _RESULTS_S_MAX = 300.0
@@ -89,7 +89,7 @@ def main(
 def run(
     execution: Execution,
     load: list[Round],
-    answer: Future[dict[bytes, list[bytes]]],
+    answer: Future[Results],
     *,
     partitions: int,
     console: Console,
@@ -125,10 +125,7 @@ def run(
                     bars.update(sending, advance=each.messages)
                     bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 while not watch.complete(messages + initial):
-                    if time.monotonic() - begun > _RESULTS_S_MAX:
-                        raise BettongError(
-                            f"not all results came within {_RESULTS_S_MAX:.0f} s: {watch.line()}"
-                        )
+                    watch.check_due(time.monotonic() - begun)
                     suite.wait(_LOOK_S)
                     bars.update(folding, completed=watch.folded() - initial, detail=watch.line())
                 seconds = time.monotonic() - begun
@@ -175,6 +172,11 @@ class Watch:
     def complete(self, messages: int) -> bool:
         """Whether everything is folded and every result delivered."""
         return self.folded() >= messages and self._delivered() >= self._sum(metrics.RESULTS)
+
+    def check_due(self, waited_s: float) -> None:
+        """Raises BettongError when that is too long to wait for results."""
+        if waited_s > _RESULTS_S_MAX:
+            raise BettongError(f"not all results came within {_RESULTS_S_MAX:.0f} s: {self.line()}")
 
     def dead_letters(self) -> int:
         """Messages that could not be processed."""

@@ -9,13 +9,16 @@ from examples.market_spread_load import INITIAL_QUOTES, Columns, Round
 
 RESULT = struct.Struct(">IBI6s4sddddQ")
 
+# Result bytes by symbol, in their order.
+Results = dict[bytes, list[bytes]]
+
 
 class Oracle:
     """Quotes and orders in, one at a time; the bytes of each rejected order out."""
 
     def __init__(self) -> None:
         self.market: dict[bytes, tuple[float, float, bool]] = {}
-        self.rejected: dict[bytes, list[bytes]] = {}
+        self.rejected: Results = {}
 
     def quote(self, symbol: bytes, bid: float, offer: float) -> None:
         """Takes one quote."""
@@ -59,8 +62,8 @@ class Oracle:
                 self.order(*row)
 
 
-def rejected(load: Iterable[Round]) -> dict[bytes, list[bytes]]:
-    """What the initial quotes and then generated load have for results, as lists a symbol."""
+def rejected(load: Iterable[Round]) -> Results:
+    """What the initial quotes and then generated load have for results."""
     oracle = Oracle()
     oracle.initial_quotes(INITIAL_QUOTES)
     oracle.rounds(load)
@@ -81,9 +84,9 @@ def nanoseconds(time: bytes) -> int:
     return (seconds * 1000 + int(text[18:21])) * 1_000_000
 
 
-def by_symbol(results: bytes) -> dict[bytes, list[bytes]]:
+def by_symbol(results: bytes) -> Results:
     """Result bytes, of one or several files, as lists a symbol."""
-    found: dict[bytes, list[bytes]] = {}
+    found: Results = {}
     for place in range(0, len(results), RESULT.size):
         result = results[place : place + RESULT.size]
         found.setdefault(result[15:19], []).append(result)

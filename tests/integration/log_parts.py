@@ -89,6 +89,20 @@ def frozen(broker: KafkaBroker) -> Iterator[None]:
         os.killpg(broker.process.pid, signal.SIGCONT)
 
 
+def lose_last_batch(broker: KafkaBroker, topic: str, partition: int) -> None:
+    """Cuts the log of a broker that does not run, and all that it could know of it from elsewhere."""
+    (folder,) = broker.directory.rglob(f"{topic}-{partition}")
+    for snapshot in folder.glob("*.snapshot"):
+        snapshot.unlink()
+    (segment,) = folder.glob("*.log")
+    content = segment.read_bytes()
+    # A batch: 8 bytes of offset, 4 of the length of what follows.
+    place = last = 0
+    while place + 12 <= len(content) and (length := int.from_bytes(content[place + 8 : place + 12], "big")):
+        last, place = place, place + 12 + length
+    segment.write_bytes(content[:last])
+
+
 def delete_below(broker: KafkaBroker, topic: str, partition: int, offset: int) -> None:
     """As retention would."""
     client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)

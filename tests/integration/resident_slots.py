@@ -160,6 +160,7 @@ class World:
             self.writer.append(self.source, partition, encode(frame), lambda _: None)
         self.appended[partition] += count
         self.writer.flush(30)
+        assert self.writer.failure is None
 
     def start(
         self,

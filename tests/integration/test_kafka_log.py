@@ -1,10 +1,10 @@
 """Appending to a real log and reading it, also when the broker goes away."""
 
+import itertools
 import threading
 from collections.abc import Callable
 
 import pytest
-from kafka import TopicPartition
 
 from bettong.edges.kafka_log import LogAdmin, LogWriter, Record
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
@@ -16,6 +16,7 @@ from tests.integration.log_parts import (
     append_all,
     delete_below,
     frozen,
+    lose_last_batch,
     read_all,
     reader,
     writer,
@@ -23,6 +24,8 @@ from tests.integration.log_parts import (
 from tests.waiting import eventually
 
 Name = Callable[..., str]
+
+ROUNDS = 15
 
 
 def test_values_are_answered_with_their_offsets_and_read_back_as_they_were(
@@ -81,6 +84,22 @@ def test_threads_that_append_at_a_time_each_keep_their_order(kafka: KafkaBroker,
     for name in range(4):
         own = [value for value in values if value.startswith(b"%d/" % name)]
         assert own == [b"%d/%03d" % (name, number) for number in range(200)]
+
+
+def test_topics_that_are_as_new_as_can_be_lose_nothing(
+    kafka: KafkaBroker, admin: LogAdmin, unique_name: Name
+) -> None:
+    """A broker that does not lead a partition yet refuses the first values, and may be ready for those behind them."""
+    outcomes: list[Outcome] = []
+    with writer(kafka) as log:
+        for _ in range(ROUNDS):
+            topics = [unique_name("log") for _ in range(5)]
+            admin.create_topics(topics, partitions=2, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+            for number, topic in itertools.product(range(100), reversed(topics)):
+                log.append(topic, number % 2, bytes(100), outcomes.append)
+            log.flush(30)
+            assert log.failure is None
+            assert set(admin.ends(topics).values()) == {50}
 
 
 def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_the_order(
@@ -179,23 +198,26 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
     assert admin.ends([topic])[topic, 0] == 1
 
 
-def test_a_sequence_that_the_broker_does_not_expect_fails_the_writer(
-    kafka: KafkaBroker, topic: str, admin: LogAdmin
+def test_a_broker_that_lost_the_end_of_its_log_fails_the_writer(
+    own_broker: KafkaBroker, own_topic: str
 ) -> None:
+    """What was answered is gone: the broker does not expect the next sequence number."""
     outcomes: list[Outcome] = []
-    with writer(kafka) as log:
-        log.append(topic, 0, b"first", outcomes.append)
-        log.flush(10)
-        # As after a broker that lost a part of its log.
-        log._producer._transaction_manager.set_sequence_number(TopicPartition(topic, 0), 99)
-        log.append(topic, 0, b"second", outcomes.append)
+    with writer(own_broker) as log:
+        for value in (b"first", b"second"):
+            log.append(own_topic, 0, value, outcomes.append)
+            log.flush(10)
+        own_broker.kill()
+        lose_last_batch(own_broker, own_topic, 0)
+        own_broker.start()
+        log.append(own_topic, 0, b"third", outcomes.append)
         eventually(lambda: log.failure)
-        assert "OutOfOrderSequence" in str(log.failure)
         with pytest.raises(LogError, match="of no more use"):
-            log.append(topic, 1, b"third", outcomes.append)
-    assert outcomes[0] == 0
-    assert [type(outcome) for outcome in outcomes[1:]] == [LogError]
-    assert admin.ends([topic]) == {(topic, 0): 1, (topic, 1): 0}
+            log.append(own_topic, 1, b"fourth", outcomes.append)
+    assert outcomes[:2] == [0, 1]
+    assert [type(outcome) for outcome in outcomes[2:]] == [LogError]
+    with LogAdmin(own_broker.bootstrap) as admin:
+        assert admin.ends([own_topic]) == {(own_topic, 0): 1, (own_topic, 1): 0}
 
 
 def test_closing_answers_everything_and_a_closed_writer_refuses(kafka: KafkaBroker, topic: str) -> None:

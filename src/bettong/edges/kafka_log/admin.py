@@ -23,7 +23,8 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX, batch_bytes_max, connect, translated
+from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX, connect, translated
+from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 
 _ANSWER_WAIT_S_MAX = 10.0

@@ -14,7 +14,6 @@ from kafka.net.compat import KafkaNetClient
 
 from bettong.endpoints import servers
 from bettong.errors import LogError, LogUnavailableError
-from bettong.frames.frame import ENVELOPE_BYTES_MAX
 
 CONNECT_WAIT_MS_MAX = 10_000
 
@@ -23,19 +22,6 @@ REQUEST_WAIT_MS_MAX = 5_000
 
 # kafka-python waits up to 30 s between two attempts to connect; a broker restarts in 4 s.
 _RECONNECT_WAIT_MS_MAX = 500
-
-# What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), rounded up.
-_BATCH_OVERHEAD_BYTES = 128
-
-
-def value_bytes_max(frame_bytes_max: int) -> int:
-    """The largest value that a frame with a body of `frame_bytes_max` becomes."""
-    return frame_bytes_max + ENVELOPE_BYTES_MAX
-
-
-def batch_bytes_max(frame_bytes_max: int) -> int:
-    """The largest Kafka record batch: one that holds the largest value alone. The limit that topics need."""
-    return value_bytes_max(frame_bytes_max) + _BATCH_OVERHEAD_BYTES
 
 
 def connect(

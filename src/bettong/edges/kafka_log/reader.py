@@ -3,29 +3,30 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from bettong.edges.kafka_log.connecting import (
-    REQUEST_WAIT_MS_MAX,
-    batch_bytes_max,
-    connect,
-    is_connected,
-    translated,
-)
+from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
+from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
 from bettong.edges.kafka_log.record import Record
-from bettong.errors import LogError, LogHoleError
+from bettong.edges.kafka_log.sizes import batch_bytes_max
+from bettong.errors import LogError, LogHoleError, LogUnavailableError
 
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
 
 _FETCH_WAIT_MS_MAX = 500
+# A queue that is full is looked at again after this long.
+_FULL_MS = 2
 
 # A lost connection is spoken of when it was not there again for this long, and again every so often.
 _ABSENCE_S = 1.0
 _ABSENCE_AGAIN_S = 5.0
+_PROBE_MS = 200
+
+_DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
+_OUTSIDE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
 
 _Place = tuple[str, int]
 
@@ -33,7 +34,7 @@ _Place = tuple[str, int]
 class LogReader:
     """Reads partitions in order, each from its own offset, and never past a hole. Use it from one thread.
 
-    Takes about 5 x `fetch_bytes_max` of memory (measured: kafka-python copies what it reads), one frame at the least.
+    Reads ahead `fetch_bytes_max`, one frame at the least, and takes two to three times that of memory.
     """
 
     def __init__(
@@ -57,26 +58,40 @@ class LogReader:
         """
         self._bootstrap = bootstrap
         self._on_wait = on_wait
-        self._next = dict(starts)
+        self._next: dict[_Place, int] = {}
+        self._hole: LogHoleError | None = None
+        self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
-        self._consumer, self._network = connect(
-            KafkaConsumer,
+        batch_bytes = batch_bytes_max(frame_bytes_max)
+        self._consumer, self._partitions = connect(
+            Consumer,
             bootstrap,
-            client_id="bettong-reader",
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            allow_auto_create_topics=False,
-            fetch_max_bytes=fetch_bytes_max,
-            max_partition_fetch_bytes=partition_bytes,
-            receive_message_max_bytes=fetch_bytes_max + partition_bytes + batch_bytes_max(frame_bytes_max),
-            fetch_max_wait_ms=fetch_wait_ms,
-            request_timeout_ms=REQUEST_WAIT_MS_MAX,
-            metrics_enabled=False,
+            {
+                "client.id": "bettong-reader",
+                "group.id": "bettong-reader",  # must be there, and is not joined
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "allow.auto.create.topics": False,
+                # What an aborted transaction leaves is a hole, never passed over in silence.
+                "isolation.level": "read_uncommitted",
+                "check.crcs": True,
+                "fetch.max.bytes": max(fetch_bytes_max, batch_bytes),
+                "max.partition.fetch.bytes": partition_bytes,
+                "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
+                "receive.message.max.bytes": fetch_bytes_max + partition_bytes + batch_bytes + 512,
+                "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
+                "fetch.queue.backoff.ms": _FULL_MS,
+                "fetch.wait.max.ms": fetch_wait_ms,
+                "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
+                "error_cb": self._suspect,
+            },
         )
         try:
-            self._assign(starts)
+            self._check_exist(set(starts))
+            self._next = dict(starts)
+            self._consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
         except BaseException:
             self.close()
             raise
@@ -88,34 +103,36 @@ class LogReader:
         Raises LogHoleError when a partition's next record is not in the log any more, or when
         the log ends before it (a log that was lost); LogError for damaged records.
         """
+        if self._hole is not None:
+            raise self._hole
         try:
-            answer = self._consumer.poll(timeout_ms=timeout_ms, max_records=records_max)
-        except (OffsetOutOfRangeError, LogTruncationError) as error:
-            raise self._hole(error) from None
-        except KafkaError as error:
-            raise translated(error, f"reading {self._names()}", self._bootstrap) from None
-        self._notice_absence(came=bool(answer))
+            found = self._polled(timeout_ms, records_max)
+        except KafkaException as error:
+            raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
-        for place, found in answer.items():
-            topic, partition = place
-            expected = self._next[topic, partition]
-            for each in found:
-                if each.offset != expected:
-                    raise LogHoleError(
-                        f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset};"
-                        " records were deleted or compacted away, or their producer used transactions"
-                    )
-                records.append(Record(topic, partition, expected, each.value))
-                expected += 1
-            self._next[topic, partition] = expected
+        for each in found:
+            if (event := each.error()) is not None:
+                self._take_note(event)
+                continue
+            place = topic, partition = each.topic(), each.partition()
+            if (expected := self._next.get(place)) is None:
+                continue  # removed since it was fetched
+            if each.offset() != expected:
+                raise LogHoleError(
+                    f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
+                    " records were deleted or compacted away, or their producer used transactions"
+                )
+            records.append(Record(topic, partition, expected, each.value() or b""))
+            self._next[place] = expected + 1
+        self._notice_absence(came=bool(records))
         return records
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Goes on with `offset` in that partition. LogError when the partition is not one of this reader."""
         if (topic, partition) not in self._next:
             raise LogError(f"{topic}/{partition}: this reader reads only {self._names()}")
-        self._consumer.seek(TopicPartition(topic, partition), offset)
-        self._next[topic, partition] = offset
+        self.remove(topic, partition)
+        self.add(topic, partition, offset)
 
     def look_up(self, topics: Iterable[str]) -> None:
         """Asks for topics whose partitions will be added, so that `add` need not. Never complains of missing ones."""
@@ -126,18 +143,18 @@ class LogReader:
         """Reads one more partition, from `offset`. Others go on. LogError when it does not exist."""
         self._check_exist({(topic, partition)})
         self._next[topic, partition] = offset
-        self._consumer.assign([TopicPartition(*place) for place in self._next])
-        self._consumer.seek(TopicPartition(topic, partition), offset)
+        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
 
     def remove(self, topic: str, partition: int) -> None:
         """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
         del self._next[topic, partition]
-        self._consumer.assign([TopicPartition(*place) for place in self._next])
+        self._consumer.incremental_unassign([TopicPartition(topic, partition)])
+        self._hole = None
 
     def lag(self, topic: str, partition: int) -> int | None:
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
-        end: int | None = self._consumer.highwater(TopicPartition(topic, partition))
-        return max(0, end - self._next[topic, partition]) if end is not None else None
+        known = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
+        return max(0, known[1] - self._next[topic, partition]) if known and known[1] >= 0 else None
 
     def positions(self) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the offset of the next record that `poll` returns. Does not block."""
@@ -145,7 +162,7 @@ class LogReader:
 
     def close(self) -> None:
         """Lets go of the connection. Never raises."""
-        self._consumer.close(timeout_ms=0)
+        self._consumer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -155,58 +172,74 @@ class LogReader:
     ) -> None:
         self.close()
 
-    def _assign(self, starts: Mapping[_Place, int]) -> None:
-        self._check_exist(set(starts))
-        self._consumer.assign([TopicPartition(*place) for place in starts])
-        for (topic, partition), offset in starts.items():
-            self.seek(topic, partition, offset)
+    def _polled(self, timeout_ms: int, records_max: int) -> list[Any]:
+        """`consume` alone would wait until it has as many as it may return."""
+        first = self._consumer.poll(timeout_ms / 1000)
+        if first is None:
+            return []
+        return [first, *self._consumer.consume(records_max - 1, 0)] if records_max > 1 else [first]
+
+    def _take_note(self, error: KafkaError) -> None:
+        if error.code() in _OUTSIDE:
+            self._hole = self._holes(error)
+        elif error.code() in _DAMAGED:
+            raise fault(error, f"reading {self._names()}", self._bootstrap)
+        else:
+            self._suspect(error)
+
+    def _suspect(self, _error: KafkaError) -> None:
+        """It tells that a connection is lost, never that it is there again."""
+        self._is_suspect = True
 
     def _check_exist(self, places: set[_Place]) -> None:
         for topic in sorted({topic for topic, _ in places}):
             found = self._partitions_of(topic)
-            missing = sorted({number for name, number in places if name == topic} - found)
-            if missing:
+            if missing := sorted(number for name, number in places if name == topic and number >= found):
                 raise LogError(
-                    f"topic {topic} at {self._bootstrap} has {len(found)} partitions, expected"
+                    f"topic {topic} at {self._bootstrap} has {found} partitions, expected"
                     f" {', '.join(map(str, missing))} too; create the topics first"
                 )
 
-    def _partitions_of(self, topic: str) -> set[int]:
-        try:
-            return self._consumer.partitions_for_topic(topic) or set()
-        except KafkaError as error:
-            raise translated(error, f"asking for topic {topic}", self._bootstrap) from None
+    def _partitions_of(self, topic: str) -> int:
+        if topic not in self._partitions:
+            self._partitions = topics_at(self._consumer, self._bootstrap, wait_ms=REQUEST_WAIT_MS_MAX)
+        return self._partitions.get(topic, 0)
 
-    def _hole(self, error: KafkaError) -> LogHoleError:
+    def _holes(self, error: KafkaError) -> LogHoleError:
         """Names every partition whose next offset lies outside its log."""
-        places = {TopicPartition(*place): offset for place, offset in self._next.items()}
+        faults = []
         try:
-            firsts = self._consumer.beginning_offsets(list(places), timeout_ms=REQUEST_WAIT_MS_MAX)
-            ends = self._consumer.end_offsets(list(places), timeout_ms=REQUEST_WAIT_MS_MAX)
-        except KafkaError:
-            return LogHoleError(f"{self._names()}: an offset lies outside the log ({error})")
-        faults = [
-            f"{place.topic}/{place.partition}: offset {offset} is needed,"
-            f" the log holds {firsts[place]} up to {ends[place]}"
-            for place, offset in places.items()
-            if not firsts[place] <= offset <= ends[place]
-        ]
+            for (topic, partition), offset in self._next.items():
+                first, end = self._consumer.get_watermark_offsets(
+                    TopicPartition(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
+                )
+                if not first <= offset <= end:
+                    faults.append(
+                        f"{topic}/{partition}: offset {offset} is needed, the log holds {first} up to {end}"
+                    )
+        except (KafkaException, TypeError):  # TypeError: no answer in time, that is None
+            faults = []
         return LogHoleError(
-            ("; ".join(faults) or f"{self._names()}: an offset lay outside the log ({error})")
+            ("; ".join(faults) or f"{self._names()}: an offset lay outside the log ({error.str()})")
             + "; restore the topic or start under another application name, and keep its retention unlimited"
         )
 
     def _notice_absence(self, *, came: bool) -> None:
         now_s = time.monotonic()
-        if came or is_connected(self._network):
-            self._reached_s = now_s
-        elif (
-            self._on_wait
-            and now_s - self._reached_s > _ABSENCE_S
-            and (self._told_s < self._reached_s or now_s - self._told_s > _ABSENCE_AGAIN_S)
-        ):
-            self._told_s = now_s
-            self._on_wait(f"waiting for Kafka at {self._bootstrap} to go on reading {self._names()}")
+        if came or not self._is_suspect:
+            self._is_suspect, self._reached_s = False, now_s
+        elif now_s - max(self._reached_s, self._told_s) > _ABSENCE_S:
+            self._probe(now_s)
+
+    def _probe(self, now_s: float) -> None:
+        try:
+            topics_at(self._consumer, self._bootstrap, wait_ms=_PROBE_MS)
+        except LogUnavailableError:
+            if self._on_wait and (self._told_s < self._reached_s or now_s - self._told_s > _ABSENCE_AGAIN_S):
+                self._told_s = now_s
+                self._on_wait(f"waiting for Kafka at {self._bootstrap} to go on reading {self._names()}")
+        else:
+            self._is_suspect = False
 
     def _names(self) -> str:
         return ", ".join(sorted({topic for topic, _ in self._next}))

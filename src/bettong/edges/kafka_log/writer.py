@@ -1,5 +1,6 @@
 """Appending to the log: durable, in order, each value once."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -7,27 +8,16 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from kafka import KafkaProducer
-from kafka.errors import KafkaError, KafkaTimeoutError
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from bettong.edges.kafka_log.connecting import (
-    CONNECT_WAIT_MS_MAX,
-    batch_bytes_max,
-    connect,
-    is_connected,
-    translated,
-    value_bytes_max,
-)
+from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
+from bettong.edges.kafka_log.sizes import batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 
 Done = Callable[[int | LogError], None]
 
-# One batch a partition is under way at a time, so this bounds what a trip to the broker carries for it. Measured with
-# values of 16 and 256 KB: 64 KiB gives 34 and 87 MB/s, 256 KiB 110 and 180, 1 MiB 150 and 250; more gains no more.
+# What a trip to the broker carries for one partition at most.
 _BATCH_BYTES = 1024 * 1024
-
-# A request carries the batches of several partitions. A broker refuses more than 100 MiB by default.
-_REQUEST_BYTES_MAX = 8 * 1024 * 1024
 
 # An unanswered request is sent again after this long: more than a busy disk needs for one batch.
 _ANSWER_WAIT_MS_MAX = 15_000
@@ -36,7 +26,10 @@ _TOPIC_WAIT_MS_MAX = 5_000
 
 _STOP_WAIT_S = 5.0
 
-_LOOK_S = 0.002
+_PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 - its own codes
+
+# The age of what is under way is looked at this often, and the writer's thread ends within it.
+_LOOK_S = 0.1
 
 
 class LogWriter:
@@ -48,7 +41,8 @@ class LogWriter:
     that was answered with an error may nevertheless lie in the log (the answer was lost).
     While the broker is away a writer retries by itself. Safe to use from several threads.
 
-    Idempotent producer: KIP-98, KIP-679. kafka-python keeps one batch a partition under way, which gives the order.
+    Idempotent producer (KIP-98), with librdkafka's guarantee that nothing overtakes what failed. The delivery timeout
+    is kept here: librdkafka's own would let later values go on.
     """
 
     def __init__(
@@ -69,26 +63,40 @@ class LogWriter:
         self._delivery_timeout_ms = delivery_timeout_ms
         self._changed = threading.Condition()
         self._buffered = 0
-        self._unanswered = 0
+        self._numbers = itertools.count()
+        # When each value that is not answered was appended, the oldest first.
+        self._appended_s: dict[int, float] = {}
         self._failure: LogError | None = None
         self._closed = False
-        self._stopped = False
-        self._producer, self._network = connect(
-            KafkaProducer,
+        self._ended = False
+        batch_bytes = batch_bytes_max(frame_bytes_max)
+        self._producer, self._partitions = connect(
+            Producer,
             bootstrap,
-            client_id="bettong-writer",
-            acks="all",
-            enable_idempotence=True,
-            batch_size=min(_BATCH_BYTES, batch_bytes_max(frame_bytes_max)),
-            max_request_size=max(_REQUEST_BYTES_MAX, batch_bytes_max(frame_bytes_max)),
-            linger_ms=0,
-            delivery_timeout_ms=delivery_timeout_ms,
-            request_timeout_ms=min(_ANSWER_WAIT_MS_MAX, delivery_timeout_ms),
-            max_block_ms=_TOPIC_WAIT_MS_MAX,
-            allow_auto_create_topics=False,
-            metrics_enabled=False,
+            {
+                "client.id": "bettong-writer",
+                "acks": "all",
+                "enable.idempotence": True,
+                "enable.gapless.guarantee": True,
+                # With more a value is lost: a broker that knows nothing of a producer, for a topic is new or idle for
+                # a day, takes the second batch after it refused the first (not the leader yet), and librdkafka counts
+                # the first as delivered then.
+                "max.in.flight.requests.per.connection": 1,
+                "linger.ms": 0,
+                "batch.size": min(_BATCH_BYTES, batch_bytes),
+                "message.max.bytes": max(batch_bytes, 1000),
+                # The buffer is bounded here, by `buffer_bytes_max`.
+                "queue.buffering.max.messages": 0,
+                "queue.buffering.max.kbytes": 2**31 - 1,
+                "message.timeout.ms": 0,
+                "request.timeout.ms": min(_ANSWER_WAIT_MS_MAX, delivery_timeout_ms),
+                "socket.timeout.ms": min(_ANSWER_WAIT_MS_MAX, delivery_timeout_ms),
+                "retry.backoff.ms": 50,
+                "retry.backoff.max.ms": 500,
+            },
         )
-        self._await_producer_id()
+        self._serving = threading.Thread(target=self._serve, name="log-writer", daemon=True)
+        self._serving.start()
 
     @property
     def failure(self) -> LogError | None:
@@ -100,8 +108,7 @@ class LogWriter:
 
         Blocks only while the buffer is full, at most for the delivery timeout, and the first time a topic is named,
         for a trip to the broker, at most 5 s. `on_done` is called exactly once, with the offset or with the error, on
-        the writer's own thread (seldom, when all goes very fast, on this one before `append` returns): it must be
-        quick and must neither block nor raise.
+        the writer's own thread: it must be quick and must neither block nor raise.
 
         Raises LogError at once, and never calls `on_done`, for a value larger than `frame_bytes_max` plus
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
@@ -113,19 +120,23 @@ class LogWriter:
                 f"{place}: a value of {len(value)} bytes, expected at most {self._value_bytes_max};"
                 " send smaller frames, or raise BETTONG_FRAME_BYTES_MAX and the topic's max.message.bytes"
             )
-        self._enter(place, len(value))
-        try:
-            future = self._producer.send(topic, value, partition=partition)
-        except (KafkaError, ValueError) as error:
-            self._leave(len(value))
-            raise self._refusal(error, place) from None
-        future.add_both(partial(self._answered, place, len(value), on_done))
+        self._check_exists(topic, partition, place)
+        with self._changed:
+            self._await_room(place, len(value))
+            number = next(self._numbers)
+            on_delivery = partial(self._answered, place, number, len(value), on_done)
+            try:
+                self._producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
+            except KafkaException as error:  # it has failed a moment ago, and says so soon
+                raise LogError(f"{place}: this writer is of no more use: {error.args[0].str()}") from None
+            self._appended_s[number] = time.monotonic()
+            self._buffered += len(value)
 
     def flush(self, timeout_s: float) -> None:
         """Blocks until no value is unanswered. LogUnavailableError when that takes longer than `timeout_s`."""
         if not self._drained(timeout_s):
             raise LogUnavailableError(
-                f"flushing: {self._unanswered} value(s) without an answer from Kafka at {self._bootstrap}"
+                f"flushing: {len(self._appended_s)} value(s) without an answer from Kafka at {self._bootstrap}"
                 f" after {timeout_s} s; is it running and reachable?"
             )
 
@@ -137,12 +148,11 @@ class LogWriter:
             self._closed = True
             self._changed.notify_all()
         if not self._drained(timeout_s):
-            self._stop()
+            self._purge()
             self._drained(_STOP_WAIT_S)
-        try:
-            self._producer.close(timeout=_STOP_WAIT_S)
-        except KafkaError:
-            self._stop()
+        self._ended = True
+        self._serving.join(_STOP_WAIT_S)
+        self._producer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -152,85 +162,96 @@ class LogWriter:
     ) -> None:
         self.close()
 
-    def _await_producer_id(self) -> None:
-        """Kafka gives an idempotent producer its id first. Until then kafka-python keeps no delivery timeout."""
-        deadline = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
-        while not self._producer._transaction_manager.has_producer_id():  # noqa: SLF001 - nothing public tells
-            if time.monotonic() > deadline:
-                self.close(0)
-                raise LogUnavailableError(
-                    f"connecting: Kafka at {self._bootstrap} gave no producer id within"
-                    f" {CONNECT_WAIT_MS_MAX} ms; is it healthy?"
-                )
-            time.sleep(_LOOK_S)
-
-    def _enter(self, place: str, size: int) -> None:
-        """Takes room in the buffer. An empty buffer takes any value, so that none waits for ever."""
-        with self._changed:
-            free = self._changed.wait_for(
-                lambda: (
-                    self._closed
-                    or self._failure
-                    or not self._buffered
-                    or self._buffered + size <= self._buffer_bytes_max
-                ),
-                self._delivery_timeout_ms / 1000,
+    def _check_exists(self, topic: str, partition: int, place: str) -> None:
+        if topic not in self._partitions:
+            self._partitions = topics_at(self._producer, self._bootstrap, wait_ms=_TOPIC_WAIT_MS_MAX)
+        if topic not in self._partitions:
+            raise LogError(f"{place}: there is no such topic; create the topics first")
+        if partition >= self._partitions[topic]:
+            raise LogError(
+                f"{place}: there is no such partition, the topic has {self._partitions[topic]};"
+                " create the topics first"
             )
-            if self._closed or self._failure:
-                raise LogError(f"{place}: this writer is of no more use: {self._failure or 'it was closed'}")
-            if not free:
-                raise LogUnavailableError(
-                    f"{place}: the buffer of {self._buffer_bytes_max} bytes stayed full for"
-                    f" {self._delivery_timeout_ms} ms; is Kafka at {self._bootstrap} running and reachable?"
-                )
-            self._buffered += size
-            self._unanswered += 1
 
-    def _leave(self, size: int) -> None:
-        with self._changed:
-            self._buffered -= size
-            self._unanswered -= 1
-            self._changed.notify_all()
-
-    def _answered(self, place: str, size: int, on_done: Done, answer: Any) -> None:
-        """Called by the producer, once for each value, with its metadata or an error."""
-        try:
-            if isinstance(answer, BaseException):
-                on_done(self._fail(answer, place))
-            else:
-                on_done(answer.offset)
-        finally:
-            self._leave(size)
-
-    def _fail(self, error: BaseException, place: str) -> LogError:
-        """The first error ends the writer; those that follow from its end say so."""
-        with self._changed:
-            if not self._stopped:
-                self._failure = translated(error, place, self._bootstrap)
-                self._stop()
-                return self._failure
-            if self._failure is None:
-                return LogError(f"{place}: the writer was closed before Kafka answered")
-            return type(self._failure)(f"{place}: not answered, the writer stopped: {self._failure}")
-
-    def _refusal(self, error: Exception, place: str) -> LogError:
-        """What `send` says at once: about a topic, a partition, or a producer that stopped a moment ago."""
+    def _await_room(self, place: str, size: int) -> None:
+        """Waits for room in the buffer. An empty buffer takes any value, so that none waits for ever."""
+        free = self._changed.wait_for(
+            lambda: (
+                self._closed
+                or self._failure
+                or not self._buffered
+                or self._buffered + size <= self._buffer_bytes_max
+            ),
+            self._delivery_timeout_ms / 1000,
+        )
         if self._closed or self._failure:
-            return LogError(f"{place}: this writer is of no more use: {self._failure or 'it was closed'}")
-        if isinstance(error, ValueError):
-            return LogError(f"{place}: there is no such partition; create the topics first ({error})")
-        if isinstance(error, KafkaTimeoutError) and is_connected(self._network):
-            return LogError(f"{place}: there is no such topic; create the topics first")
-        return translated(error, place, self._bootstrap)
+            raise LogError(f"{place}: this writer is of no more use: {self._failure or 'it was closed'}")
+        if not free:
+            raise LogUnavailableError(
+                f"{place}: the buffer of {self._buffer_bytes_max} bytes stayed full for"
+                f" {self._delivery_timeout_ms} ms; is Kafka at {self._bootstrap} running and reachable?"
+            )
 
-    def _stop(self) -> None:
-        """Ends the producer's thread without sending what is left: each value is answered with an error.
+    # From here on: the writer's own thread.
 
-        `KafkaProducer.close` cannot do this: it raises, and leaves its thread running, when something is left.
-        """
-        self._stopped = True
-        self._producer._sender.force_close()  # noqa: SLF001 - see above
+    def _serve(self) -> None:
+        fatal: KafkaError | None = None
+        while not self._ended:
+            try:
+                self._producer.poll(_LOOK_S)
+                if fatal is not None and not self._closed:
+                    self._fail(fault(fatal, "appending", self._bootstrap))
+            except KafkaException as error:
+                fatal = error.args[0]  # the answer that caused it comes next, and names the place
+            with self._changed:
+                oldest_s = next(iter(self._appended_s.values()), None)
+            if oldest_s is not None and self._failure is not None:
+                self._purge()  # what was on its way between its queues the last time
+            elif oldest_s is not None and time.monotonic() - oldest_s > self._delivery_timeout_ms / 1000:
+                self._fail(
+                    LogUnavailableError(
+                        f"appending: no answer from Kafka at {self._bootstrap} for {self._delivery_timeout_ms} ms;"
+                        " is it running and reachable?"
+                    )
+                )
+
+    def _answered(
+        self, place: str, number: int, size: int, on_done: Done, error: KafkaError | None, message: Any
+    ) -> None:
+        """Called by the producer, once for each value."""
+        try:
+            if error is None:
+                on_done(message.offset())
+            else:
+                on_done(self._fault(error, place))
+        finally:
+            with self._changed:
+                del self._appended_s[number]
+                self._buffered -= size
+                self._changed.notify_all()
+
+    def _fault(self, error: KafkaError, place: str) -> LogError:
+        """The first error ends the writer; those that follow from its end say so."""
+        if self._failure is None:
+            if self._closed and error.code() in _PURGED:
+                return LogError(f"{place}: the writer was closed before Kafka answered")
+            first = fault(error, place, self._bootstrap)
+            self._fail(first)
+            return first
+        return type(self._failure)(f"{place}: not answered, the writer stopped: {self._failure}")
+
+    def _fail(self, failure: LogError) -> None:
+        with self._changed:
+            if self._failure is not None:
+                return
+            self._failure = failure
+            self._changed.notify_all()
+        self._purge()
+
+    def _purge(self) -> None:
+        """Nothing more is sent: each value under way is answered with an error."""
+        self._producer.purge(blocking=False)
 
     def _drained(self, timeout_s: float) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: not self._unanswered, timeout_s)
+            return self._changed.wait_for(lambda: not self._appended_s, timeout_s)

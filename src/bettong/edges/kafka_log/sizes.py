@@ -1,0 +1,16 @@
+"""The largest things that a topic of frames takes."""
+
+from bettong.frames.frame import ENVELOPE_BYTES_MAX
+
+# What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), rounded up.
+_BATCH_OVERHEAD_BYTES = 128
+
+
+def value_bytes_max(frame_bytes_max: int) -> int:
+    """The largest value that a frame with a body of `frame_bytes_max` becomes."""
+    return frame_bytes_max + ENVELOPE_BYTES_MAX
+
+
+def batch_bytes_max(frame_bytes_max: int) -> int:
+    """The largest Kafka record batch: one that holds the largest value alone. The limit that topics need."""
+    return value_bytes_max(frame_bytes_max) + _BATCH_OVERHEAD_BYTES
