@@ -4,7 +4,6 @@ What an application is written with; see `examples/` for applications to copy.
 """
 
 from bettong.application.application import Application
-from bettong.application.compiled import compiled
 from bettong.application.decoders import each, packed
 from bettong.application.destinations import (
     AtLeastOnceTcp,
@@ -17,6 +16,7 @@ from bettong.application.destinations import (
 from bettong.application.external import ExternalTopic
 from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from bettong.application.streams import Stream
+from bettong.application.ways import Places, compiled, vectorized
 from bettong.errors import ApplicationError, BettongError
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "BettongError",
     "ExternalTopic",
     "KafkaTopic",
+    "Places",
     "Postgres",
     "Stream",
     "TwoPhase",
@@ -45,4 +46,5 @@ __all__ = [
     "u16",
     "u32",
     "u64",
+    "vectorized",
 ]

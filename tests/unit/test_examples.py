@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -42,10 +43,12 @@ def market_worker(of: StageProgram, market: Plan) -> PartitionWorker:
     return PartitionWorker(of, Assignment(market.application, 0, 1, 4 * 2**20))
 
 
-def frames(source: Source, columns: Columns, *, first: int) -> Iterator[bytes]:
+def frames(
+    source: Source, columns: Columns, *, first: int, messages: int = FRAME_MESSAGES
+) -> Iterator[bytes]:
     """Columns as frames of a client, numbered from `first` on."""
-    for number, start in enumerate(range(0, columns.length, FRAME_MESSAGES), start=first):
-        part = columns.slice(start, min(start + FRAME_MESSAGES, columns.length))
+    for number, start in enumerate(range(0, columns.length, messages), start=first):
+        part = columns.slice(start, min(start + messages, columns.length))
         yield encode(
             Frame(
                 origin=f"{source.name}/test",
@@ -208,3 +211,23 @@ def test_word_count_counts_as_a_counter_does(partitions: int) -> None:
 
 def reader_output(reader: PartitionWorker, values: Iterator[bytes]) -> list[OutputRecord]:
     return [record for value in values for record in reader.fold(reader.next_offset, value)]
+
+
+@pytest.mark.parametrize("frame_messages", [1, 7, 1000])
+def test_turnover_is_what_a_loop_adds_up_however_trades_are_cut_into_frames(frame_messages: int) -> None:
+    planned = plan(load(str(EXAMPLES / "turnover.py")))
+    (source,), (stage,) = planned.sources, planned.stages
+    chance = random.Random(SEED)
+    trades = [(chance.choice("abcde"), chance.randrange(5000), chance.randrange(900)) for _ in range(1000)]
+    worker = PartitionWorker(program(stage, compiled=True), Assignment("turnover", 0, 1, 2**20))
+    columns = Columns.of_messages(source.schema, [source.schema.message(*trade) for trade in trades])
+    output = reader_output(worker, frames(source, columns, first=1, messages=frame_messages))
+    expected, so_far = [], Counter[str]()
+    for symbol, cents, quantity in trades:
+        if cents * quantity >= 1_000_000:
+            so_far[symbol] += cents * quantity
+            expected.append((symbol, cents * quantity, so_far[symbol]))
+    schema = stage.exits[0].schema
+    found = [each for one in output for each in Columns.of_payload(schema, decode(one.value).columns or b"")]
+    assert [(each.symbol, each.cents, each.so_far) for each in found] == expected
+    assert len(expected) > 300

@@ -111,6 +111,19 @@ def letters(sources: dict[str, Source]) -> Feed:
     return [("letters", frame) for frame in of_rows(rows, 6)]
 
 
+def trades(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(4)
+    schema = sources["trades"].schema
+    frames = (
+        [(chance.choice("abcdef"), chance.randrange(3000), chance.randrange(900)) for _ in range(9)]
+        for _ in range(90)
+    )
+    return [
+        ("trades", of_columns(Columns.of_messages(schema, [schema.message(*each) for each in frame])))
+        for frame in frames
+    ]
+
+
 @dataclass(frozen=True)
 class Case:
     """An application and its input. `key`: of the results behind a `key_by`, whose order is that of each key only."""
@@ -125,6 +138,7 @@ CASES = [
     Case("examples/word_count.py", lines, key="word"),
     Case("examples/market_spread.py", market),
     Case("examples/market_spread.py", market, compiled=True),
+    Case("examples/turnover.py", trades),
     Case("tests/faults/passthrough.py:app", letters),
     Case("tests/e2e/poison.py", numbers),
 ]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.worker.key_table import _FOLD, _MIX, KeyTable, words_of, words_per_key
+from bettong.worker.key_table import _FOLD, _MIX, Distinct, KeyTable, words_of, words_per_key
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -146,3 +146,12 @@ def test_words_are_as_many_as_announced(kind: str, values: list[int]) -> None:
     column = np.array([str(each) if kind.startswith("S") else each for each in values], kind)
     assert words_of(column).shape == (len(values), words_per_key(column.dtype))
     assert words_of(column).dtype == np.uint64
+
+
+@given(st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=4))
+def test_distinct_slots_are_numbered_as_they_come(frames: list[list[int]]) -> None:
+    distinct = Distinct()
+    for slots in frames:
+        found, places = distinct.of(np.array(slots, np.int32), capacity=41)
+        assert found.tolist() == list(dict.fromkeys(slots))
+        assert found[places].tolist() == slots

@@ -151,9 +151,9 @@ class Batches(RuleBasedStateMachine):
     def start(self, compiled: bool, seed: int) -> None:  # noqa: FBT001 - hypothesis fills it in
         self.patches = [
             patch("bettong.worker.python_fold.INCREMENT_KEYS", KEYS),
-            patch("bettong.worker.compiled_fold.INCREMENT_KEYS", KEYS),
+            patch("bettong.worker.state_array.INCREMENT_KEYS", KEYS),
             patch("bettong.worker.python_fold.WHOLE_FROM", 1),
-            patch("bettong.worker.compiled_fold.WHOLE_FROM", 1),
+            patch("bettong.worker.state_array.WHOLE_FROM", 1),
         ]
         for each in self.patches:
             each.start()
@@ -222,7 +222,7 @@ def test_processes_that_take_turns_bring_each_round_to_its_end(tmp_path: Path, *
     """So that the number of increments is bounded, and with it what a recovery reads."""
     with (
         patch("bettong.worker.python_fold.INCREMENT_KEYS", KEYS),
-        patch("bettong.worker.compiled_fold.INCREMENT_KEYS", KEYS),
+        patch("bettong.worker.state_array.INCREMENT_KEYS", KEYS),
     ):
         world = World(programs(compiled=compiled), tmp_path, random.Random(1))
         most = 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.schema import Schema, schema_of
+from bettong.application.ways import Places, Way, way_of
 from bettong.errors import ApplicationError, SchemaError
 
 _MANY = (
@@ -22,6 +23,13 @@ _MANY = (
     collections.abc.Generator,
     collections.abc.Collection,
 )
+_PLACES = get_origin(Places)
+_PAIRS = "a vectorized function returns tuple[Message, bettong.Places]"
+_ARGUMENTS = {
+    1: "one argument",
+    2: "two arguments, a message and a state",
+    3: "three arguments, messages, states, and the place of each message's key among the states",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,8 @@ def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Outpu
 def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `flat_map`: an iterable of messages."""
     returns = _returns(repr(name), function, (schema.message,))
+    if way_of(function) is Way.VECTORIZED and not _is_pair(returns):
+        raise ApplicationError(f"flat_map {name!r}: {_PAIRS}, not {_text(returns)}")
     output = _output(name, returns)
     if not output.many or _is_optional(returns):
         raise ApplicationError(
@@ -69,7 +79,13 @@ def stateful_output(
     takes_state = state if isinstance(state, type) else Any
     outputs: list[Output] = []
     for schema, function in handlers.items():
-        returns = _returns(repr(name), function, (schema.message, takes_state))
+        vectorized = way_of(function) is Way.VECTORIZED
+        takes = (schema.message, takes_state, *[_PLACES] * vectorized)
+        returns = _returns(repr(name), function, takes)
+        if vectorized and (_is_union(returns) or (get_origin(returns) in _MANY and not _is_pair(returns))):
+            raise ApplicationError(
+                f"stateful {name!r}: {_PAIRS}, or one result a row, or None; not {_text(returns)}"
+            )
         if returns is not None:
             outputs.append(_output(name, returns))
     if not outputs:
@@ -91,6 +107,8 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
     """
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
+    if way_of(function) is Way.VECTORIZED:
+        raise ApplicationError(f"{owner}: it is called for one message at a time, so it cannot be vectorized")
     try:
         inspect.signature(function)
     except ValueError:  # of a built-in that does not tell
@@ -127,7 +145,7 @@ def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -
     except ValueError as error:
         raise ApplicationError(f"{owner}: {error}; wrap it in a function with annotations") from None
     except TypeError as error:
-        arguments = "one argument" if len(takes) == 1 else "two arguments, a message and a state"
+        arguments = _ARGUMENTS[len(takes)]
         raise ApplicationError(f"{owner}: must take {arguments}: {error}") from None
     for parameter, given in zip(signature.parameters.values(), takes, strict=False):
         if not _accepts(parameter.annotation, given):
@@ -173,6 +191,12 @@ def _is_union(stated: Any) -> bool:
 
 def _is_optional(stated: Any) -> bool:
     return _is_union(stated) and type(None) in get_args(stated)
+
+
+def _is_pair(stated: Any) -> bool:
+    """Whether it is `tuple[Message, Places]`."""
+    parts = get_args(stated)
+    return get_origin(stated) is tuple and len(parts) == 2 and (get_origin(parts[1]) or parts[1]) is _PLACES
 
 
 def _text(stated: object) -> str:

@@ -22,6 +22,7 @@ from bettong.application.signatures import (
     predicate,
     stateful_output,
 )
+from bettong.application.ways import Way, one_way
 from bettong.errors import ApplicationError
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from bettong.application.external import ExternalTopic
 
 Key = str | Callable[[Any], str | int | bytes]
+# Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
+Handler = Callable[..., Any]
 _Stream = TypeVar("_Stream", bound="Stream")
 
 
@@ -114,7 +117,7 @@ class Stream:
 
     def stateful(
         self,
-        function: Callable[[Any, Any], Any] | Mapping[_Stream, Callable[[Any, Any], Any]],
+        function: Handler | Mapping[_Stream, Handler],
         *,
         state: Callable[[], Any],
         name: str | None = None,
@@ -133,9 +136,7 @@ class Stream:
 
         What a function has changed before it raises stays, unless `on_error="stop"`.
         """
-        handlers: Mapping[Any, Callable[[Any, Any], Any]] = (
-            function if isinstance(function, Mapping) else {self: function}
-        )
+        handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
         check_on_error(f"stateful {name!r}", on_error)
         if not self.keyed:
@@ -144,6 +145,7 @@ class Stream:
             raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
+        way = one_way(f"stateful {name!r}", by_schema.values())
         output = stateful_output(name, by_schema, state)
         return self.app.add(
             Stateful(
@@ -155,6 +157,7 @@ class Stream:
                 handlers=by_schema,
                 state=state,
                 many=output.many,
+                way=way,
                 version=version,
                 migrate=migrate,
                 on_error=on_error,
@@ -252,12 +255,13 @@ class Merged(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Stateful(Uniform):
-    """See `Stream.stateful`. `many`: the functions return iterables of messages."""
+    """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run."""
 
     parent: Stream
-    handlers: Mapping[Schema, Callable[[Any, Any], Any]]
+    handlers: Mapping[Schema, Handler]
     state: Callable[[], Any]
     many: bool
+    way: Way
     version: int
     migrate: Callable[[Any, int], Any] | None
     on_error: OnError = DEAD_LETTER
@@ -328,8 +332,8 @@ def _name_of(function: object) -> str:
 
 
 def _handlers_by_schema(
-    name: str, stream: Stream, handlers: Mapping[Stream, Callable[[Any, Any], Any]]
-) -> dict[Schema, Callable[[Any, Any], Any]]:
+    name: str, stream: Stream, handlers: Mapping[Stream, Handler]
+) -> dict[Schema, Handler]:
     """The function for each schema that reaches a stateful computation."""
     parts = list(_merged_parts(stream, handlers))
     missing = [part.name for part in parts if part not in handlers]

@@ -78,15 +78,15 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
 
 
 def _computation(operator: Operator) -> str:
-    from bettong.application.compiled import is_compiled
     from bettong.application.streams import Stateful
+    from bettong.application.ways import way_of
 
     node = operator.node
     functions: list[Callable[..., Any]] = [node.function] if not isinstance(node, Stateful) else []
     state = ""
     if isinstance(node, Stateful):
         functions, state = list(node.handlers.values()), f", state {_named(node.state)}"
-    ways = " and ".join(sorted({"compiled" if is_compiled(function) else "Python" for function in functions}))
+    ways = " and ".join(sorted({way_of(function).value for function in functions}))
     kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
     facts = f"{ways}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"

@@ -49,9 +49,20 @@ class Columns:
     def of_messages(cls, schema: Schema, messages: Sequence[Any]) -> Columns:
         """Columns of message objects. Raises SchemaError, naming the field, when a value does not fit."""
         columns = tuple(
-            _column_of_values(field, list(map(attrgetter(field.name), messages))) for field in schema.fields
+            column_of_values(field, list(map(attrgetter(field.name), messages))) for field in schema.fields
         )
         return cls(schema, len(messages), columns)
+
+    @classmethod
+    def concatenated(cls, schema: Schema, parts: Sequence[Columns]) -> Columns:
+        """The rows of all parts, one part after the other."""
+        if not parts:
+            return cls.of_messages(schema, [])
+        columns = tuple(
+            np.concatenate(column) if isinstance(column[0], np.ndarray) else pa.concat_arrays(column)
+            for column in zip(*(part.columns for part in parts), strict=True)
+        )
+        return cls(schema, sum(part.length for part in parts), columns)
 
     @classmethod
     def of_payload(cls, schema: Schema, payload: bytes) -> Columns:
@@ -218,7 +229,8 @@ def _arrow(field: Field, column: Column) -> pa.Array:
     return pa.Array.from_buffers(field.arrow, len(data), [None, pa.py_buffer(data)])
 
 
-def _column_of_values(field: Field, values: list[Any]) -> Column:
+def column_of_values(field: Field, values: list[Any]) -> Column:
+    """A column of Python values. Raises SchemaError, naming the field, when one does not fit."""
     try:
         if field.dtype is None:
             column = pa.array(values, field.arrow)

@@ -26,13 +26,13 @@ from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.text import bytes_of, json_line
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong.worker.compiled_fold import key_column
 from bettong.worker.exits import OutputRecord
 from bettong.worker.letters import Letters
 from bettong.worker.operators import Operator
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.rows import FrameKeys, Rows
 from bettong.worker.stage_program import Fold, StageProgram
+from bettong.worker.state_array import key_column
 
 KeyValue = str | int | bytes
 

@@ -22,14 +22,9 @@ from bettong.errors import ApplicationError
 from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compile_errors import explain
+from bettong.worker.state_array import state_dtype
 
 Kernel = Callable[..., None]
-
-
-def state_dtype(schema: Schema) -> np.dtype[Any]:
-    """The record of one key's state."""
-    wide = {Kind.INT: np.dtype("<i8"), Kind.FLOAT: np.dtype("<f8"), Kind.BOOL: np.dtype("?")}
-    return np.dtype([(field.name, wide.get(field.kind, field.dtype)) for field in schema.fields], align=True)
 
 
 def compile_kernel(

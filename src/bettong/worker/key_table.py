@@ -61,6 +61,22 @@ class KeyTable:
         _insert_all(self._keys, self._table, self.count)
 
 
+class Distinct:
+    """The different ones among slots, in the order in which they come. Keeps a table, so that it need not sort."""
+
+    def __init__(self) -> None:
+        self._numbers = np.empty(0, np.int32)
+
+    def of(self, slots: Array, *, capacity: int) -> tuple[Array, Array]:
+        """The different ones, and for each slot its place among them. All are below `capacity`."""
+        if len(self._numbers) < capacity:
+            self._numbers = np.full(capacity, -1, np.int32)
+        found = np.empty(min(len(slots), capacity), np.int32)
+        places = np.empty(len(slots), np.int64)
+        count = _number(slots, self._numbers, found, places)
+        return found[:count], places
+
+
 def words_per_key(dtype: np.dtype[Any]) -> int:
     """How many 64-bit words hold a key of this type."""
     return 1 if dtype.kind in "iu" else -(-dtype.itemsize // 8)
@@ -150,3 +166,19 @@ def _insert_all(keys: Any, table: Any, count: Any) -> None:
         while table[place] >= 0:
             place = (place + _ONE) & mask
         table[place] = slot
+
+
+@numba.njit(cache=True)
+def _number(slots: Any, numbers: Any, found: Any, places: Any) -> Any:
+    """Numbers slots as they come; `numbers` is all -1 before and after."""
+    count = 0
+    for row in range(len(slots)):
+        slot = np.uint64(slots[row])
+        if numbers[slot] < 0:
+            numbers[slot] = count
+            found[count] = slots[row]
+            count += 1
+        places[row] = numbers[slot]
+    for number in range(count):
+        numbers[np.uint64(found[number])] = -1
+    return count

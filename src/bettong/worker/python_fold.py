@@ -8,8 +8,8 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
-from bettong.application.compiled import is_compiled
 from bettong.application.streams import Stateful
+from bettong.application.ways import Way
 from bettong.errors import ApplicationError, SnapshotError
 from bettong.worker.given import several
 from bettong.worker.letters import Letters
@@ -35,7 +35,7 @@ class PythonFold:
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
         # A function that could run compiled sees and gives only what fits a schema, as it would there.
-        self.exact = any(map(is_compiled, node.handlers.values()))
+        self.exact = node.way is Way.COMPILED
 
     def run(self, rows: Rows, letters: Letters) -> Rows:
         """See Operator. Folds the rows in order, each into the state of its key."""

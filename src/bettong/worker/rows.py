@@ -91,8 +91,10 @@ class Rows:
         """Rows that a computation made of these; `parents` are places in the frame, None: as before."""
         return Rows(schema, self.keys, messages, self.parents if parents is None else parents)
 
-    def of_columns(self, columns: Columns, sources: Array) -> Rows:
-        """Rows that a computation made of the rows at `sources`."""
+    def of_columns(self, columns: Columns, sources: Array | None) -> Rows:
+        """Rows that a computation made of the rows at `sources`; None: one of each."""
+        if sources is None:
+            return Rows(columns.schema, self.keys, columns, self.parents)
         parents = sources if self.parents is None else np.asarray(self.parents).take(sources)
         return Rows(columns.schema, self.keys, columns, parents)
 

@@ -28,8 +28,11 @@ WHOLE_FROM = 4
 Migration = Callable[[Any], Any]
 
 
-def shape_of(stage: Stage, node: Stateful, *, compiled: bool) -> Shape:
-    """The shape of a computation's states. Equal applications give equal shapes in every process."""
+def shape_of(stage: Stage, node: Stateful, *, records: bool) -> Shape:
+    """The shape of a computation's states. Equal applications give equal shapes in every process.
+
+    `records`: they are records of an array, as compiled and vectorized functions keep them, who may follow one another.
+    """
     takes = sorted(f"{schema.name} {{{_tokens(schema.fields)}}}" for schema in node.handlers)
     keys = sorted(
         {
@@ -41,7 +44,7 @@ def shape_of(stage: Stage, node: Stateful, *, compiled: bool) -> Shape:
         }
     )
     layout = (
-        f"{'compiled' if compiled else 'Python'} state {_state(node.state)} by {', '.join(keys)}"
+        f"{'compiled' if records else 'Python'} state {_state(node.state)} by {', '.join(keys)}"
         f" of {', '.join(takes)}"
     )
     return Shape(layout=layout, version=node.version, code=_code(list(node.handlers.values())))

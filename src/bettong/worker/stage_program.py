@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bettong.application.compiled import is_compiled
 from bettong.application.fields import Kind
 from bettong.application.on_error import OnError
 from bettong.application.plan import Entrance, Stage
 from bettong.application.plan import Operator as PlannedOperator
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
+from bettong.application.ways import Way, way_of
 from bettong.errors import ApplicationError
 from bettong.v1.snapshot_pb2 import Shape
 from bettong.worker.compiled_fold import CompiledFold, compile_node
@@ -23,6 +23,7 @@ from bettong.worker.operators import FilterOperator, FlatMapOperator, MapOperato
 from bettong.worker.python_fold import PythonFold, check_state
 from bettong.worker.rows import Rows
 from bettong.worker.shapes import Migration, shape_of
+from bettong.worker.vectorized import VectorizedFold, VectorizedOperator, try_fold, try_operator
 
 
 class Fold(Operator, Protocol):
@@ -82,6 +83,8 @@ class StageProgram:
     def _fold(self, node: Stateful) -> Fold:
         if node.name in self.kernels:
             return CompiledFold(node, key_dtype(self.stage, node), self.kernels[node.name])
+        if node.way is Way.VECTORIZED:
+            return VectorizedFold(node, key_dtype(self.stage, node))
         return PythonFold(node)
 
     def on_error(self) -> dict[str, OnError]:
@@ -97,25 +100,26 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
     """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless the
     folder `cache` keeps kernels of an earlier run.
 
-    Raises ApplicationError when a marked computation cannot be compiled, or a state not be kept in a snapshot.
+    Raises ApplicationError when a marked computation cannot be compiled, a vectorized one cannot run over a frame,
+    or a state not be kept in a snapshot.
     """
     kernels: dict[str, dict[Schema, Kernel]] = {}
     for operator in stage.operators:
         node = operator.node
         if not isinstance(node, Stateful):
-            continue
-        marks = {is_compiled(function) for function in node.handlers.values()}
-        if len(marks) > 1:
-            raise ApplicationError(
-                f"stateful {node.name!r}: mark all of its functions @bettong.compiled, or none"
-            )
-        if compiled and marks == {True}:
+            if way_of(node.function) is Way.VECTORIZED:
+                try_operator(node, _schema_of(stage, operator.reads[0]))
+        elif node.way is Way.VECTORIZED:
+            try_fold(node, key_dtype(stage, node))
+        elif compiled and node.way is Way.COMPILED:
             key_dtype(stage, node)
             kernels[node.name] = compile_node(node, cache=cache)
         else:
             check_state(node)
     shapes = {
-        operator.node.name: shape_of(stage, operator.node, compiled=operator.node.name in kernels)
+        operator.node.name: shape_of(
+            stage, operator.node, records=operator.node.name in kernels or operator.node.way is Way.VECTORIZED
+        )
         for operator in stage.operators
         if isinstance(operator.node, Stateful)
     }
@@ -123,7 +127,7 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
 
 
 def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
-    """The numpy type of the key that reaches a compiled computation; the same from every entrance.
+    """The numpy type of the key that reaches a compiled or vectorized computation; the same from every entrance.
 
     Raises ApplicationError when a key is a function, varies in width, or differs between entrances.
     """
@@ -131,12 +135,12 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
     for entrance in _entrances_of(stage, node.name):
         if not isinstance(entrance.key, str):
             raise ApplicationError(
-                f"compiled {node.name!r}: the key of {entrance.stream!r} is a function; key by a field"
+                f"{node.way.value} {node.name!r}: the key of {entrance.stream!r} is a function; key by a field"
             )
         field = entrance.schema.fields[entrance.schema.position(entrance.key)]
         if field.dtype is None:
             raise ApplicationError(
-                f"compiled {node.name!r}: key {entrance.key!r} of {entrance.stream!r} has no fixed width;"
+                f"{node.way.value} {node.name!r}: key {entrance.key!r} of {entrance.stream!r} has no fixed width;"
                 " use Annotated[str, Width(n)]"
             )
         # Integers of all widths are one type, but for the unsigned ones that share their bits with negative ones.
@@ -144,7 +148,7 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
         found[field.kind, np.dtype(np.int64) if signed else field.dtype] = entrance.stream
     if len(found) > 1:
         keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
-        raise ApplicationError(f"compiled {node.name!r}: its streams' keys differ in type: {keys}")
+        raise ApplicationError(f"{node.way.value} {node.name!r}: its streams' keys differ in type: {keys}")
     return next(iter(found))[1]
 
 
@@ -162,6 +166,8 @@ def run(
 
 def _operator(planned: PlannedOperator, folds: dict[str, Fold]) -> Operator:
     node = planned.node
+    if not isinstance(node, Stateful) and way_of(node.function) is Way.VECTORIZED:
+        return VectorizedOperator(node)
     if isinstance(node, Mapped):
         return MapOperator(node)
     if isinstance(node, Filtered):
@@ -169,6 +175,12 @@ def _operator(planned: PlannedOperator, folds: dict[str, Fold]) -> Operator:
     if isinstance(node, FlatMapped):
         return FlatMapOperator(node)
     return folds[node.name]
+
+
+def _schema_of(stage: Stage, stream: str) -> Schema:
+    """The schema of an entrance or computation of the stage."""
+    named = {entrance.stream: entrance.schema for entrance in stage.entrances}
+    return (named | {each.node.name: each.node.schema for each in stage.operators})[stream]
 
 
 def _entrances_of(stage: Stage, computation: str) -> list[Entrance]:

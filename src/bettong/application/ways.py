@@ -1,0 +1,102 @@
+"""How a computation's function is run: message by message, compiled, or over whole frames. The worker does the running.
+
+| mark                  | the function takes and gives           | what it may use         |
+| --------------------- | -------------------------------------- | ----------------------- |
+| none                  | one message (and one state)            | all of Python           |
+| `@bettong.compiled`   | the same, as machine code              | what Numba can compile  |
+| `@bettong.vectorized` | messages whose fields are whole columns | numpy and Arrow         |
+"""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from types import FunctionType
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from bettong.errors import ApplicationError
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_MARK = "__bettong_way__"
+
+# An array of whole numbers: places of messages in their frame, or of their keys in the state.
+Places: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+class Way(Enum):
+    """How a function is run."""
+
+    PYTHON = "Python"
+    COMPILED = "compiled"
+    VECTORIZED = "vectorized"
+
+
+def compiled(function: _Function) -> _Function:
+    """Marks a stateful function to be compiled by Numba over the columns of a frame.
+
+    The function stays what it is: called from Python, it does the same. Its messages and state must have
+    fixed-width fields, and it returns `Message(...)` or None. Where compiled code is not Python:
+
+    - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
+    - text is a sequence of UTF-8 bytes: compare it, copy it, store it; `text[0]` is a number, not a letter
+    - text and bytes end before the NULs that pad them
+    """
+    return _marked(function, Way.COMPILED)
+
+
+def vectorized(function: _Function) -> _Function:
+    """Marks a function that is called with a whole frame at once: a message whose fields are columns.
+
+    It is annotated as it would be for single messages, and has to mean the same: **row i of what it gives may
+    depend on row i of what it takes, and in `stateful` on the state that the rows of its key before it have left**.
+    How messages are cut into frames must make no difference; a frame may have any number of rows, also none.
+
+    | in         | it takes                    | it returns                                                          |
+    | ---------- | --------------------------- | ------------------------------------------------------------------- |
+    | `map`      | `Message`                   | `Result`: as many rows                                              |
+    | `filter`   | `Message`                   | `bool`: one a row                                                   |
+    | `flat_map` | `Message`                   | `tuple[Result, bettong.Places]`: for each result, the row it is of  |
+    | `stateful` | `Message, State, Places`    | as `map`, as `flat_map`, or None                                    |
+
+    Columns: numpy arrays that cannot be written, of int64, float64 or bool, and for text and bytes of a bounded
+    width of bytes (dtype S; text compares with str too). Fields of other widths are Arrow arrays. `Result(...)` is
+    made of such columns, or of plain Python values that stand for all rows. Places are in rising order.
+
+    A stateful function's state is columns too, which it changes in place or replaces: a row for each key of the
+    frame. The third argument gives for each message the row of its key. Key and state must have fixed widths.
+
+    Numbers are those of compiled functions: integers wrap at 64 bits, those of a `u64` field are negative from 2**63
+    on. A division by zero and a result that is no number raise, as in Python; `with numpy.errstate(...)` changes that.
+
+    When it raises, or gives what does not fit, halves of the frame are tried, and halves of those: so the rows that
+    are to blame become dead letters, as `on_error` says, each for its own reason, and the others go on.
+    """
+    return _marked(function, Way.VECTORIZED)
+
+
+def way_of(function: Callable[..., Any]) -> Way:
+    """How a function is to be run."""
+    way: Way = getattr(function, _MARK, Way.PYTHON)
+    return way
+
+
+def one_way(owner: str, functions: Iterable[Callable[..., Any]]) -> Way:
+    """How all functions of a computation are run. Raises ApplicationError, naming `owner`, when they differ."""
+    ways = {way_of(function) for function in functions}
+    if len(ways) > 1:
+        marks = " or ".join(f"@bettong.{way.value}" for way in Way if way in ways and way is not Way.PYTHON)
+        raise ApplicationError(f"{owner}: mark all of its functions {marks}, or none")
+    return ways.pop()
+
+
+def _marked(function: _Function, way: Way) -> _Function:
+    if not isinstance(function, FunctionType):
+        raise ApplicationError(
+            f"@bettong.{way.value}: {function!r} is no plain function, which is all that can be"
+        )
+    if way_of(function) is not Way.PYTHON:
+        raise ApplicationError(
+            f"@bettong.{way.value}: {function.__name__!r} is marked @bettong.{way_of(function).value} already"
+        )
+    setattr(function, _MARK, way)
+    return function

@@ -1,0 +1,210 @@
+"""Columns as a vectorized function sees them, and what it gives as columns again.
+
+Numbers are 64 bits wide, as in compiled functions, so that arithmetic means the same; a result is checked against
+its schema when it is taken.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bettong.application.fields import Field, Kind, not_utf8
+from bettong.application.schema import Schema
+from bettong.errors import SchemaError
+from bettong.frames.columns import Array, Column, Columns, column_of_values
+
+_PLAIN = (bool, int, float, str, bytes)
+_NUMBERS = {Kind.INT: "biu", Kind.FLOAT: "biuf", Kind.BOOL: "b"}
+_STRINGS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+_BINARIES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+_TEXTS = {Kind.TEXT: (*_STRINGS, *_BINARIES), Kind.BYTES: _BINARIES}
+
+
+class WrongColumnsError(SchemaError):
+    """A function gave no columns of the promised kind and length: its own mistake, whatever the rows hold."""
+
+
+class Text(np.ndarray[Any, Any]):
+    """A column of text as bytes that compares with str; numpy alone would call them always different."""
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        given = [
+            each.encode()
+            if isinstance(each, str)
+            else each.view(np.ndarray)
+            if isinstance(each, Text)
+            else each
+            for each in inputs
+        ]
+        return getattr(ufunc, method)(*given, **options)
+
+
+def message_of(columns: Columns) -> Any:
+    """One message whose fields are the columns, which cannot be written."""
+    return columns.schema.message(*map(_seen, columns.schema.fields, columns.columns))
+
+
+def state_of(schema: Schema, states: Array, slots: Array) -> Any:
+    """One state whose fields are columns: copies of those records."""
+    return schema.message(*(_state_column(field, states[field.name][slots]) for field in schema.fields))
+
+
+def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
+    """Takes over what a function made of `state_of`. Raises SchemaError, and takes nothing, when it does not fit."""
+    fields = [replace(field, dtype=_state_dtype(field, states)) for field in schema.fields]
+    columns = [_column(field, getattr(state, field.name), len(slots)) for field in fields]
+    for field, column in zip(fields, columns, strict=True):
+        states[field.name][slots] = column
+
+
+def columns_of(schema: Schema, given: Any, rows: int) -> Columns:
+    """The columns that a function gave as a message. Raises SchemaError when they do not fit."""
+    if not isinstance(given, schema.message):
+        raise WrongColumnsError(f"returned {type(given).__name__}, expected {schema.name} of columns")
+    columns = tuple(_column(field, getattr(given, field.name), rows) for field in schema.fields)
+    return Columns(schema, rows, columns)
+
+
+def pair_of(schema: Schema, given: Any, rows: int) -> tuple[Columns, Array]:
+    """The results that a function gave, and the row that each is of. Raises SchemaError when they do not fit."""
+    if not isinstance(given, tuple) or len(given) != 2:
+        raise WrongColumnsError(
+            f"returned {type(given).__name__}, expected ({schema.name} of columns, places)"
+        )
+    message, sources = given
+    places = _array("places", sources)
+    if places.ndim != 1 or places.dtype.kind not in "iu":
+        raise WrongColumnsError(f"places: {places.dtype} {places.shape}, expected whole numbers in one row")
+    places = places.astype(np.int64, copy=False)
+    if len(places) and (places[0] < 0 or places[-1] >= rows or (np.diff(places) < 0).any()):
+        raise WrongColumnsError(f"places: expected 0 to {rows - 1}, in rising order")
+    return columns_of(schema, message, len(places)), places
+
+
+def rows_kept(given: Any, rows: int) -> Array:
+    """The places of the rows for which a predicate gave True."""
+    if type(given) is bool:
+        return np.arange(rows if given else 0)
+    kept = _array("what it returns", given)
+    if kept.dtype != np.bool_ or kept.shape != (rows,):
+        raise WrongColumnsError(
+            f"returned {kept.dtype} {kept.shape}, expected one bool for each of {rows} rows"
+        )
+    return np.flatnonzero(kept)
+
+
+def _seen(field: Field, column: Column) -> Column:
+    if isinstance(column, pa.Array):
+        return column
+    if field.kind is Kind.INT:
+        seen = column.view(np.int64) if column.dtype == np.uint64 else column.astype(np.int64, copy=False)
+    elif field.kind is Kind.FLOAT:
+        seen = column.astype(np.float64, copy=False)
+    elif field.kind is Kind.BOOL:
+        seen = column.view(np.bool_)
+    else:
+        seen = column
+    seen = seen.view(Text) if field.kind is Kind.TEXT else seen.view()
+    seen.flags.writeable = False
+    return seen
+
+
+def _state_column(field: Field, column: Array) -> Array:
+    if field.kind not in (Kind.TEXT, Kind.BYTES):
+        return column
+    # With room for a byte more: numpy cuts what it stores, and then it shows that it was too long.
+    wide = column.astype(f"S{column.itemsize + 1}")
+    return wide.view(Text) if field.kind is Kind.TEXT else wide
+
+
+def _state_dtype(field: Field, states: Array) -> np.dtype[Any]:
+    dtype: np.dtype[Any] = states[field.name].dtype
+    return np.dtype("u1") if field.kind is Kind.BOOL else dtype
+
+
+def _column(field: Field, value: Any, rows: int) -> Column:
+    if type(value) in _PLAIN:
+        one = column_of_values(field, [value])
+        return np.repeat(one, rows) if isinstance(one, np.ndarray) else pa.repeat(one[0], rows)
+    array = (
+        value
+        if isinstance(value, pa.Array) and field.dtype is None
+        else _array(f"field {field.name!r}", value)
+    )
+    if (len(array),) != (rows,) or getattr(array, "ndim", 1) != 1:
+        raise WrongColumnsError(
+            f"field {field.name!r}: {len(array)} values, expected one for each of {rows} rows"
+        )
+    if isinstance(array, pa.Array):
+        return _arrow_column(field, array)
+    if field.dtype is None or array.dtype.kind == "O":
+        texts = field.kind is Kind.TEXT and array.dtype.kind == "S"
+        return column_of_values(
+            field, [each.decode() for each in array.tolist()] if texts else array.tolist()
+        )
+    if field.kind in _NUMBERS:
+        return _numbers(field, array, field.dtype)
+    return _texts(field, array, field.dtype)
+
+
+def _array(owner: str, value: Any) -> Array:
+    """What a function gave as a column, as a numpy array."""
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.Array):
+        if value.null_count:
+            raise SchemaError(f"{owner}: None is no value")
+        value = value.to_numpy(zero_copy_only=False)
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        raise WrongColumnsError(
+            f"{owner}: one {value.dtype} for the whole frame, which changes with how messages are cut into frames;"
+            " give one value a row"
+        )
+    if not isinstance(value, np.ndarray):
+        raise WrongColumnsError(
+            f"{owner}: {type(value).__name__} is no column: expected a numpy or Arrow array"
+        )
+    return np.asarray(value)
+
+
+def _arrow_column(field: Field, array: pa.Array) -> pa.Array:
+    held = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    if not any(is_kind(held) for is_kind in _TEXTS[field.kind]):
+        raise WrongColumnsError(f"field {field.name!r}: {array.type} is no {field.kind.value}")
+    try:
+        column = array if array.type == field.arrow else array.cast(field.arrow)
+    except pa.ArrowException as error:
+        raise SchemaError(f"field {field.name!r}: {error}") from None
+    if column.null_count:
+        raise SchemaError(f"field {field.name!r}: None is no {field.kind.value}")
+    return column
+
+
+def _numbers(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
+    if array.dtype.kind not in _NUMBERS[field.kind]:
+        raise WrongColumnsError(f"field {field.name!r}: {array.dtype} is no {field.kind.value}")
+    # Signed numbers are the bits of a u64, see `_seen`.
+    bits = dtype == np.uint64 and array.dtype.kind == "i"
+    if field.kind is Kind.INT and not bits and len(array) and not np.can_cast(array.dtype, dtype):
+        limits = np.iinfo(dtype)
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise SchemaError(f"field {field.name!r}: not an integer of type {dtype}")
+    numbers = array.astype(dtype, copy=False)
+    if dtype == np.float32 and (np.isinf(numbers) & np.isfinite(array)).any():
+        raise SchemaError(f"field {field.name!r}: a number too large for 32 bits")
+    return numbers
+
+
+def _texts(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
+    if array.dtype.kind in "UT":
+        array = np.strings.encode(array, "utf-8")
+    if array.dtype.kind != "S":
+        raise WrongColumnsError(f"field {field.name!r}: {array.dtype} is no {field.kind.value}")
+    if array.itemsize > dtype.itemsize and len(array) and np.strings.str_len(array).max() > dtype.itemsize:
+        raise SchemaError(f"field {field.name!r}: longer than {dtype.itemsize} bytes")
+    texts = np.ascontiguousarray(array.astype(dtype, copy=False))
+    if field.kind is Kind.TEXT and not_utf8(texts):
+        raise SchemaError(f"field {field.name!r}: no UTF-8")
+    return texts
