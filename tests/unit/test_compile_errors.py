@@ -14,7 +14,7 @@ import pytest
 import bettong
 from bettong import ApplicationError, Width
 from bettong.application.schema import schema_of
-from bettong.worker.kernel import compile_kernel
+from bettong.worker.kernel import Form, Gives, compile_kernel
 
 
 @dataclass
@@ -123,7 +123,9 @@ def wrong_line(function: Callable[..., Any]) -> int:
 
 def told(function: Callable[..., Any], cache: Path | None) -> str:
     with pytest.raises(ApplicationError) as caught:
-        compile_kernel(function, schema_of(Word), schema_of(Seen), schema_of(Count), cache=cache)
+        compile_kernel(
+            function, Form(schema_of(Word), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=cache
+        )
     return str(caught.value)
 
 
@@ -158,4 +160,6 @@ def test_a_field_that_no_named_tuple_can_have_is_named() -> None:
     with pytest.raises(
         ApplicationError, match="Private: Field names cannot start with an underscore: '_hidden'"
     ):
-        compile_kernel(of_private, schema_of(Private), schema_of(Seen), schema_of(Count), cache=None)
+        compile_kernel(
+            of_private, Form(schema_of(Private), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=None
+        )

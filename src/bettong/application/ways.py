@@ -32,10 +32,10 @@ class Way(Enum):
 
 
 def compiled(function: _Function) -> _Function:
-    """Marks a stateful function to be compiled by Numba over the columns of a frame.
+    """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
 
-    The function stays what it is: called from Python, it does the same. Its messages and state must have
-    fixed-width fields, and it returns `Message(...)` or None. Where compiled code is not Python:
+    The function stays what it is: called from Python, it does the same. Its messages and state must have fixed-width
+    fields. Several results come in a list, or are yielded where there is no state. Where compiled code is not Python:
 
     - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
     - text is a sequence of UTF-8 bytes: compare it, copy it, store it; `text[0]` is a number, not a letter

@@ -56,8 +56,8 @@ class Columns:
     @classmethod
     def concatenated(cls, schema: Schema, parts: Sequence[Columns]) -> Columns:
         """The rows of all parts, one part after the other."""
-        if not parts:
-            return cls.of_messages(schema, [])
+        if len(parts) < 2:
+            return parts[0] if parts else cls.of_messages(schema, [])
         columns = tuple(
             np.concatenate(column) if isinstance(column[0], np.ndarray) else pa.concat_arrays(column)
             for column in zip(*(part.columns for part in parts), strict=True)

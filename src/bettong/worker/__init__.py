@@ -4,8 +4,10 @@ partition   dedupes, runs the stage's operators, puts out frames, snapshots
 rows        messages on their way through a stage, as objects or as columns
 operators   map, filter, flat_map
 folds       stateful computations: per-key state behind one interface
-python_fold, compiled_fold (kernel), vectorized (vectors)   the three ways to run them
-state_array, key_table   states as records of an array: those of compiled and vectorized functions
+python_fold, compiled_fold, vectorized     stateful: the three ways to run it
+compiling, kernel, compiled_run            functions compiled by Numba, with state or without
+vectors                                    columns as a vectorized function sees them
+state_array, key_table                     states as records of an array: of compiled and vectorized functions
 exits       rows become frames with the numbers that make them effectively once
 letters     messages that could not be processed
 """

@@ -17,7 +17,7 @@ _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With ar
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 # The loop around the function, made as it is or from a file of the cache.
 _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$")
-_RESULT = re.compile(r"result\.(\w+)")
+_RESULT = re.compile(r"(?:result|each)\.(\w+)")
 
 
 def explain(function: Callable[..., Any], source: str, error: Exception) -> str:
@@ -41,6 +41,9 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError):
         return f"there is no field {error.args[0]!r}"
+    if isinstance(error, TypeError) and "unhashable" in str(error):
+        # What Numba says of a list of named tuples that it cannot bring to one type.
+        return "its results differ in type: in a list, a field is a message's text in each, or a constant in each"
     facts = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
     signature = next((line.removeprefix(">>> ") for line in facts if line.startswith(">>> ")), None)

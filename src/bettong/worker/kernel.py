@@ -1,4 +1,4 @@
-"""Compiles a user's stateful function, with a loop around it, over the columns of a frame.
+"""Compiles a user's function, with a loop around it, over the columns of a frame.
 
 The function is written for message and state objects. Here the message is a named tuple of the row's values,
 which Numba builds without memory, and the state is a record of a numpy array, changed in place. Both hold numbers
@@ -7,9 +7,11 @@ its schema when it is stored.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 from types import FunctionType
-from typing import Any, cast, get_type_hints
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -24,93 +26,164 @@ from bettong.worker.compilable import Copies
 from bettong.worker.compile_errors import explain
 from bettong.worker.state_array import state_dtype
 
-Kernel = Callable[..., None]
+
+class Gives(Enum):
+    """What a function returns for a row."""
+
+    NOTHING = "nothing"
+    ONE = "a result, or None"
+    WHETHER = "whether to keep the row"
+    MANY = "an iterable of results"
 
 
-def compile_kernel(
-    function: Callable[..., Any], takes: Schema, state: Schema, gives: Schema, *, cache: Path | None
-) -> Kernel:
-    """`kernel(start, rows, keys, columns ..., slots, states, cursor, sources, results ...)`, compiled.
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a function takes and gives. `state` is None without one, `output` where nothing new is made."""
 
-    Folds the rows from `start` on. `rows` and `keys` are the lengths of the arrays after them, which are given
+    takes: Schema
+    state: Schema | None
+    gives: Gives
+    output: Schema | None
+
+    @property
+    def results(self) -> tuple[Field, ...]:
+        """The columns that results are stored in."""
+        return self.output.fields if self.output is not None else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """`call(start, rows, room, keys, columns ..., [slots, states, spare,] cursor, sources, misfits, results ...)`.
+
+    Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
     as addresses: when the function raises, Numba drops what it holds without letting go of it, and a frame's
-    memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results;
-    `sources[k]` is the row that result k comes from. What the function raises passes through.
+    memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results, `cursor[2]` 1
+    when it has returned because that row has more results than there is room for: then the row's state is as
+    before. `sources[k]` is the row that result k comes from. What the function raises passes through.
 
-    Kept in the folder `cache` between runs. Raises ApplicationError, naming function and line, when it cannot be
-    compiled.
+    Of an iterable, a result that does not fit has `misfits[k]` set: `reasons[misfits[k] - 1]` says why. Others raise.
     """
-    names = _names(function, takes, state, gives)
-    source = _source(takes, gives, silent=get_type_hints(function)["return"] is type(None))
+
+    form: Form
+    call: Callable[..., None]
+    reasons: tuple[str, ...]
+
+
+def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | None) -> Kernel:
+    """The kernel of a function, kept in the folder `cache` between runs.
+
+    Raises ApplicationError, naming function and line, when it cannot be compiled.
+    """
+    names = _names(function, form)
+    reasons: list[str] = []
+    source = _source(form, reasons)
     kernel = None
     if cache is not None:
-        layouts = [",".join(field.token for field in schema.fields) for schema in (takes, state, gives)]
+        schemas = [schema for schema in (form.takes, form.state, form.output) if schema is not None]
+        layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
         kernel = kernel_cache.load(cache, kernel_cache.fingerprint(function, source, *layouts), source, names)
-    address_count = len(takes.fields) + len(gives.fields) + 4
-    signature = numba.void(*[numba.int64] * 3, *[numba.uintp] * address_count)
+    signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
         if kernel is not None:
-            return numba.njit(signature, nogil=True, cache=True)(kernel)
-        exec(source, names)  # noqa: S102 - made below, from names of fields only
-        return numba.njit(signature, nogil=True)(names["kernel"])
+            call = numba.njit(signature, nogil=True, cache=True)(kernel)
+        else:
+            exec(source, names)  # noqa: S102 - made below, from names of fields only
+            call = numba.njit(signature, nogil=True)(names["kernel"])
     except Exception as error:  # not all that Numba raises for wrong code is a NumbaError
         raise ApplicationError(explain(function, source, error)) from error
+    return Kernel(form, call, tuple(reasons))
 
 
-def _names(function: Callable[..., Any], takes: Schema, state: Schema, gives: Schema) -> dict[str, Any]:
+def _names(function: Callable[..., Any], form: Form) -> dict[str, Any]:
     """What the source below finds by name."""
-    types = {f"C{place}": field.dtype for place, field in enumerate(takes.fields)}
-    types |= {f"R{place}": field.dtype for place, field in enumerate(gives.fields)}
+    types = {f"C{place}": field.dtype for place, field in enumerate(form.takes.fields)}
+    types |= {f"R{place}": field.dtype for place, field in enumerate(form.results)}
     copies = Copies()
     return {
         "function": copies.of_function(cast("FunctionType", function)),  # no other can carry the mark
-        "Message": copies.of_class(takes),
-        "State": state_dtype(state),
+        "Message": copies.of_class(form.takes),
+        "State": state_dtype(form.state) if form.state is not None else None,
         "carray": carray,
         "pointer": _pointer,
         "int64": numba.int64,
         "float64": numba.float64,
         "float32": numba.float32,
         "int32": np.int32,
+        "uint8": np.uint8,
         **types,
     }
 
 
-def _source(takes: Schema, gives: Schema, *, silent: bool) -> str:
-    """The loop; without the part that stores results when the function never returns one."""
-    columns = [f"c{place}" for place in range(len(takes.fields))]
-    results = [f"r{place}" for place in range(len(gives.fields))]
-    arrays = [
-        *(f"{name} = carray(pointer({name}_at), rows, {name.upper()})" for name in (*columns, *results)),
-        "slots = carray(pointer(slots_at), rows, int32)",
-        "states = carray(pointer(states_at), keys, State)",
-        "cursor = carray(pointer(cursor_at), 2, int64)",
-        "sources = carray(pointer(sources_at), rows, int64)",
-    ]
-    values = ", ".join(
-        _loaded(field, f"{name}[row]") for name, field in zip(columns, takes.fields, strict=True)
-    )
-    addresses = ", ".join(
-        f"{name}_at" for name in (*columns, "slots", "states", "cursor", "sources", *results)
-    )
+def _addresses(form: Form) -> dict[str, tuple[str, str]]:
+    """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
+    columns = {f"c{place}": ("rows", f"C{place}") for place in range(len(form.takes.fields))}
+    states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
+    marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "misfits": ("room", "uint8")}
+    results = {f"r{place}": ("room", f"R{place}") for place in range(len(form.results))}
+    return columns | (states if form.state is not None else {}) | marks | results
+
+
+def _source(form: Form, reasons: list[str]) -> str:
+    """The loop; `reasons` takes those why a result of an iterable does not fit."""
+    addresses = _addresses(form)
+    values = ", ".join(_loaded(field, f"c{place}[row]") for place, field in enumerate(form.takes.fields))
+    state = ", states[slots[row]]" if form.state is not None else ""
     lines = [
-        f"def kernel(start, rows, keys, {addresses}):",
-        *(f"    {line}" for line in arrays),
+        f"def kernel(start, rows, room, keys, {', '.join(f'{name}_at' for name in addresses)}):",
+        *(
+            f"    {name} = carray(pointer({name}_at), {size}, {kind})"
+            for name, (size, kind) in addresses.items()
+        ),
         "    count = cursor[1]",
         "    for row in range(start, rows):",
         "        cursor[0] = row",
-        f"        result = function(Message({values}), states[slots[row]])",
+        *(["        spare[0] = states[slots[row]]"] if state and form.gives is Gives.MANY else []),
+        f"        result = function(Message({values}){state})",
+        *(f"        {line}" for line in _taken(form, reasons)),
     ]
-    if not silent:
-        lines.append("        if result is not None:")
-        for name, field in zip(results, gives.fields, strict=True):
-            lines.extend(f"            {line}" for line in _stored(field, name))
-        lines += [
-            "            sources[count] = row",
-            "            count += 1",
-            "            cursor[1] = count",
-        ]
     return "\n".join(lines) + "\n"
+
+
+def _taken(form: Form, reasons: list[str]) -> Iterator[str]:
+    """The lines that take what the function gave for a row."""
+    if form.gives is Gives.MANY:
+        yield from _several(form, reasons)
+        return
+    if form.gives is Gives.NOTHING:
+        return
+    yield "if result:" if form.gives is Gives.WHETHER else "if result is not None:"
+    for place, field in enumerate(form.results):
+        for line in _stored(field, f"result.{field.name}", f"r{place}[count]", _raised):
+            yield f"    {line}"
+    yield "    sources[count] = row"
+    yield "    count += 1"
+    yield "    cursor[1] = count"
+
+
+def _several(form: Form, reasons: list[str]) -> Iterator[str]:
+    def noted(_error: str, text: str) -> str:
+        reasons.append(text)
+        return f"misfits[made] = {len(reasons)}"
+
+    yield "made = count"
+    yield "for each in result:"
+    yield "    if made == room:"
+    if form.state is not None:
+        yield "        states[slots[row]] = spare[0]"
+    yield "        cursor[2] = 1"
+    yield "        return"
+    yield "    misfits[made] = 0"
+    for place, field in enumerate(form.results):
+        for line in _stored(field, f"each.{field.name}", f"r{place}[made]", noted):
+            yield f"    {line}"
+    yield "    sources[made] = row"
+    yield "    made += 1"
+    yield "count = made"
+    yield "cursor[1] = count"
+
+
+def _raised(error: str, text: str) -> str:
+    return f"raise {error}({text!r})"
 
 
 def _loaded(field: Field, value: str) -> str:
@@ -122,16 +195,19 @@ def _loaded(field: Field, value: str) -> str:
     return f"{value} != 0" if field.kind is Kind.BOOL else value
 
 
-def _stored(field: Field, name: str) -> Iterator[str]:
-    """The lines that store a field of a result, or raise as plain Python's result would be refused."""
-    value, target, dtype = f"result.{field.name}", f"{name}[count]", field.dtype
+def _stored(field: Field, value: str, target: str, misfit: Callable[[str, str], str]) -> Iterator[str]:
+    """The lines that store a field of a result; `misfit(error, text)` is what they do when it does not fit.
+
+    Just as a result of plain Python would be refused.
+    """
+    dtype = field.dtype
     assert dtype is not None  # noqa: S101 - compiled schemas have fixed widths
     if field.kind is Kind.INT and dtype != np.uint64:
         limits = np.iinfo(dtype)
         # Only integers can be or-ed: a float is refused when the function is compiled.
         yield f"whole = int64({value} | 0)"
         yield f"if whole != {value} or whole < {limits.min} or whole > {limits.max}:"
-        yield f"    raise OverflowError({f'field {field.name!r}: not an integer of type {dtype}'!r})"
+        yield f"    {misfit('OverflowError', f'field {field.name!r}: not an integer of type {dtype}')}"
         yield f"{target} = whole"
     elif field.kind is Kind.INT:
         yield f"{target} = {value} | 0"
@@ -141,13 +217,13 @@ def _stored(field: Field, name: str) -> Iterator[str]:
         yield f"single = float32({value})"
         # Infinity minus itself is no number: infinite now, and finite before.
         yield f"if single - single != 0 and {value} - {value} == 0:"
-        yield f"    raise OverflowError({f'field {field.name!r}: a number too large for 32 bits'!r})"
+        yield f"    {misfit('OverflowError', f'field {field.name!r}: a number too large for 32 bits')}"
         yield f"{target} = single"
     elif field.kind is Kind.FLOAT:
         yield f"{target} = {value}"
     else:
         yield f"if len({value}) > {dtype.itemsize}:"
-        yield f"    raise ValueError({f'field {field.name!r}: longer than {dtype.itemsize} bytes'!r})"
+        yield f"    {misfit('ValueError', f'field {field.name!r}: longer than {dtype.itemsize} bytes')}"
         yield f"{target} = {value}"
 
 

@@ -21,6 +21,21 @@ class Operator(Protocol):
         """The rows that these rows lead to. Never raises for what the user's function raises."""
 
 
+class Exact:
+    """A computation whose function could run compiled: it sees and gives only what fits a schema, as it would there."""
+
+    def __init__(self, plain: Operator) -> None:
+        self.name = plain.name
+        self._plain = plain
+
+    def run(self, rows: Rows, letters: Letters) -> Rows:
+        """See Operator."""
+        rows.columns(self.name, letters)
+        given = self._plain.run(rows, letters)
+        given.columns(self.name, letters)
+        return given
+
+
 class MapOperator:
     """`Stream.map`."""
 

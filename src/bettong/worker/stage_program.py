@@ -9,17 +9,18 @@ import numpy as np
 
 from bettong.application.fields import Kind
 from bettong.application.on_error import OnError
-from bettong.application.plan import Entrance, Stage
-from bettong.application.plan import Operator as PlannedOperator
+from bettong.application.plan import Computation, Entrance, Stage
 from bettong.application.schema import Schema
-from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
+from bettong.application.streams import Filtered, Mapped, Stateful
 from bettong.application.ways import Way, way_of
 from bettong.errors import ApplicationError
 from bettong.v1.snapshot_pb2 import Shape
-from bettong.worker.compiled_fold import CompiledFold, compile_node
+from bettong.worker.compiled_fold import CompiledFold
+from bettong.worker.compiled_run import CompiledOperator
+from bettong.worker.compiling import compile_node
 from bettong.worker.kernel import Kernel
 from bettong.worker.letters import Letters
-from bettong.worker.operators import FilterOperator, FlatMapOperator, MapOperator, Operator
+from bettong.worker.operators import Exact, FilterOperator, FlatMapOperator, MapOperator, Operator
 from bettong.worker.python_fold import PythonFold, check_state
 from bettong.worker.rows import Rows
 from bettong.worker.shapes import Migration, shape_of
@@ -93,7 +94,9 @@ class StageProgram:
 
     def operators(self, folds: dict[str, Fold]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
         """The stage's operators over these states, each with the streams that it reads."""
-        return tuple((planned.reads, _operator(planned, folds)) for planned in self.stage.operators)
+        return tuple(
+            (planned.reads, _operator(planned.node, self, folds)) for planned in self.stage.operators
+        )
 
 
 def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> StageProgram:
@@ -104,18 +107,20 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
     or a state not be kept in a snapshot.
     """
     kernels: dict[str, dict[Schema, Kernel]] = {}
-    for operator in stage.operators:
-        node = operator.node
-        if not isinstance(node, Stateful):
-            if way_of(node.function) is Way.VECTORIZED:
-                try_operator(node, _schema_of(stage, operator.reads[0]))
-        elif node.way is Way.VECTORIZED:
-            try_fold(node, key_dtype(stage, node))
-        elif compiled and node.way is Way.COMPILED:
-            key_dtype(stage, node)
+    for node in (operator.node for operator in stage.operators):
+        way = _way_of(node)
+        if way is Way.PYTHON or (way is Way.COMPILED and not compiled):
+            if isinstance(node, Stateful):
+                check_state(node)
+            continue
+        if isinstance(node, Stateful):
+            key = key_dtype(stage, node)
+            if way is Way.VECTORIZED:
+                try_fold(node, key)
+        elif way is Way.VECTORIZED:
+            try_operator(node)
+        if way is Way.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
-        else:
-            check_state(node)
     shapes = {
         operator.node.name: shape_of(
             stage, operator.node, records=operator.node.name in kernels or operator.node.way is Way.VECTORIZED
@@ -164,23 +169,25 @@ def run(
     return flows
 
 
-def _operator(planned: PlannedOperator, folds: dict[str, Fold]) -> Operator:
-    node = planned.node
-    if not isinstance(node, Stateful) and way_of(node.function) is Way.VECTORIZED:
+def _way_of(node: Computation) -> Way:
+    return node.way if isinstance(node, Stateful) else way_of(node.function)
+
+
+def _operator(node: Computation, program: StageProgram, folds: dict[str, Fold]) -> Operator:
+    if isinstance(node, Stateful):
+        return folds[node.name]
+    if node.name in program.kernels:
+        return CompiledOperator(node, program.kernels[node.name])
+    if _way_of(node) is Way.VECTORIZED:
         return VectorizedOperator(node)
+    plain: Operator
     if isinstance(node, Mapped):
-        return MapOperator(node)
-    if isinstance(node, Filtered):
-        return FilterOperator(node)
-    if isinstance(node, FlatMapped):
-        return FlatMapOperator(node)
-    return folds[node.name]
-
-
-def _schema_of(stage: Stage, stream: str) -> Schema:
-    """The schema of an entrance or computation of the stage."""
-    named = {entrance.stream: entrance.schema for entrance in stage.entrances}
-    return (named | {each.node.name: each.node.schema for each in stage.operators})[stream]
+        plain = MapOperator(node)
+    elif isinstance(node, Filtered):
+        plain = FilterOperator(node)
+    else:
+        plain = FlatMapOperator(node)
+    return plain if _way_of(node) is Way.PYTHON else Exact(plain)
 
 
 def _entrances_of(stage: Stage, computation: str) -> list[Entrance]:

@@ -160,7 +160,7 @@ def records_of(node: Stateful, states: list[Any]) -> Any:
     """States of the computation as records. Raises ApplicationError for what cannot be one."""
     try:
         schema = schema_of(node.state)
-        check_fixed(node, schema)
+        check_fixed(node.way.value, node.name, schema)
         values = Columns.of_messages(schema, states)
     except SchemaError as error:
         raise ApplicationError(f"{node.way.value} {node.name!r}: state: {error}") from None
@@ -187,10 +187,10 @@ def key_column(key: str | int | bytes, dtype: np.dtype[Any]) -> Array | None:
     return None
 
 
-def check_fixed(node: Stateful, schema: Schema) -> None:
+def check_fixed(way: str, name: str, schema: Schema) -> None:
     """Raises ApplicationError for fields whose width varies."""
     if loose := [field.name for field in schema.fields if field.dtype is None]:
         raise ApplicationError(
-            f"{node.way.value} {node.name!r}: {schema.name}: {', '.join(loose)} has no fixed width;"
+            f"{way} {name!r}: {schema.name}: {', '.join(loose)} has no fixed width;"
             " use Annotated[str, Width(n)] or Annotated[bytes, Width(n)]"
         )

@@ -106,8 +106,10 @@ class VectorizedFold(StateArray):
         return columns_of(self._node.schema, given, columns.length), None
 
 
-def try_operator(node: Mapped | Filtered | FlatMapped, takes: Schema) -> None:
+def try_operator(node: Mapped | Filtered | FlatMapped) -> None:
     """Calls the function with a frame of no rows. Raises ApplicationError, naming function and line."""
+    takes = node.parent.schema
+    assert takes is not None  # noqa: S101 - checked when the application was built
     _try(node.function, lambda: VectorizedOperator(node).over(Columns.of_messages(takes, [])))
 
 

@@ -1,0 +1,56 @@
+"""The kernels of an application's compiled computations."""
+
+from collections.abc import Callable, Mapping
+from inspect import isgeneratorfunction
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from bettong.application.plan import Computation
+from bettong.application.schema import Schema, schema_of
+from bettong.application.streams import Filtered, FlatMapped, Stateful
+from bettong.errors import ApplicationError
+from bettong.worker.kernel import Form, Gives, Kernel, compile_kernel
+from bettong.worker.state_array import check_fixed, first_state
+
+
+def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kernel]:
+    """The kernels of a computation, one a schema that it takes. Slow (seconds) unless `cache` has them.
+
+    Raises ApplicationError when a schema, the state or a function cannot be compiled.
+    """
+    state = None
+    if isinstance(node, Stateful):
+        first_state(node)
+        state = schema_of(node.state)
+    functions = functions_of(node)
+    if isinstance(node, Stateful):
+        for function in filter(isgeneratorfunction, functions.values()):
+            code = function.__code__
+            raise ApplicationError(
+                f"{function.__name__!r} ({Path(code.co_filename).resolve()}:{code.co_firstlineno}) cannot be compiled:"
+                " a generator of Numba's changes a copy of its state; return a list instead"
+            )
+    for schema in (*functions, node.schema):
+        check_fixed("compiled", node.name, schema)
+    return {
+        schema: compile_kernel(function, _form(node, schema, state, function), cache=cache)
+        for schema, function in functions.items()
+    }
+
+
+def functions_of(node: Computation) -> Mapping[Schema, Callable[..., Any]]:
+    """The functions of a computation, by what they take."""
+    if isinstance(node, Stateful):
+        return node.handlers
+    assert node.parent.schema is not None  # noqa: S101 - checked when the application was built
+    return {node.parent.schema: node.function}
+
+
+def _form(node: Computation, takes: Schema, state: Schema | None, function: Callable[..., Any]) -> Form:
+    if isinstance(node, Filtered):
+        return Form(takes, state, Gives.WHETHER, None)
+    several = node.many if isinstance(node, Stateful) else isinstance(node, FlatMapped)
+    gives = Gives.MANY if several else Gives.ONE
+    if get_type_hints(function).get("return") is type(None):
+        gives = Gives.NOTHING
+    return Form(takes, state, gives, node.schema)
