@@ -3,6 +3,7 @@
 import time
 
 from benchmarks.log_load import S_MAX, Feeder, Splitter
+from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
 from bettong.edges.kafka_log import LogReader, LogWriter
@@ -26,7 +27,7 @@ def records_of(load: Workload, partitions: int) -> list[tuple[int, bytes]]:
     ]
 
 
-def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> float:
+def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
     """Messages a second of one run on a log and a state of its own; the results are checked."""
     name = planned().application
     records = records_of(load, partitions)
@@ -42,12 +43,12 @@ def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partit
             LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
         ):
             feeder = Feeder(writer, source)
-            begun = time.perf_counter()
+            watch = Stopwatch()
             feeder.append(records)
             results = _read(reader, load.result_bytes, feeder)
-            seconds = time.perf_counter() - begun
+            sample = watch.sample(load.messages)
     assert by_symbol(results) == load.rejected, "the processor's results are wrong"
-    return load.messages / seconds
+    return sample
 
 
 def _read(reader: LogReader, size: int, feeder: Feeder) -> bytes:

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
+from benchmarks.measuring import cpu_s
 from benchmarks.sums import TELL_EVERY
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from bettong.application.loading import load
@@ -112,13 +113,13 @@ def once(keys: int, messages: int, *, partitions: int, compiled: bool, interval_
             feeder.append(_ones(splitter, source, every_key, batch))
             await_folded(figures, keys)
             frames = list(_ones(splitter, source, chosen, batch))
-            cpu_s, begun = _cpu_s(processor), time.perf_counter()
+            spent_s, begun = cpu_s(processor), time.perf_counter()
             feeder.append(frames)
             await_folded(figures, keys + messages)
             feeder.check()
-            seconds, cpu_s = time.perf_counter() - begun, _cpu_s(processor) - cpu_s
+            seconds, spent_s = time.perf_counter() - begun, cpu_s(processor) - spent_s
         _check(suite.record.kafka, sink_topic(planned.application, "told"), partitions, chosen, keys)
-    return Run(messages / seconds, cpu_s * 1e6 / messages)
+    return Run(messages / seconds, spent_s * 1e6 / messages)
 
 
 def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
@@ -148,15 +149,6 @@ def _ones(
         part = keys[start : start + batch]
         columns = Columns(source.schema, len(part), (part, np.ones(len(part), np.int64)))
         yield from splitter.frames(source, columns, key="key")
-
-
-def _cpu_s(process: psutil.Process) -> float:
-    """CPU seconds of a process and all its children, alive or waited for."""
-    total = 0.0
-    for each in (process, *process.children(recursive=True)):
-        times = each.cpu_times()
-        total += times.user + times.system
-    return total
 
 
 def _check(

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from benchmarks.log_load import S_MAX, await_folded
+from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.workload import APPLICATION, Workload
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
@@ -17,7 +18,7 @@ from examples.market_spread_oracle import by_symbol
 _LOOK_S = 0.02
 
 
-def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> float:
+def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
     """Messages a second from the first one after the initial quotes until the last result lies in its file.
 
     One run on a suite of its own; the result files are checked.
@@ -39,12 +40,12 @@ def messages_per_s(load: Workload, *, schedule: Schedule, compiled: bool, partit
             initial = client.initial_quotes(INITIAL_QUOTES)
             # By then every partition has its connection and its state.
             await_folded(LiveFigures(store), initial)
-            begun = time.perf_counter()
+            watch = Stopwatch()
             client.rounds(load.rounds)
             content = _await(results / "rejected", load.result_bytes)
-            seconds = time.perf_counter() - begun
+            sample = watch.sample(load.messages)
     assert by_symbol(content) == load.rejected, "the result files are wrong"
-    return load.messages / seconds
+    return sample
 
 
 def _await(folder: Path, size: int) -> bytes:

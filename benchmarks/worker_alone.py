@@ -1,15 +1,33 @@
 """The partition worker alone, fed from memory: frame decoding, fold, output frames, a snapshot a second of log."""
 
 import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
+import numpy as np
+
+from benchmarks.log_load import Splitter
+from benchmarks.measuring import Sample
 from benchmarks.workload import Workload, column_frames, log_frame, planned
+from bettong.application.loading import load as load_application
+from bettong.application.plan import Plan, plan
+from bettong.application.schema import Schema
+from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import decode
+from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from examples.market_spread_oracle import by_symbol
 
 FRAME_MESSAGES = 8192
+# 100,000 messages/s in 200 frames/s, over 16 partitions: what a slot of the resident schedule is handed.
+SMALL_FRAME_MESSAGES = 32
 FRAME_BYTES_MAX = 4 * 1024 * 1024
+KEYS_FEW, KEYS_MANY = 350, 1_000_000
+HOT, RARE = 2, 1000
+PERCENTILES = (50, 99, 99.99)
+_ODD_NUMBERS = Path(__file__).with_name("odd_numbers.py")
 _SNAPSHOT_S = 1.0
 
 
@@ -18,29 +36,115 @@ def stage(*, compiled: bool) -> StageProgram:
     return program(planned().stages[0], compiled=compiled)
 
 
-def frames_of(load: Workload) -> list[bytes]:
+def frames_of(load: Workload, frame_messages: int = FRAME_MESSAGES) -> list[bytes]:
     """The load as the records of one partition."""
     last: dict[str, int] = {}
     frames = []
-    for sequence, (source, columns) in enumerate(column_frames(load, FRAME_MESSAGES), 1):
+    for sequence, (source, columns) in enumerate(column_frames(load, frame_messages), 1):
         previous = last.get(source.name, 0)
         frames.append(log_frame(source, columns, sequence=sequence, previous=previous, now_ns=sequence))
         last[source.name] = sequence
     return frames
 
 
-def messages_per_s(ready: StageProgram, frames: list[bytes], load: Workload) -> float:
-    """Messages a second on one core; the results are checked."""
+def speed(ready: StageProgram, frames: list[bytes], load: Workload) -> Sample:
+    """Messages a second of one core's time; the results are checked."""
     worker = PartitionWorker(ready, Assignment("market-spread", 0, 1, FRAME_BYTES_MAX))
-    records = []
+    records, seconds = _fold(worker, frames)
+    _check(records, load)
+    return Sample(worker.counters.messages / seconds, seconds * 1e6 / worker.counters.messages)
+
+
+def waits(ready: StageProgram, frames: list[bytes], load: Workload) -> list[Sample]:
+    """Microseconds from a frame's bytes to its output's, of wall clock: `PERCENTILES` of the frames. Checked.
+
+    A closed loop: frame after frame, no one waits in line.
+    """
+    worker = PartitionWorker(ready, Assignment("market-spread", 0, 1, FRAME_BYTES_MAX))
+    records, took_ns = [], np.empty(len(frames), np.int64)
+    for offset, frame in enumerate(frames):
+        begun = time.perf_counter_ns()
+        found = worker.fold(offset, frame)
+        took_ns[offset] = time.perf_counter_ns() - begun
+        records += found
+    _check(records, load)
+    return [Sample(each / 1000) for each in np.percentile(took_ns, PERCENTILES).tolist()]
+
+
+def hot_against_rare(messages: int, *, compiled: bool) -> Sample:
+    """The speed with one result for two messages, in percent of that with one for a thousand."""
+    rare, hot = (_odd_numbers(messages, keys=KEYS_FEW, every=each, compiled=compiled) for each in (RARE, HOT))
+    return Sample(100 * hot.value / rare.value, hot.cpu_s_per_million)
+
+
+def many_keys_against_few(messages: int, *, compiled: bool) -> Sample:
+    """The speed with a state of 1 M keys, in percent of that with 350. All keys are known before."""
+    few, many = (
+        _odd_numbers(messages, keys=each, every=RARE, compiled=compiled) for each in (KEYS_FEW, KEYS_MANY)
+    )
+    return Sample(100 * many.value / few.value, many.cpu_s_per_million)
+
+
+def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sample:
+    application, ready = _odd_program(compiled=compiled)
+    worker = PartitionWorker(ready, Assignment(application.application, 0, 1, FRAME_BYTES_MAX))
+    source, splitter = application.sources[0], Splitter(1)
+
+    def frames(chosen: Array, values: Array) -> list[bytes]:
+        columns = Columns(source.schema, len(chosen), (chosen, values))
+        parts = [
+            columns.slice(at, min(at + FRAME_MESSAGES, len(chosen)))
+            for at in range(0, len(chosen), FRAME_MESSAGES)
+        ]
+        return [frame for part in parts for _, frame in splitter.frames(source, part, key="key")]
+
+    _fold(worker, frames(np.arange(keys), np.full(keys, 2)))
+    worker.increment()
+    chosen = np.random.default_rng(1).integers(0, keys, messages)
+    values = np.where(np.arange(messages) % every == 0, 1, 2)
+    records, seconds = _fold(worker, frames(chosen, values))
+    told = [_sums(record, application.stages[0].exits[0].schema) for record in records]
+    assert (sum(map(len, told)), sum(each.sum() for each in told)) == _right(chosen, values), (
+        "the sums are wrong"
+    )
+    return Sample(messages / seconds, seconds * 1e6 / messages)
+
+
+def _right(chosen: Array, values: Array) -> tuple[int, int]:
+    """How many sums are told, and their sum; each key has a 2 already."""
+    order = np.argsort(chosen, kind="stable")
+    keys, added = chosen[order], values[order]
+    running = np.cumsum(added)
+    begins = np.searchsorted(keys, keys)
+    told = (running - running[begins] + added[begins] + 2)[added == 1]
+    return len(told), int(told.sum())
+
+
+def _sums(record: OutputRecord, schema: Schema) -> Array:
+    frame = decode(record.value)
+    assert frame.columns is not None
+    return np.asarray(Columns.of_payload(schema, frame.columns).columns[1])
+
+
+@cache
+def _odd_program(*, compiled: bool) -> tuple[Plan, StageProgram]:
+    application = plan(load_application(str(_ODD_NUMBERS)))
+    return application, program(application.stages[0], compiled=compiled)
+
+
+def _fold(worker: PartitionWorker, frames: Sequence[bytes]) -> tuple[list[OutputRecord], float]:
+    """What frames lead to, and the CPU seconds that it took, with a snapshot a second."""
+    records: list[OutputRecord] = []
     begun = time.process_time()
     snapshot_at = time.monotonic()
-    for offset, frame in enumerate(frames):
-        records.extend(worker.fold(offset, frame))
+    for frame in frames:
+        records.extend(worker.fold(worker.next_offset, frame))
         if time.monotonic() - snapshot_at >= _SNAPSHOT_S:
             worker.increment()
             snapshot_at = time.monotonic()
-    seconds = time.process_time() - begun
+    return records, time.process_time() - begun
+
+
+def _check(records: list[OutputRecord], load: Workload) -> None:
     results = b"".join(row for record in records for row in decode(record.value).rows or ())
     assert by_symbol(results) == load.rejected, "the worker's results are wrong"
-    return worker.counters.messages / seconds

@@ -1,0 +1,125 @@
+"""Figures of several runs, each with what the machine was like just before: a plain loop's speed, its own hiccups."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from statistics import median
+
+import numpy as np
+import psutil
+
+_HICCUP_S = 0.5
+_SLEEP_S = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one run gave, in the figure's unit, and the CPU seconds of all processes for a million messages."""
+
+    value: float
+    cpu_s_per_million: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The machine just before a run: what nobody's program can do better than.
+
+    `plain_loop_per_s`: messages a second of a plain CPython loop. Hiccups: by how much a sleep of 1 ms was too long.
+    `busy` and `stolen`: shares of all cores' time in use, and taken by other virtual machines, meanwhile.
+    """
+
+    plain_loop_per_s: float
+    hiccup_p50_us: float
+    hiccup_p99_us: float
+    hiccup_max_us: float
+    busy: float
+    stolen: float
+    load: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """What a figure is to reach, and what it is hoped for. `of_loop`: as multiples of the plain loop."""
+
+    bar: float
+    goal: float
+    of_loop: bool = False
+
+
+@dataclass(slots=True)
+class Figure:
+    """A name, the unit (`messages/s`, `us` or `%`), and a sample of each run with what was before it."""
+
+    name: str
+    unit: str
+    bar: Bar | None
+    samples: list[Sample] = field(default_factory=list)
+    before: list[Before] = field(default_factory=list)
+
+    @property
+    def values(self) -> list[float]:
+        """The value of each run."""
+        return [each.value for each in self.samples]
+
+    @property
+    def of_loop(self) -> float | None:
+        """Median of what the runs are as multiples of the plain loops before them; None for what is no speed."""
+        if self.unit != "messages/s":
+            return None
+        pairs = zip(self.values, self.before, strict=True)
+        return median(value / before.plain_loop_per_s for value, before in pairs)
+
+    @property
+    def of_bar(self) -> float | None:
+        """How much of its bar the median reaches: from 1 on, all of it."""
+        if self.bar is None:
+            return None
+        value = (self.of_loop or 0.0) if self.bar.of_loop else median(self.values)
+        return self.bar.bar / value if self.unit == "us" else value / self.bar.bar
+
+
+def look(plain_loop_per_s: Callable[[], float]) -> Before:
+    """Measures the machine for about a second and a half."""
+    times = psutil.cpu_times()
+    late_us = []
+    until = time.perf_counter() + _HICCUP_S
+    while (begun := time.perf_counter()) < until:
+        time.sleep(_SLEEP_S)
+        late_us.append((time.perf_counter() - begun - _SLEEP_S) * 1e6)
+    spent = [after - before for before, after in zip(times, psutil.cpu_times(), strict=True)]
+    names, total = psutil.cpu_times()._fields, max(sum(spent), 1e-9)
+    shares = {name: each / total for name, each in zip(names, spent, strict=True)}
+    p50, p99, most = np.percentile(late_us, [50, 99, 100]).tolist()
+    return Before(
+        plain_loop_per_s=plain_loop_per_s(),
+        hiccup_p50_us=p50,
+        hiccup_p99_us=p99,
+        hiccup_max_us=most,
+        busy=1 - shares["idle"] - shares.get("iowait", 0.0),
+        stolen=shares.get("steal", 0.0),
+        load=os.getloadavg()[0],
+    )
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """CPU seconds of a process and all below it, alive or waited for."""
+    total = 0.0
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # ended meanwhile: its parent has its time
+            total += sum(each.cpu_times()[:4])
+    return total
+
+
+class Stopwatch:
+    """Wall clock and CPU time of this process and all below it, from when it was made."""
+
+    def __init__(self) -> None:
+        self._cpu_s, self._begun = cpu_s(psutil.Process()), time.perf_counter()
+
+    def sample(self, messages: int) -> Sample:
+        """Messages a second since then."""
+        seconds = time.perf_counter() - self._begun
+        spent_s = cpu_s(psutil.Process()) - self._cpu_s
+        return Sample(messages / seconds, spent_s * 1e6 / messages)

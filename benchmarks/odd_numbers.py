@@ -1,0 +1,42 @@
+"""A sum for each key, told after each odd number: how much comes out, and of how many keys, is the load's to say."""
+
+from dataclasses import dataclass
+
+import bettong
+from bettong import i64
+
+
+@dataclass(slots=True)
+class Number:
+    """A number of a key."""
+
+    key: i64
+    value: i64
+
+
+@dataclass(slots=True)
+class Sum:
+    """What is kept of a key."""
+
+    total: int = 0
+
+
+@dataclass(slots=True)
+class Told:
+    """The sum of a key so far."""
+
+    key: i64
+    total: i64
+
+
+@bettong.compiled
+def add(number: Number, kept: Sum) -> Told | None:
+    """Adds a number to its key's sum."""
+    kept.total += number.value
+    if number.value % 2 == 1:
+        return Told(number.key, kept.total)
+    return None
+
+
+app = bettong.Application("odd-numbers")
+app.source("numbers", schema=Number, key="key").stateful(add, state=Sum, name="sums").sink("told")

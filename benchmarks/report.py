@@ -1,0 +1,101 @@
+"""The results of a benchmark: a table, a JSON file by date, and a plot beside it."""
+
+import dataclasses
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure as Plot
+from rich.table import Table
+
+from benchmarks.measuring import Figure
+
+
+def table(figures: list[Figure], title: str) -> Table:
+    """For people."""
+    rows = Table("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", title=title)
+    for figure in figures:
+        values = figure.values
+        cpu = [each.cpu_s_per_million for each in figure.samples if each.cpu_s_per_million is not None]
+        bar = figure.bar
+        unit = " x" if bar and bar.of_loop else "" if figure.unit == "messages/s" else f" {figure.unit}"
+        met = "" if figure.of_bar is None else ": reached" if figure.of_bar >= 1 else ": missed"
+        rows.add_row(
+            figure.name,
+            f"{_number(median(values))} {figure.unit}",
+            f"{_number(min(values))} - {_number(max(values))}",
+            f"{figure.of_loop:.2f}" if figure.of_loop is not None else "",
+            f"{median(cpu):.2f}" if cpu else "",
+            f"{_number(bar.bar)}{unit}{met}" if bar else "",
+            f"{_number(bar.goal)}{unit}" if bar else "",
+        )
+    return rows
+
+
+def save(folder: Path, figures: list[Figure], facts: dict[str, str], asked: dict[str, str | int]) -> Path:
+    """Writes `<date>.json` and `<date>.svg` into the folder, which is made; returns the path of the first."""
+    now = datetime.now(UTC)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{now:%Y-%m-%dT%H-%M-%SZ}.json"
+    content = {
+        "date": now.isoformat(timespec="seconds"),
+        "machine": facts,
+        "asked": asked,
+        "figures": [_plain(figure) for figure in figures],
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    _plot(
+        figures,
+        f"{now:%Y-%m-%d %H:%M} UTC, {facts['processor']}, {facts['cores']} cores",
+        path.with_suffix(".svg"),
+    )
+    return path
+
+
+def _plain(figure: Figure) -> dict[str, object]:
+    values = figure.values
+    return {
+        "name": figure.name,
+        "unit": figure.unit,
+        "median": median(values),
+        "range": [min(values), max(values)],
+        "of_plain_loop": figure.of_loop,
+        "bar": dataclasses.asdict(figure.bar) if figure.bar else None,
+        "of_bar": figure.of_bar,
+        "runs": [
+            dataclasses.asdict(sample) | {"before": dataclasses.asdict(before)}
+            for sample, before in zip(figure.samples, figure.before, strict=True)
+        ],
+    }
+
+
+def _plot(figures: list[Figure], title: str, path: Path) -> None:
+    speeds = [figure for figure in figures if figure.unit == "messages/s"]
+    judged = [figure for figure in figures if figure.of_bar is not None]
+    panels = [each for each in (speeds, judged) if each]
+    plot = Plot(figsize=(9, 1.5 + 0.4 * sum(map(len, panels)) + len(panels)), layout="constrained")
+    FigureCanvasSVG(plot)
+    plot.suptitle(title, fontsize=9)
+    every = plot.subplots(len(panels), 1, squeeze=False, height_ratios=[len(each) + 1 for each in panels])[
+        :, 0
+    ]
+    for axes, shown in zip(every, panels, strict=True):
+        middles = [median(each.values) if shown is speeds else each.of_bar or 0.0 for each in shown]
+        axes.barh(range(len(shown)), middles, color="#6a8caf")
+        axes.set_yticks(range(len(shown)), [each.name for each in shown], fontsize=8)
+        axes.invert_yaxis()
+        axes.set_xscale("log")
+        axes.set_xlabel(
+            "messages/s, median and range" if shown is speeds else "of its bar (line: reached)", fontsize=8
+        )
+        if shown is judged:
+            axes.axvline(1, color="#b0413e")
+    for place, figure in enumerate(speeds):
+        every[0].plot([min(figure.values), max(figure.values)], [place, place], color="black")
+    plot.savefig(path)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
