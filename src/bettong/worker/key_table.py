@@ -1,7 +1,13 @@
 """Keys of fixed width to slots: 0, 1, 2 ... in the order in which keys were first seen.
 
-Open addressing with linear probing over 64-bit words of the key, at most half full. Keys are compared whole:
-a hash that collides costs a probe, never a wrong answer.
+Open addressing with linear probing, at most half full. Keys are compared whole: a hash that collides costs a probe,
+never a wrong answer.
+
+    table, a row for each place:   | tag, 64 bits | slot + 1, 64 bits; 0: nobody's |
+    keys, a row for each slot:     | words of the key, 64 bits each                |
+
+A key of one word is its own tag, and found by looking at one place of memory; one of several has a hash of them there,
+and its words are compared too. With many keys the wait for memory is what a search costs.
 """
 
 from typing import Any
@@ -23,7 +29,7 @@ class KeyTable:
     def __init__(self, words: int) -> None:
         self.words = words
         self._keys = np.zeros((_FIRST_CAPACITY, words), np.uint64)
-        self._table = np.full(2 * _FIRST_CAPACITY, -1, np.int32)
+        self._table = np.zeros((2 * _FIRST_CAPACITY, 2), np.uint64)
         self.count = 0
 
     def slots(self, column: Array) -> Array:
@@ -57,7 +63,7 @@ class KeyTable:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self._table = np.full(2 * len(self._keys), -1, np.int32)
+        self._table = np.zeros((2 * len(self._keys), 2), np.uint64)
         _insert_all(self._keys, self._table, self.count)
 
 
@@ -94,16 +100,27 @@ def words_of(column: Array) -> Array:
     return column.astype(f"S{8 * words}").view("<u8").reshape(-1, words)
 
 
-# Places are unsigned below: Numba would make each signed one ready to count from the end.
+# Places are unsigned below: Numba would make each signed one ready to count from the end. And what is called for each
+# row is inlined by Numba: a call counts references to the arrays, which makes a search five to ten times as slow.
 
 
-@numba.njit(cache=True)
-def _home(words: Any, row: Any, shift: Any) -> Any:
-    """Where probing starts: the high bits of a product, which every bit of every word has a part in."""
+@numba.njit(cache=True, inline="always")
+def _tag(words: Any, row: Any) -> Any:
+    """The word of a key that has one, else a hash of all."""
+    if words.shape[1] == 1:
+        return words[row, 0]
     state = np.uint64(0)
     for place in range(words.shape[1]):
         state = (state ^ words[row, place]) * _MIX
         state ^= state >> _FOLD
+    return state
+
+
+@numba.njit(cache=True, inline="always")
+def _home(tag: Any, shift: Any) -> Any:
+    """Where probing starts: the high bits of a product, which every bit of the tag has a part in."""
+    state = tag * _MIX
+    state ^= state >> _FOLD
     return (state * _MIX) >> shift
 
 
@@ -116,45 +133,48 @@ def _shift(table: Any) -> Any:
     return np.uint64(bits)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, inline="always")
 def _same(left: Any, left_row: Any, right: Any, right_row: Any) -> Any:
-    for place in range(left.shape[1]):  # noqa: SIM110 - Numba compiles no all(...)
-        if left[left_row, place] != right[right_row, place]:
-            return False
+    """Whether keys with the same tag are the same."""
+    if left.shape[1] > 1:
+        for place in range(left.shape[1]):
+            if left[left_row, place] != right[right_row, place]:
+                return False
     return True
+
+
+@numba.njit(cache=True, inline="always")
+def _place(words: Any, row: Any, keys: Any, table: Any, shift: Any) -> Any:
+    """Where in the table a key is, or would be."""
+    mask, tag = np.uint64(len(table) - 1), _tag(words, row)
+    place = _home(tag, shift)
+    while table[place, 1] and not (
+        table[place, 0] == tag and _same(words, row, keys, table[place, 1] - _ONE)
+    ):
+        place = (place + _ONE) & mask
+    return place
 
 
 @numba.njit(cache=True)
 def _find(words: Any, keys: Any, table: Any) -> Any:
     """The slot of the key in the first row of `words`, or -1."""
-    mask = np.uint64(len(table) - 1)
-    place = _home(words, np.uint64(0), _shift(table))
-    slot = table[place]
-    while slot >= 0 and not _same(words, np.uint64(0), keys, np.uint64(slot)):
-        place = (place + _ONE) & mask
-        slot = table[place]
-    return slot
+    return np.int64(table[_place(words, np.uint64(0), keys, table, _shift(table)), 1]) - 1
 
 
 @numba.njit(cache=True)
 def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, start: Any, count: Any) -> Any:
     """Fills `slots` from `start` on; stops before the first row whose new key finds `keys` full."""
-    mask, shift = np.uint64(len(table) - 1), _shift(table)
+    shift = _shift(table)
     for row in range(np.uint64(start), np.uint64(len(words))):
-        place = _home(words, row, shift)
-        slot = table[place]
-        while slot >= 0 and not _same(words, row, keys, np.uint64(slot)):
-            place = (place + _ONE) & mask
-            slot = table[place]
-        if slot < 0:
+        place = _place(words, row, keys, table, shift)
+        if not table[place, 1]:
             if count == len(keys):
                 return np.int64(row), count
-            slot = np.int32(count)
-            table[place] = slot
             for word in range(words.shape[1]):
-                keys[slot, word] = words[row, word]
+                keys[count, word] = words[row, word]
             count += 1
-        slots[row] = slot
+            table[place, 0], table[place, 1] = _tag(words, row), count
+        slots[row] = table[place, 1] - _ONE
     return len(words), count
 
 
@@ -162,10 +182,11 @@ def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, start: Any, coun
 def _insert_all(keys: Any, table: Any, count: Any) -> None:
     mask, shift = np.uint64(len(table) - 1), _shift(table)
     for slot in range(count):
-        place = _home(keys, slot, shift)
-        while table[place] >= 0:
+        tag = _tag(keys, slot)
+        place = _home(tag, shift)
+        while table[place, 1]:
             place = (place + _ONE) & mask
-        table[place] = slot
+        table[place, 0], table[place, 1] = tag, slot + 1
 
 
 @numba.njit(cache=True)
