@@ -3,6 +3,7 @@
 The state after offset o is a fold of the log's first o records and of nothing else. Schedules only feed it.
 """
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -77,7 +78,19 @@ class PartitionWorker:
         Raises LogHoleError when records are missing before it. Anything wrong with the record itself is a
         dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
         it raises, the worker is spoilt: make a new one from a snapshot.
+
+        Python's garbage collector waits meanwhile: it would look at the frame's results again and again, and what it
+        could free is little, for messages and results are gone when their frame is through.
         """
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return self._fold(offset, value)
+        finally:
+            if collects:
+                gc.enable()
+
+    def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         if offset != self.next_offset:
             raise LogHoleError(
                 f"stage {self.program.stage.name!r}, partition {self.assignment.partition}: expected offset"

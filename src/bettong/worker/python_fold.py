@@ -45,7 +45,7 @@ class PythonFold:
         make, states, many = self._node.state, self._states, self._node.many
         find = states.get
         results: list[Any] = []
-        parents: list[int] = []
+        sources: list[int] = []
         values = rows.key_values()
         if self._changed is not None:
             try:
@@ -65,19 +65,19 @@ class PythonFold:
                     result = handler(message, state)
                     if result is None:
                         continue
-                    parent = rows.parent(last - length_hint(keys))
+                    row = last - length_hint(keys)
                     if many:
                         found = several(result, state)
                         results.extend(found)
-                        parents.extend([parent] * len(found))
+                        sources.extend([row] * len(found))
                     else:
                         results.append(copy(result) if result is state else result)
-                        parents.append(parent)
+                        sources.append(row)
             except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
                 letters.add(self.name, error, rows.parent(last - length_hint(keys)))
             else:
                 break
-        given = rows.of_messages(self._node.schema, results, parents)
+        given = rows.of_messages(self._node.schema, results, rows.parents_of(sources))
         if self.exact:
             given.columns(self.name, letters)
         return given

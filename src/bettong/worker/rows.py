@@ -124,6 +124,11 @@ class Rows:
         """The place in the frame of the message that a row comes from."""
         return row if self.parents is None else int(self.parents[row])
 
+    def parents_of(self, rows: list[int]) -> list[int]:
+        """The same for several rows."""
+        parents = self.parents
+        return rows if parents is None else [int(parents[row]) for row in rows]
+
     def key_values(self) -> list[Any]:
         """The key of each row."""
         values = self.keys.values()
