@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, get_type_hints
 
+import numpy as np
 import pyarrow as pa
 
 from bettong.application.fields import Field, field_of
@@ -41,9 +42,15 @@ class Schema:
         return pa.schema([pa.field(field.name, field.arrow, nullable=False) for field in self.fields])
 
     @cached_property
+    def dtypes(self) -> tuple[np.dtype[Any], ...] | None:
+        """The numpy types of the fields; None when the width of one varies."""
+        found = tuple(field.dtype for field in self.fields if field.dtype is not None)
+        return found if len(found) == len(self.fields) else None
+
+    @property
     def fixed(self) -> bool:
         """Whether every field has a fixed width, as compiled computations need."""
-        return all(field.dtype is not None for field in self.fields)
+        return self.dtypes is not None
 
     def position(self, name: str) -> int:
         """The place of a field. Raises SchemaError when there is none of that name."""

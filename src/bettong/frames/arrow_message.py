@@ -1,22 +1,32 @@
 """What an Arrow IPC message says of itself, read before anything in it is believed.
 
+    u32 0xFFFFFFFF | u32 size of the metadata | metadata: a Message | body: buffers
+
     Message      table: version, header_type, header, bodyLength
-    RecordBatch  table: length, nodes, buffers, compression
+    RecordBatch  table: length, nodes (i64 length, i64 nulls), buffers (i64 start in the body, i64 size), compression
 
 A table starts with the distance back to its vtable; the vtable holds 16-bit places of the fields, two bytes each
 after its first four (FlatBuffers; Arrow's format/Message.fbs).
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bettong.errors import FrameError
 
+_CONTINUES = 0xFFFFFFFF
+_MESSAGE_TYPE = 1
+_RECORD_BATCH = 3
 _MESSAGE_HEADER = 2
+_BATCH_LENGTH = 0
 _BATCH_NODES = 1
+_BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
+# So many fields of a table are read here; tables end with the last one that is there.
+_FIELDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +43,54 @@ def batch_facts(message: pa.ipc.Message) -> BatchFacts:
         raise FrameError(f"expected an Arrow IPC record batch message, got a {message.type}")
     metadata = message.metadata.to_pybytes()
     try:
-        batch = _follow(metadata, _field(metadata, struct.unpack_from("<I", metadata)[0], _MESSAGE_HEADER))
-        nodes = _field(metadata, batch, _BATCH_NODES)
+        batch = _fields(metadata, struct.unpack_from("<I", metadata)[0])[_MESSAGE_HEADER]
+        fields = _fields(metadata, _follow(metadata, batch))
+        nodes = fields[_BATCH_NODES]
         columns = struct.unpack_from("<I", metadata, _follow(metadata, nodes))[0] if nodes else 0
-        return BatchFacts(columns, _field(metadata, batch, _BATCH_COMPRESSION) != 0)
+        return BatchFacts(columns, fields[_BATCH_COMPRESSION] != 0)
     except struct.error as error:
         raise FrameError(f"the metadata of the Arrow message cannot be followed: {error}") from None
+
+
+def value_places(payload: bytes, sizes: Sequence[int]) -> tuple[int, list[int]] | None:
+    """The rows of a record batch, and where in the payload the values of each column begin: a third of Arrow's time.
+
+    `sizes`: bytes of a value, by column. None for anything but columns of those widths that lie there without nulls and
+    without compression: then Arrow's reader has to say what is wrong with it, if anything is.
+    """
+    try:
+        continues, size, root = struct.unpack_from("<III", payload)
+        message = _fields(payload, 8 + root)
+        if continues != _CONTINUES or payload[message[_MESSAGE_TYPE]] != _RECORD_BATCH:
+            return None
+        batch = _fields(payload, _follow(payload, message[_MESSAGE_HEADER]))
+        # A field that is 0 is left out.
+        rows: int = struct.unpack_from("<q", payload, batch[_BATCH_LENGTH])[0] if batch[_BATCH_LENGTH] else 0
+        nodes = _pairs(payload, batch[_BATCH_NODES])
+        buffers = _pairs(payload, batch[_BATCH_BUFFERS])
+    except (struct.error, IndexError):
+        return None
+    body = 8 + size
+    if (
+        rows < 0
+        or batch[_BATCH_COMPRESSION]
+        or nodes != (rows, 0) * len(sizes)
+        or len(buffers) != 4 * len(sizes)
+    ):
+        return None
+    # Two buffers a column: which values are there, and the values.
+    starts = [body + start for start in buffers[2::4]]
+    for start, given, wanted in zip(starts, buffers[3::4], sizes, strict=True):
+        if start < body or given < rows * wanted or start + given > len(payload):
+            return None
+    return rows, starts
+
+
+def _pairs(payload: bytes, place: int) -> tuple[int, ...]:
+    """The numbers of a vector of pairs."""
+    vector = _follow(payload, place)
+    count: int = struct.unpack_from("<I", payload, vector)[0]
+    return struct.unpack_from(f"<{2 * count}q", payload, vector + 4)
 
 
 def _follow(metadata: bytes, place: int) -> int:
@@ -46,12 +98,9 @@ def _follow(metadata: bytes, place: int) -> int:
     return place + distance
 
 
-def _field(metadata: bytes, table: int, number: int) -> int:
-    """Where a field of a table lies; 0 when it is left out."""
+def _fields(metadata: bytes, table: int) -> list[int]:
+    """Where the fields of a table lie; 0 for those that are left out."""
     vtable = table - struct.unpack_from("<i", metadata, table)[0]
-    size = struct.unpack_from("<H", metadata, vtable)[0]
-    entry = 4 + 2 * number
-    if entry + 2 > size:
-        return 0
-    distance: int = struct.unpack_from("<H", metadata, vtable + entry)[0]
-    return table + distance if distance else 0
+    count = (struct.unpack_from("<H", metadata, vtable)[0] - 4) // 2
+    distances = struct.unpack_from(f"<{max(count, 0)}H", metadata, vtable + 4)
+    return [table + distance if distance else 0 for distance in distances] + [0] * (_FIELDS - count)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
-from bettong.frames.arrow_message import batch_facts
+from bettong.frames.arrow_message import batch_facts, value_places
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array
@@ -67,6 +67,14 @@ class Columns:
     @classmethod
     def of_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame that Bettong wrote. Raises FrameError when they are not of `schema`."""
+        if schema.dtypes is not None:
+            places = value_places(payload, [dtype.itemsize for dtype in schema.dtypes])
+            if places is not None:
+                rows, starts = places
+                pairs = zip(schema.dtypes, starts, strict=True)
+                return cls(
+                    schema, rows, tuple(np.frombuffer(payload, dtype, rows, start) for dtype, start in pairs)
+                )
         try:
             batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
         except (pa.ArrowException, OSError, EOFError, ValueError) as error:
