@@ -45,7 +45,7 @@ lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer 
 bench: setup  ## Measure the throughput (ARGS=...)
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
-docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes
+docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes, the chart's
 	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made

@@ -226,7 +226,7 @@ def opened(archive: tarfile.TarFile, name: str) -> IO[bytes]:
     except KeyError:
         found = None
     if found is None:
-        raise SetupError(f"{archive.name} holds no file {name}")
+        raise SetupError(f"the package holds no file {name}")
     return found
 
 
