@@ -116,7 +116,7 @@ def test_a_message_goes_through_and_a_leaving_worker_takes_nothing_with_it(deplo
     leaving = deployment.workers[0].process
     assert leaving is not None
     os.kill(leaving.pid, signal.SIGPWR)  # what preStop does
-    eventually(lambda: "ecommission" in leaving.command.log.read_text(), seconds=20)
+    eventually(lambda: "Decommission worker" in leaving.command.log.read_text(), seconds=20)
     assert leaving.stop().status in {0, 143}
     deployment.trip()
     for server in (deployment.driver, deployment.sender, deployment.receiver):

@@ -181,7 +181,7 @@ def test_threads_follow_the_cpus(chart: Chart) -> None:
     assert env(pods, "Deployment/trial-bettong-sender")["OMP_NUM_THREADS"] == "2"
     worker = "StatefulSet/trial-bettong-worker"
     assert env(pods, worker)["OMP_NUM_THREADS"] == "1"
-    assert " --cores 4 " in " ".join(container(pods, worker)["args"])
+    assert "--cores 4 " in " ".join(container(pods, worker)["args"])
     conf = rendered.of("ConfigMap")["spark"]["data"]["spark-defaults.conf"]
     assert "spark.executor.extraJavaOptions -XX:ActiveProcessorCount=4\n" in conf
     assert "spark.driver.extraJavaOptions -XX:ActiveProcessorCount=2\n" in conf
