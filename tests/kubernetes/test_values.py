@@ -229,6 +229,14 @@ def test_policies_open_what_is_needed_and_no_more(chart: Chart) -> None:
     assert secret[1]["ports"][0]["port"] == 6390
 
 
+def test_the_bundled_broker_may_call_itself_to_end_transactions(chart: Chart) -> None:
+    policy = chart.render(MATRIX["bundled-burstable"]).of("NetworkPolicy")["kafka"]["spec"]
+    (out,) = policy["egress"]
+    (peer,) = out["to"]
+    assert peer["podSelector"]["matchLabels"] == policy["podSelector"]["matchLabels"]
+    assert peer in policy["ingress"][0]["from"]
+
+
 def test_one_sender_reads_foreign_topics_and_the_others_none(chart: Chart) -> None:
     pods = chart.render(MATRIX["full-burstable"]).pods
     assert env(pods, "Deployment/trial-bettong-sender")["BETTONG_SENDER_TOPICS"] == "none"
