@@ -6,6 +6,7 @@ Cold it takes 15 to 25 minutes of one core and 3 GB of Go's cache; what is there
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -42,6 +43,10 @@ def programs_folder() -> Path:
 
 def build(folder: Path, jobs: int) -> None:
     """Builds what is missing. Raises CalledProcessError with Go's own words before it."""
+    if all((folder / name).exists() for name in PROGRAMS):
+        return
+    if shutil.which("go") is None:
+        raise SystemExit("go is missing: a control plane is built from source; install Go 1.26 or newer")
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "CGO_ENABLED": "0", "GOMAXPROCS": str(jobs), "GOTOOLCHAIN": "local"}
     for name, (package, flags) in PROGRAMS.items():

@@ -8,7 +8,7 @@ here. No limits, no probes, no policies.
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ class Pods:
         self._folder = folder
         self._names = dict(names)
         self._count = 0
+        self._inside: dict[str, Callable[[Sequence[str]], tuple[str, ...]]] = {}
 
     def serve(self, owner: str, *, named: str = "", answers: Callable[[str], bool]) -> Server:
         """A server for the only container of a pod; `answers` gets the pod's address.
@@ -52,6 +53,13 @@ class Pods:
         self._count += 1
         return Process(self._command(self._rendered.pods[owner], f"run-{self._count}", "127.0.0.1"))
 
+    def probe(self, owner: str, kind: str) -> Process:
+        """Runs the command of a probe (`livenessProbe`) as in the container of the last server of that pod."""
+        (container,) = self._rendered.pods[owner].spec["containers"]
+        self._count += 1
+        words = self._inside[owner](container[kind]["exec"]["command"])
+        return Process(Command(kind, words, self._folder / f"probe-{self._count}.log"))
+
     def _command(self, pod: Pod, name: str, address: str) -> Command:
         (container,) = pod.spec["containers"]
         folder = self._folder / name
@@ -64,11 +72,14 @@ class Pods:
 
         for path, content in self._files(pod, folder).items():
             path.write_text(here(content))
-        words = [here(word) for word in (*container["command"], *container.get("args", []))]
         given = [f"PATH={PATH}", *(f"{key}={here(value)}" for key, value in variables.items())]
-        return Command(
-            name, ("env", "-i", *given, *words), self._folder / f"{name}.log", stop_s_max=_STOP_S_MAX
-        )
+
+        def inside(words: Sequence[str]) -> tuple[str, ...]:
+            return ("env", "-i", *given, *map(here, words))
+
+        self._inside[pod.owner] = inside
+        words = inside([*container["command"], *container.get("args", [])])
+        return Command(name, words, self._folder / f"{name}.log", stop_s_max=_STOP_S_MAX)
 
     def _volumes(self, container: Mapping[str, Any], folder: Path) -> dict[str, str]:
         """The folder of each mounted path."""

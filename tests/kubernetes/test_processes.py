@@ -113,6 +113,11 @@ def deployment(
 @pytest.mark.slow
 def test_a_message_goes_through_and_a_leaving_worker_takes_nothing_with_it(deployment: Deployment) -> None:
     deployment.trip()
+    for kind in ("startupProbe", "livenessProbe"):
+        probe = deployment.pods.probe("StatefulSet/trial-bettong-driver", kind)
+        ending = probe.wait(60)
+        assert ending is not None, kind
+        assert ending.status == 0, probe.obituary()
     leaving = deployment.workers[0].process
     assert leaving is not None
     os.kill(leaving.pid, signal.SIGPWR)  # what preStop does
