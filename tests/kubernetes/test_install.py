@@ -2,16 +2,17 @@
 
 import importlib.util
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
 import pytest
+import yaml
 
-from tests.kubernetes.chart import DEV, FOLDER, RELEASE, Chart
+from tests.kubernetes.chart import DEV, FOLDER, NAMESPACE, RELEASE, Chart, Object
 from tests.kubernetes.control_plane import CallError, ControlPlane
-from tests.kubernetes.value_sets import CLASSES, merged
+from tests.kubernetes.value_sets import CLASSES, MATRIX, merged
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -65,10 +66,10 @@ class Space:
 
 
 @pytest.fixture
-def space(cluster: ControlPlane, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Space]:
-    name = "space-" + "".join(c if c.isalnum() else "-" for c in request.node.name.lower())[:40].strip("-")
-    yield Space(cluster, name, tmp_path)
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+def space(cluster: ControlPlane, tmp_path: Path, unique_name: Callable[..., str]) -> Iterator[Space]:
+    found = Space(cluster, unique_name("space"), tmp_path)
+    yield found
+    cluster.kubectl("delete", "namespace", found.name, "--wait=false")
 
 
 @pytest.mark.parametrize("major", [4, 3])
@@ -87,6 +88,31 @@ def test_a_scaled_count_survives_upgrades_and_rollbacks(space: Space, major: int
     eventually(lambda: space.pods() == [], seconds=60)
     left = space.get("all,configmap,serviceaccount,pdb,networkpolicy,role,rolebinding")["items"]
     assert [each for each in left if RELEASE in each["metadata"]["name"]] == []
+
+
+def test_a_count_that_is_rendered_is_refused_after_a_scale(space: Space) -> None:
+    """Why the chart renders none, unless it is told to."""
+    space.helm(4, "install", RELEASE, str(FOLDER), values={"worker": {"replicas": 2}})
+    assert space.wanted() == 2
+    space.scale(4)
+    with pytest.raises(CallError, match=r"conflict.*\.spec\.replicas"):
+        space.helm(4, "upgrade", RELEASE, str(FOLDER), values={"worker": {"replicas": 2, "slots": 2}})
+    assert space.wanted() == 4
+
+
+@pytest.mark.parametrize("way", MATRIX)
+def test_helm_3_renders_what_helm_4_renders(
+    cluster: ControlPlane, chart: Chart, tmp_path: Path, way: str
+) -> None:
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(MATRIX[way]))
+    words = ("template", RELEASE, str(FOLDER), "--namespace", NAMESPACE, "--kube-version", "1.37.0")
+    found = yaml.load_all(cluster.helm(3, *words, "-f", str(values)), yaml.CSafeLoader)
+    assert by_name(each for each in found if each) == by_name(chart.render(MATRIX[way]).objects)
+
+
+def by_name(objects: Iterable[Object]) -> dict[tuple[str, str], Object]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
 
 
 def running(space: Space, component: str) -> list[Any]:
