@@ -41,9 +41,14 @@ def programs_folder() -> Path:
     return cache / "bettong" / f"control-plane-{pins}"
 
 
+def are_built() -> bool:
+    """Whether all programs are there."""
+    return all((programs_folder() / name).exists() for name in PROGRAMS)
+
+
 def build(folder: Path, jobs: int) -> None:
     """Builds what is missing. Raises CalledProcessError with Go's own words before it."""
-    if all((folder / name).exists() for name in PROGRAMS):
+    if are_built():
         return
     if shutil.which("go") is None:
         raise SystemExit("go is missing: a control plane is built from source; install Go 1.26 or newer")
