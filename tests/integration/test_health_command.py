@@ -106,6 +106,17 @@ def test_it_has_stalled_when_it_says_nothing(container: Container) -> None:
     assert container.health() == 0
 
 
+def test_a_container_that_starts_again_begins_anew(container: Container) -> None:
+    append_all(container.kafka, container.topic, 0, [b"a"])
+    assert container.health() == 0
+    container.age(600)
+    assert container.health() == 7
+    container.speak("running")
+    assert container.health() == 7
+    assert container.health("--running") == 0
+    assert container.health() == 0
+
+
 def test_a_kafka_that_is_away_is_no_stall(container: Container, monkeypatch: pytest.MonkeyPatch) -> None:
     container.speak("running")
     append_all(container.kafka, container.topic, 0, [b"a"])

@@ -22,14 +22,16 @@ _STALLED = typer.Option(
     help="Records wait, and nothing was folded for so long, or nothing was said: exit code 7.",
 )
 _RUNNING = typer.Option("--running", help="Only whether it says that it runs; else exit code 7.")
-_MEMORY = typer.Option(metavar="FILE", help="Where it is remembered what the last look has shown.")
+_MEMORY = typer.Option(
+    metavar="FILE", help="Where it is remembered what the last look has shown; of this container."
+)
 
 
 def health(
     *,
+    memory: Annotated[Path, _MEMORY],
     running: Annotated[bool, _RUNNING] = False,
     stalled_s: Annotated[float, _STALLED] = 600.0,
-    memory: Annotated[Path, _MEMORY] = Path("/tmp/bettong-health.json"),  # noqa: S108 - of one container
 ) -> None:
     """Tell whether the processor here goes on, for the probes of its container. Settings are the processor's.
 
@@ -41,6 +43,8 @@ def health(
     settings = read(ProcessorSettings)
     application, topics, seen = _remembered(memory, settings)
     if running:
+        # Asked at a container's start: what was seen of the one before does not count against this one.
+        _remember(memory, application, topics, None)
         state = _state(settings, application)
         typer.echo(f"{settings.instance}: {state}")
         raise typer.Exit(0 if state == "running" else NOT_RUNNING)
