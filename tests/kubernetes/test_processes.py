@@ -86,6 +86,11 @@ def listening(port: int) -> Callable[[str], bool]:
     return answers
 
 
+def knows_workers(master: Server, count: int) -> bool:
+    """Whether so many workers have said to a master that started again that they live, by its log."""
+    return master.command.log.read_text().count("Worker has been re-registered") >= count
+
+
 def master_has(workers: int) -> Callable[[str], bool]:
     """Whether the master answers as its probe asks, and knows so many workers that live."""
 
@@ -116,11 +121,18 @@ def deployment(
 
 
 @pytest.mark.slow
-def test_a_message_goes_through_and_a_leaving_worker_takes_nothing_with_it(deployment: Deployment) -> None:
+def test_messages_go_through_though_the_master_starts_again_and_a_worker_leaves(
+    deployment: Deployment,
+) -> None:
     deployment.trip()
     # Its first batch may be over before it has said that it runs; a kubelet asks again too.
     eventually(lambda: deployment.driver_passes("startupProbe"), seconds=60)
     assert deployment.driver_passes("livenessProbe")
+    deployment.master.kill()
+    deployment.master.start()
+    eventually(
+        lambda: knows_workers(deployment.master, 2), seconds=60, what="workers come back to the master"
+    )
     leaving = deployment.workers[0].process
     assert leaving is not None
     os.kill(leaving.pid, signal.SIGPWR)  # what preStop does
