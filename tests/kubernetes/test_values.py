@@ -16,7 +16,7 @@ from bettong.settings import (
     read,
 )
 from docs.render_chart import DECIDED, settings_schema
-from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, Chart, Pod, RenderError
+from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, Chart, Pod, RenderError
 from tests.kubernetes.value_sets import MATRIX, merged
 
 
@@ -209,6 +209,33 @@ def test_pods_begin_anew_when_their_settings_change(chart: Chart) -> None:
     other = chart.render(merged(MATRIX["least-burstable"], {"settings": {"partitions": 7}})).pods
     changed = {owner for owner in one if one[owner].annotations != other[owner].annotations}
     assert {owner.rpartition("-")[2] for owner in changed} == {"sender", "receiver", "worker", "driver"}
+
+
+def test_probes_ask_for_life_and_readiness_apart(chart: Chart) -> None:
+    pods = chart.render(MATRIX["full-burstable"]).pods
+    for owner, port in (("sender", 7100), ("topic-sender", 7100), ("receiver", 7200)):
+        found = container(pods, f"Deployment/{RELEASE}-bettong-{owner}")
+        assert found["livenessProbe"]["grpc"] == {"port": port, "service": "alive"}
+        assert found["startupProbe"]["grpc"] == {"port": port, "service": "alive"}
+        assert found["readinessProbe"]["grpc"] == {"port": port}
+    driver = container(pods, f"StatefulSet/{RELEASE}-bettong-driver")
+    assert driver["startupProbe"]["exec"]["command"][-1] == "--running"
+    assert driver["livenessProbe"]["exec"]["command"][-2:] == ["--stalled-s", "600"]
+    for owner in ("master", "worker"):
+        found = container(pods, f"StatefulSet/{RELEASE}-bettong-{owner}")
+        assert all(
+            found[f"{kind}Probe"]["httpGet"]["path"] == "/json/"
+            for kind in ("startup", "liveness", "readiness")
+        )
+
+
+def test_a_pod_that_leaves_gives_its_clients_time(chart: Chart) -> None:
+    pods = chart.render(MATRIX["least-burstable"]).pods
+    for owner in ("sender", "receiver"):
+        stop = container(pods, f"Deployment/{RELEASE}-bettong-{owner}")["lifecycle"]["preStop"]
+        assert stop == {"sleep": {"seconds": 5}}
+    stop = container(pods, f"StatefulSet/{RELEASE}-bettong-worker")["lifecycle"]["preStop"]
+    assert stop == {"exec": {"command": ["sh", "-c", "kill -s PWR 1; sleep 10"]}}
 
 
 def test_policies_open_what_is_needed_and_no_more(chart: Chart) -> None:
