@@ -21,7 +21,7 @@ from tests.kubernetes.chart import DEV, RELEASE, Chart
 from tests.kubernetes.pods import Pods
 from tests.waiting import eventually
 
-_TRIP_S_MAX = 150.0
+_TRIP_S_MAX = 330.0
 
 
 class Deployment:
@@ -35,6 +35,7 @@ class Deployment:
             "application": {"source": application},
             "worker": {"slots": 1, "sharedMemoryMiB": 64},
             "networkPolicies": {"enabled": False},
+            "test": {"timeoutSeconds": 300},
         }
         names = {
             f"{RELEASE}-bettong-kafka:9092": kafka.bootstrap,
@@ -121,6 +122,7 @@ def deployment(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_messages_go_through_though_the_master_starts_again_and_a_worker_leaves(
     deployment: Deployment,
 ) -> None:
