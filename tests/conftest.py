@@ -9,12 +9,20 @@ from hypothesis import settings
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from tests.kubernetes.building import are_built, programs_folder
 from tests.postgres_server import PostgresServer
 from tests.s3_server import S3Server
 
 # No deadlines, for the machine may be busy; a failure prints what reproduces it.
 settings.register_profile("bettong", deadline=None, print_blob=True)
 settings.load_profile("bettong")
+
+
+def pytest_report_header() -> str:
+    """Whether the tests on a control plane are among those that run."""
+    if are_built():
+        return f"control plane: {programs_folder()}"
+    return "control plane: none, its tests are left out (`make kubernetes` builds one)"
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tarfile
 from dataclasses import replace
 from importlib.metadata import distribution, version
 from pathlib import Path
@@ -11,7 +12,7 @@ import psutil
 import pytest
 from packaging.requirements import Requirement
 
-from deploy.bootstrap import Setup, is_there, jar_sums
+from deploy.bootstrap import Setup, is_there, jar_sums, opened
 from deploy.setup_plan import (
     Machine,
     SetupError,
@@ -25,8 +26,10 @@ from deploy.setup_plan import (
     java_identity,
     java_major,
     may_install,
+    may_run,
     uv_settings,
     wrong_jars,
+    wrong_package,
 )
 from tests.waiting import eventually
 
@@ -86,6 +89,7 @@ def test_only_root_installs_system_packages_and_others_are_told_the_command() ->
 
 def test_a_server_is_found_on_the_path_and_where_debian_keeps_versions(tmp_path: Path) -> None:
     assert is_there(SystemServer("sh", "dash", "a shell"))
+    assert not is_there(SystemServer("no-such-server", "none", "nothing"))
     absent = SystemServer("no-such-server", "none", "nothing", f"{tmp_path}/*/bin")
     assert not is_there(absent)
     (tmp_path / "15" / "bin").mkdir(parents=True)
@@ -135,6 +139,40 @@ def test_jars_must_be_exactly_those_of_the_list() -> None:
         "broker/b.jar: missing",
         "broker/c.jar: not in jars.sha256",
     ]
+
+
+def test_a_package_must_be_the_one_that_is_pinned() -> None:
+    of_nothing = (
+        "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="
+    )
+    assert wrong_package(of_nothing, b"") is None
+    assert wrong_package(of_nothing, b"else").startswith("its sha512 is ")  # type: ignore[union-attr]
+
+
+def test_helm_is_fetched_only_where_it_runs() -> None:
+    may_run("x86_64", "x86_64")
+    with pytest.raises(SetupError, match="comes for x86_64, this machine is aarch64"):
+        may_run("x86_64", "aarch64")
+
+
+def test_a_file_that_an_archive_lacks_is_named(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        archive.add(__file__, "package/some.py")
+    with tarfile.open(tmp_path / "a.tgz") as archive:
+        assert opened(archive, "package/some.py").read() == Path(__file__).read_bytes()
+        with pytest.raises(SetupError, match=r"the package holds no file package/layer\.zip"):
+            opened(archive, "package/layer.zip")
+
+
+def test_only_tests_need_helm_and_a_new_pin_fetches_it_again(tmp_path: Path) -> None:
+    tree = a_tree(tmp_path)
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy/helm-package.json").write_text("1")
+    stamps = {step.name: digest(step.inputs) for step in tree.test_steps()}
+    assert "helm" not in {step.name for step in tree.steps()}
+    assert due(tree.test_steps(), stamps, lambda _: True) == []
+    (tmp_path / "deploy/helm-package.json").write_text("2")
+    assert [step.name for step in due(tree.test_steps(), stamps, lambda _: True)] == ["helm"]
 
 
 def a_tree(folder: Path) -> Tree:

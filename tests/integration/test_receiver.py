@@ -10,6 +10,7 @@ import pytest
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from tests.health import SERVING, health
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import Note, columns, dead_letter, rows
 from tests.waiting import eventually
@@ -205,6 +206,7 @@ def test_a_broker_that_is_away_is_waited_for_at_start_and_in_the_middle(
         )
         assert "Kafka" in store.figures()["detail"]
         assert not receiver.answers()
+        assert health(receiver.address, "alive") == SERVING
         receiver.stop()
         assert receiver.process is not None
         assert str(receiver.process.ending) == "exit code 0"

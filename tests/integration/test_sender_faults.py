@@ -8,7 +8,6 @@ from pathlib import Path
 
 import grpc
 import pytest
-from grpc_health.v1 import health_pb2
 
 from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
@@ -16,6 +15,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
+from tests.health import NOT_SERVING, SERVING, health
 from tests.integration.log_parts import frozen
 from tests.sender_process import BareSession, SenderProcess, frames_in, hello, opened, taken
 from tests.sender_samples import Order, orders, rows_frame
@@ -80,18 +80,6 @@ def frames(count: int) -> list[IngestFrame]:
     return [rows_frame(n, orders(range(10 * n, 10 * n + 10))) for n in range(1, count + 1)]
 
 
-def health(sender: SenderProcess) -> int:
-    """What a health check of the ingest service is told."""
-    with grpc.insecure_channel(sender.address) as channel:
-        check = channel.unary_unary(
-            "/grpc.health.v1.Health/Check",
-            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-            response_deserializer=health_pb2.HealthCheckResponse.FromString,
-        )
-        request = health_pb2.HealthCheckRequest(service="bettong.v1.IngestService")
-        return int(check(request, timeout=10, wait_for_ready=True).status)
-
-
 @contextmanager
 def killed(broker: KafkaBroker) -> Iterator[None]:
     """A broker that crashes, and starts again."""
@@ -110,13 +98,14 @@ def test_without_a_broker_at_start_it_says_so_waits_and_goes_on(
     waiting = f"waiting for Kafka at {own_broker.bootstrap}"
     eventually(lambda: sender.figures().get("state") == "waiting", seconds=60)
     assert sender.figures()["detail"] == waiting
-    assert health(sender) == health_pb2.HealthCheckResponse.NOT_SERVING
+    assert health(sender.address, "bettong.v1.IngestService") == NOT_SERVING
+    assert health(sender.address, "alive") == SERVING
     with BareSession(sender.address, hello()) as session:
         code, text = session.status()
     assert (code, text) == (grpc.StatusCode.UNAVAILABLE, f"{waiting}; connect again in a while")
     own_broker.start()
     eventually(sender.answers, seconds=60)
-    assert health(sender) == health_pb2.HealthCheckResponse.SERVING
+    assert health(sender.address, "bettong.v1.IngestService") == SERVING
     assert sender.said(f"[warning  ] {waiting}") == 1
     assert sender.said("Kafka answers") == 1
     with opened(sender.address) as session:

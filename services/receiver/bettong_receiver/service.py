@@ -47,6 +47,8 @@ _OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
 )
 _SERVICE = "bettong.v1.SubscribeService"
+# SERVING from the start on, also while Kafka or Redis is waited for: only that the event loop answers.
+_ALIVE = "alive"
 
 
 class Receiver:
@@ -196,6 +198,7 @@ class Receiver:
         )
         for service in ("", _SERVICE):
             await self._health.set(service, answer)
+        await self._health.set(_ALIVE, health_pb2.HealthCheckResponse.SERVING)
 
     def _also(self, work: Coroutine[object, None, None]) -> None:
         """Runs beside the deliveries until the end."""

@@ -3,6 +3,9 @@
 from grpc_health.v1 import health, health_pb2
 
 SERVICE = "bettong.v1.IngestService"
+# SERVING from the start on, also while Kafka is waited for: only that the event loop answers. A new start would not
+# mend what is waited for.
+ALIVE = "alive"
 
 
 class Serving:
@@ -16,6 +19,7 @@ class Serving:
         response = health_pb2.HealthCheckResponse
         for name in ("", SERVICE):
             await self.servicer.set(name, response.SERVING if serving else response.NOT_SERVING)
+        await self.servicer.set(ALIVE, response.SERVING)
 
     async def stop(self) -> None:
         """NOT_SERVING from here on, whatever is said later."""

@@ -24,7 +24,7 @@ MEANINGS = {
     SettingsError.exit_code: "a setting is missing or wrong",
     LogError.exit_code: "Kafka, Redis, a sender or a receiver cannot be reached",
     LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
-    NOT_RUNNING: "status: not everything is running",
+    NOT_RUNNING: "status: not everything is running; health: the processor does not go on",
     LogHoleError.exit_code: "records that a state needs are no longer in the log; an operator has to act",
     PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
     BROKEN: "chaos: an invariant is broken; the report names it",

@@ -13,6 +13,7 @@ from bettong.cli.check import check
 from bettong.cli.dead_letters import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
+from bettong.cli.health import health
 from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
@@ -60,6 +61,7 @@ for _name, _service in SUMMARIES.items():
         add_help_option=False,
         context_settings=STUB,
     )(run_service)
+app.command(rich_help_panel="One service, as containers run it")(health)
 
 
 def main() -> None:

@@ -1,0 +1,92 @@
+{{/* What values must agree on, beyond the schema. Each message names the values and the remedy. */}}
+{{- define "bettong.checks" -}}
+{{- $v := .Values -}}
+{{- if eq (empty $v.application.source) (empty $v.application.path) -}}
+{{- fail "application: give exactly one of source (text of a Python file) and path (a file in the image)" -}}
+{{- end -}}
+{{- if eq (empty $v.kafka.bootstrapServers) (not $v.kafka.bundled.enabled) -}}
+{{- fail "kafka: give bootstrapServers of a Kafka that is there, or set bundled.enabled to try out; exactly one of them" -}}
+{{- end -}}
+{{- $redis := 0 -}}
+{{- range list $v.redis.url $v.redis.urlSecret.name $v.redis.bundled.enabled -}}
+{{- if . -}}{{- $redis = add1 $redis -}}{{- end -}}
+{{- end -}}
+{{- if ne (int $redis) 1 -}}
+{{- fail "redis: give url or urlSecret.name of a Redis that is there, or set bundled.enabled to try out; exactly one of them" -}}
+{{- end -}}
+{{- if and $v.qos.pin.enabled (ne $v.qos.mode "guaranteed") -}}
+{{- fail "qos.pin.enabled: only pods of qos.mode guaranteed get CPUs of their own; set it too" -}}
+{{- end -}}
+{{- range $name := list "sender" "worker" -}}
+{{- $of := index $v $name -}}
+{{- if and $of.autoscaling.enabled (not (kindIs "invalid" $of.replicas)) -}}
+{{- fail (printf "%s.replicas and %s.autoscaling.enabled exclude each other: leave replicas null" $name $name) -}}
+{{- end -}}
+{{- if and $of.autoscaling.enabled (lt (int $of.autoscaling.maxReplicas) (int $of.autoscaling.minReplicas)) -}}
+{{- fail (printf "%s.autoscaling: maxReplicas is below minReplicas" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- include "bettong.slotChecks" . -}}
+{{- include "bettong.stopChecks" . -}}
+{{- include "bettong.memoryChecks" . -}}
+{{- $test := 0 -}}
+{{- range list $v.test.source $v.test.message $v.test.sink -}}{{- if . -}}{{- $test = add1 $test -}}{{- end -}}{{- end -}}
+{{- if not (has (int $test) (list 0 3)) -}}
+{{- fail "test: give all of source, message and sink, or none" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A schedule folds while it has a slot. */}}
+{{- define "bettong.slotChecks" -}}
+{{- $worker := .Values.worker -}}
+{{- $count := $worker.initialReplicas -}}
+{{- if $worker.autoscaling.enabled -}}{{- $count = $worker.autoscaling.minReplicas -}}{{- end -}}
+{{- if not (kindIs "invalid" $worker.replicas) -}}{{- $count = $worker.replicas -}}{{- end -}}
+{{- $slots := include "bettong.slots" . | int -}}
+{{- $total := mul $count $slots -}}
+{{- if lt (int $total) 1 -}}
+{{- fail (printf "worker: %d workers of %d slots are %d slots; the schedule needs at least 1: give more workers" (int $count) $slots (int $total)) -}}
+{{- end -}}
+{{- $threads := include "bettong.threads" (dict "root" . "of" $worker.resources) | int -}}
+{{- if and (eq .Values.qos.mode "guaranteed") (gt $slots $threads) -}}
+{{- fail (printf "worker.slots: %d slots cannot share %d CPUs under qos.mode guaranteed" $slots $threads) -}}
+{{- end -}}
+{{- $partitions := default 16 .Values.settings.partitions | int -}}
+{{- if and $worker.autoscaling.enabled (gt (int $worker.autoscaling.maxReplicas) $partitions) -}}
+{{- fail (printf "worker.autoscaling.maxReplicas: %d workers for %d partitions (settings.partitions): more find nothing to do" (int $worker.autoscaling.maxReplicas) $partitions) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "bettong.slots" -}}
+{{- default (include "bettong.threads" (dict "root" . "of" .Values.worker.resources)) .Values.worker.slots -}}
+{{- end -}}
+
+{{/* Seconds that a stop takes at most after SIGTERM: see the services' READMEs. */}}
+{{- define "bettong.stopChecks" -}}
+{{- $v := .Values -}}
+{{- range $name, $stop := dict "sender" 25 "receiver" 25 "worker" 10 "topicSender" 25 "driver" 35 -}}
+{{- $of := index $v $name -}}
+{{- $needs := add $stop (default 0 $of.preStopSeconds) -}}
+{{- if gt (int $needs) (int $of.terminationGracePeriodSeconds) -}}
+{{- fail (printf "%s.terminationGracePeriodSeconds: %v is too short, a stop takes up to %d s (preStopSeconds included)" $name $of.terminationGracePeriodSeconds $needs) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Java's heap and what lies beside it must fit into the limit of memory. */}}
+{{- define "bettong.memoryChecks" -}}
+{{- $v := .Values -}}
+{{- $shared := int $v.worker.sharedMemoryMiB -}}
+{{- $all := list (list "master" $v.master 128) (list "driver" $v.driver 384) (list "worker" $v.worker (add 512 $shared)) -}}
+{{- if $v.kafka.bundled.enabled -}}{{- $all = append $all (list "kafka.bundled" $v.kafka.bundled 256) -}}{{- end -}}
+{{- range $all -}}
+{{- $of := index . 1 -}}
+{{- $limit := $of.resources.memory -}}
+{{- if and (eq $v.qos.mode "burstable") $of.resources.burst -}}{{- $limit = default $limit $of.resources.burst.memory -}}{{- end -}}
+{{- $has := include "bettong.mebibytes" $limit | int -}}
+{{- $needs := add $of.heapMiB (index . 2) | int -}}
+{{- if gt $needs $has -}}
+{{- fail (printf "%s.resources.memory: %s is too little: heapMiB %v and %d MiB beside it are %d MiB" (index . 0) $limit $of.heapMiB (index . 2) $needs) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

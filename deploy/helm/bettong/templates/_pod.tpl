@@ -1,0 +1,135 @@
+{{/* What all pods and containers share. */}}
+
+{{- define "bettong.podMeta" -}}
+{{/* (dict "root" "component" "of" "sums" list of templates whose text restarts the pod) */}}
+{{- $root := .root -}}
+labels:
+  {{- include "bettong.labels" (list $root .component) | nindent 2 }}
+  {{- with .of.labels }}{{ toYaml . | nindent 2 }}{{ end }}
+annotations:
+  {{- range .sums }}
+  checksum/{{ . }}: {{ include (print $root.Template.BasePath "/" . ".yaml") $root | sha256sum }}
+  {{- end }}
+  {{- with .of.annotations }}{{ toYaml . | nindent 2 }}{{ end }}
+{{- end -}}
+
+{{/* Fields of a pod's spec: (dict "root" "component" "of" "user" "pinned"). */}}
+{{- define "bettong.podSpec" -}}
+{{- $root := .root -}}
+{{- $of := default dict .of -}}
+{{- $user := default $root.Values.podSecurity.runAsUser .user -}}
+{{- $pinned := and (default false .pinned) $root.Values.qos.pin.enabled -}}
+serviceAccountName: {{ include "bettong.serviceAccount" $root }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with $root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  runAsUser: {{ $user }}
+  runAsGroup: {{ $user }}
+  fsGroup: {{ ternary $user $root.Values.podSecurity.fsGroup (not (empty .user)) }}
+  fsGroupChangePolicy: OnRootMismatch
+  seccompProfile: {type: RuntimeDefault}
+{{- with $of.terminationGracePeriodSeconds }}
+terminationGracePeriodSeconds: {{ . }}
+{{- end }}
+{{- with default (ternary (include "bettong.fullname" $root) "" $root.Values.priorityClass.create) $of.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with ternary (merge (dict) (default dict $of.nodeSelector) $root.Values.qos.pin.nodeSelector) $of.nodeSelector $pinned }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with ternary (concat (default list $of.tolerations) $root.Values.qos.pin.tolerations) $of.tolerations $pinned }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $of.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "bettong.selector" (list $root .component) | nindent 8 }}
+{{- end -}}
+
+{{/* Fields of a container: (dict "root" "name" "of" "image" "passing"). */}}
+{{- define "bettong.container" -}}
+image: {{ default (include "bettong.image" .root) .image }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" .of.resources "passing" .passing) | nindent 2 }}
+{{- end -}}
+
+{{/* Variables of a container of Bettong: (dict "root" "of" "threads"). */}}
+{{- define "bettong.env" -}}
+- {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+- {name: HOME, value: /tmp}
+- {name: NUMBA_CACHE_DIR, value: /tmp/numba}
+{{- include "bettong.threadEnv" .threads }}
+{{- with .root.Values.redis.urlSecret }}{{ if .name }}
+- {name: BETTONG_REDIS, valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .key }}}}}
+{{- end }}{{ end }}
+{{- with .of.env }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "bettong.envFrom" -}}
+- configMapRef: {name: {{ include "bettong.fullname" .root }}-settings}
+{{- with .of.envFrom }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "bettong.volumeMounts" -}}
+- {name: tmp, mountPath: /tmp}
+{{- if .root.Values.application.source }}
+- {name: application, mountPath: /etc/bettong/application, readOnly: true}
+{{- end }}
+{{- if .root.Values.connectionsSecret }}
+- {name: connections, mountPath: /etc/bettong/connections, readOnly: true}
+{{- end }}
+{{- with .of.volumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "bettong.volumes" -}}
+- {name: tmp, emptyDir: {}}
+{{- if .root.Values.application.source }}
+- {name: application, configMap: {name: {{ include "bettong.fullname" .root }}-application}}
+{{- end }}
+{{- with .root.Values.connectionsSecret }}
+- {name: connections, secret: {secretName: {{ . }}}}
+{{- end }}
+{{- with .of.volumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* A claim that a StatefulSet makes: (dict "name" "of"). */}}
+{{- define "bettong.claim" -}}
+- metadata: {name: {{ .name }}}
+  spec:
+    accessModes: [ReadWriteOnce]
+    {{- with .of.storageClassName }}
+    storageClassName: {{ . }}
+    {{- end }}
+    resources: {requests: {storage: {{ .of.size }}}}
+{{- end -}}
+
+{{/* A count that is rendered only when it is meant to be: (dict "of"). */}}
+{{- define "bettong.replicas" -}}
+{{- if not (kindIs "invalid" .of.replicas) }}
+replicas: {{ .of.replicas }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,62 @@
+{{/* The pod template of a sender: (dict "root" "of" "name" "component" "topics"). */}}
+{{- define "bettong.senderPod" -}}
+metadata:
+  {{- include "bettong.podMeta" (merge (dict "sums" (list "settings" "application")) .) | nindent 2 }}
+spec:
+  {{- include "bettong.podSpec" . | nindent 2 }}
+  containers:
+    - name: sender
+      {{- include "bettong.container" . | nindent 6 }}
+      command: [bettong, sender]
+      ports:
+        - {name: grpc, containerPort: 7100}
+      env:
+        {{- include "bettong.env" (merge (dict "threads" (include "bettong.threads" (dict "root" .root "of" .of.resources))) .) | nindent 8 }}
+        - {name: BETTONG_SENDER_LISTEN, value: "0.0.0.0:7100"}
+        - {name: BETTONG_SENDER_TOPICS, value: {{ .topics | quote }}}
+      envFrom: {{- include "bettong.envFrom" . | nindent 8 }}
+      {{- include "bettong.grpcProbes" 7100 | nindent 6 }}
+      {{- with .of.preStopSeconds }}
+      lifecycle: {preStop: {sleep: {seconds: {{ . }}}}}
+      {{- end }}
+      volumeMounts: {{- include "bettong.volumeMounts" . | nindent 8 }}
+  volumes: {{- include "bettong.volumes" . | nindent 4 }}
+{{- end -}}
+
+{{/*
+Ready: takes calls. Alive: the event loop answers, also while Kafka is waited for, which no new start would mend.
+At the start the application is loaded, which may take a while.
+*/}}
+{{- define "bettong.grpcProbes" -}}
+startupProbe: {grpc: {port: {{ . }}, service: alive}, periodSeconds: 2, failureThreshold: 90}
+livenessProbe: {grpc: {port: {{ . }}, service: alive}, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6}
+readinessProbe: {grpc: {port: {{ . }}}, periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2}
+{{- end -}}
+
+{{/* A ClusterIP service, and a headless one for clients that balance themselves: (dict "root" "component" "of" "port"). */}}
+{{- define "bettong.grpcServices" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "bettong.fullname" .root }}-{{ .component }}
+  labels: {{- include "bettong.labels" (list .root .component) | nindent 4 }}
+  {{- with .of.service.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  type: {{ .of.service.type }}
+  selector: {{- include "bettong.selector" (list .root .component) | nindent 4 }}
+  ports:
+    - {name: grpc, port: {{ .of.service.port }}, targetPort: grpc, appProtocol: grpc}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "bettong.fullname" .root }}-{{ .component }}-headless
+  labels: {{- include "bettong.labels" (list .root .component) | nindent 4 }}
+spec:
+  clusterIP: None
+  selector: {{- include "bettong.selector" (list .root .component) | nindent 4 }}
+  ports:
+    - {name: grpc, port: {{ .port }}, targetPort: grpc, appProtocol: grpc}
+{{- end -}}

@@ -1,0 +1,125 @@
+"""`bettong health`: whether the processor of this container goes on; what its probes call."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.exit_codes import NOT_RUNNING
+
+if TYPE_CHECKING:
+    from bettong.cli.stalling import Facts, Seen
+    from bettong.settings import ProcessorSettings
+
+_STALLED = typer.Option(
+    min=1.0,
+    metavar="S",
+    help="Records wait, and nothing was folded for so long, or nothing was said: exit code 7.",
+)
+_RUNNING = typer.Option("--running", help="Only whether it says that it runs; else exit code 7.")
+_MEMORY = typer.Option(
+    metavar="FILE", help="Where it is remembered what the last look has shown; of this container."
+)
+
+
+def health(
+    *,
+    memory: Annotated[Path, _MEMORY],
+    running: Annotated[bool, _RUNNING] = False,
+    stalled_s: Annotated[float, _STALLED] = 600.0,
+) -> None:
+    """Tell whether the processor here goes on, for the probes of its container. Settings are the processor's.
+
+    A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
+    """
+    from bettong.cli.stalling import looked
+    from bettong.settings import ProcessorSettings, read
+
+    settings = read(ProcessorSettings)
+    application, topics, seen = _remembered(memory, settings)
+    if running:
+        # Asked at a container's start: what was seen of the one before does not count against this one.
+        _remember(memory, application, topics, None)
+        state = _state(settings, application)
+        typer.echo(f"{settings.instance}: {state}")
+        raise typer.Exit(0 if state == "running" else NOT_RUNNING)
+    facts, now_s = _facts(settings, application, topics), time.time()
+    seen = looked(facts, seen, now_s)
+    _remember(memory, application, topics, seen)
+    still_s = now_s - seen.since_s
+    typer.echo(f"{settings.instance}: {_said(facts)}, for {still_s:.0f} s")
+    raise typer.Exit(NOT_RUNNING if still_s >= stalled_s else 0)
+
+
+def _said(facts: Facts | None) -> str:
+    if facts is None:
+        return "Kafka or Redis does not answer"
+    if not facts.speaks:
+        return "says nothing"
+    return f"{facts.folded:,} records folded, {facts.lag:,} wait"
+
+
+def _state(settings: ProcessorSettings, application: str) -> str:
+    from bettong import metrics
+    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.errors import StoreError
+
+    try:
+        with RedisStore(settings.redis, application) as store:
+            return (
+                LiveFigures(store).live().get(settings.instance, {}).get(metrics.STATE.name, "says nothing")
+            )
+    except StoreError as error:
+        return str(error)
+
+
+def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]) -> Facts | None:
+    from bettong import metrics
+    from bettong.cli.stalling import facts_of
+    from bettong.edges.kafka_log import LogAdmin
+    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.errors import LogError, StoreError
+
+    names = {stage: topic for topic, stage in topics.items()}
+    try:
+        with RedisStore(settings.redis, application) as store, LogAdmin(settings.kafka) as admin:
+            live, partitions = LiveFigures(store).live(), LiveFigures(store).partitions()
+            ends = admin.ends(topics)
+    except (LogError, StoreError):
+        return None
+    offsets = {
+        (names[stage], partition): int(figures[metrics.OFFSET.name])
+        for (stage, partition), figures in partitions.items()
+        if stage in names and metrics.OFFSET.name in figures
+    }
+    return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets)
+
+
+def _remembered(memory: Path, settings: ProcessorSettings) -> tuple[str, dict[str, str], Seen | None]:
+    """The application's name, its stages by their topics, and what was seen. Loads the application the first time."""
+    from bettong.application.loading import load
+    from bettong.application.plan import plan
+    from bettong.cli.stalling import Seen
+    from bettong.topics import stage_topic
+
+    try:
+        found = json.loads(memory.read_text())
+    except FileNotFoundError:
+        planned = plan(load(settings.application))
+        topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
+        _remember(memory, planned.application, topics, None)
+        return planned.application, topics, None
+    return found["application"], found["topics"], Seen(**found["seen"]) if found["seen"] else None
+
+
+def _remember(memory: Path, application: str, topics: dict[str, str], seen: Seen | None) -> None:
+    """Replaces the file as a whole: a probe that is cut off leaves the old one."""
+    view = {"folded": seen.folded, "since_s": seen.since_s} if seen else None
+    fresh = memory.with_suffix(f".{os.getpid()}")
+    fresh.write_text(json.dumps({"application": application, "topics": topics, "seen": view}))
+    fresh.replace(memory)

@@ -1,0 +1,52 @@
+"""Whether a processor goes on: facts in, verdict out. Pure; `bettong health` finds the facts.
+
+A processor has stalled when records wait for it and nothing was folded for a while, or when it says nothing any
+more. What a new start does not mend counts as going on: a Kafka or a Redis that is away.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One look. `speaks`: its live record is there. `lag`: records in the log, not yet folded.
+
+    `folded`: the sum of the offsets that its partitions have reached.
+    """
+
+    speaks: bool
+    lag: int
+    folded: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the looks before have shown: the last `folded`, and since when (Unix s) nothing has moved."""
+
+    folded: int
+    since_s: float
+
+
+def facts_of(
+    *,
+    speaks: bool,
+    ends: Mapping[tuple[str, int], int],
+    offsets: Mapping[tuple[str, int], int],
+) -> Facts:
+    """From where logs end, and the next offset of each partition that was ever folded, by (topic, partition).
+
+    A partition that has told no offset counts only while none has: Redis may have lost what others told.
+    """
+    lag = sum(max(0, ends.get(place, 0) - offset) for place, offset in offsets.items())
+    return Facts(speaks, lag if offsets else sum(ends.values()), sum(offsets.values()))
+
+
+def looked(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
+    """What is remembered after a look. `facts`: None when Kafka or Redis did not answer."""
+    if facts is None:
+        return Seen(seen.folded if seen else 0, now_s)
+    moves = seen is None or facts.folded != seen.folded or facts.lag == 0
+    if seen is not None and not (facts.speaks and moves):
+        return Seen(facts.folded, seen.since_s)
+    return Seen(facts.folded, now_s)

@@ -1,0 +1,190 @@
+"""The chart on a real control plane (`make kubernetes`): scaled counts stay, pods are admitted, nodes drain."""
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+import yaml
+
+from tests.kubernetes.chart import DEV, FOLDER, NAMESPACE, RELEASE, Chart, Object
+from tests.kubernetes.control_plane import CallError, ControlPlane
+from tests.kubernetes.value_sets import CLASSES, MATRIX, merged
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+WORKER = f"statefulset/{RELEASE}-bettong-worker"
+SMALL = merged(
+    CLASSES["guaranteed"],
+    {name: {"resources": {"cpu": 1}} for name in ("sender", "receiver", "worker", "driver", "master")},
+)
+BUNDLED_WHOLE = {
+    "kafka": {"bundled": {"resources": {"cpu": 1}}},
+    "redis": {"bundled": {"resources": {"cpu": 1}}},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with ControlPlane(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+class Space:
+    """A namespace that admits restricted pods alone, and helm in it."""
+
+    def __init__(self, cluster: ControlPlane, name: str, folder: Path) -> None:
+        self.cluster, self.name, self._values = cluster, name, folder / "values.json"
+        cluster.kubectl("create", "namespace", name)
+        cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+
+    def helm(self, major: int, *words: str, values: dict[str, Any] | None = None) -> str:
+        self._values.write_text(json.dumps(values or {}))
+        given = ["-f", str(DEV), "-f", str(self._values)] if words[0] in {"install", "upgrade"} else []
+        waits = (
+            ["--wait", "--timeout", "120s"]
+            if words[0] in {"install", "upgrade", "rollback", "uninstall"}
+            else []
+        )
+        return self.cluster.helm(major, *words, "--namespace", self.name, *given, *waits)
+
+    def get(self, *words: str) -> Any:
+        return self.cluster.get(*words, "--namespace", self.name)
+
+    def scale(self, count: int) -> None:
+        self.cluster.kubectl("scale", WORKER, f"--replicas={count}", "--namespace", self.name)
+
+    def wanted(self) -> int:
+        return int(self.get(WORKER)["spec"]["replicas"])
+
+    def pods(self) -> list[Any]:
+        return list(self.get("pods")["items"])
+
+
+@pytest.fixture
+def space(cluster: ControlPlane, tmp_path: Path, unique_name: Callable[..., str]) -> Iterator[Space]:
+    found = Space(cluster, unique_name("space"), tmp_path)
+    yield found
+    cluster.kubectl("delete", "namespace", found.name, "--wait=false")
+
+
+@pytest.mark.parametrize("major", [4, 3])
+def test_a_scaled_count_survives_upgrades_and_rollbacks(space: Space, major: int) -> None:
+    space.helm(major, "install", RELEASE, str(FOLDER))
+    assert space.wanted() == 1
+    space.scale(4)
+    space.helm(major, "upgrade", RELEASE, str(FOLDER), values={"worker": {"slots": 2}})
+    assert space.wanted() == 4
+    assert "--cores" in json.dumps(space.get(WORKER)["spec"]["template"])
+    space.scale(5)
+    space.helm(major, "rollback", RELEASE, "1")
+    assert space.wanted() == 5
+    eventually(lambda: len(running(space, "worker")) == 5, seconds=60)
+    space.helm(major, "uninstall", RELEASE)
+    eventually(lambda: space.pods() == [], seconds=60)
+    left = space.get("all,configmap,serviceaccount,pdb,networkpolicy,role,rolebinding")["items"]
+    assert [each for each in left if RELEASE in each["metadata"]["name"]] == []
+
+
+def test_a_count_that_is_rendered_is_refused_after_a_scale(space: Space) -> None:
+    """Why the chart renders none, unless it is told to."""
+    space.helm(4, "install", RELEASE, str(FOLDER), values={"worker": {"replicas": 2}})
+    assert space.wanted() == 2
+    space.scale(4)
+    with pytest.raises(CallError, match=r"conflict.*\.spec\.replicas"):
+        space.helm(4, "upgrade", RELEASE, str(FOLDER), values={"worker": {"replicas": 2, "slots": 2}})
+    assert space.wanted() == 4
+
+
+@pytest.mark.parametrize("way", MATRIX)
+def test_helm_3_renders_what_helm_4_renders(
+    cluster: ControlPlane, chart: Chart, tmp_path: Path, way: str
+) -> None:
+    values = tmp_path / "values.json"
+    values.write_text(json.dumps(MATRIX[way]))
+    words = ("template", RELEASE, str(FOLDER), "--namespace", NAMESPACE, "--kube-version", "1.37.0")
+    found = yaml.load_all(cluster.helm(3, *words, "-f", str(values)), yaml.CSafeLoader)
+    assert by_name(each for each in found if each) == by_name(chart.render(MATRIX[way]).objects)
+
+
+def by_name(objects: Iterable[Object]) -> dict[tuple[str, str], Object]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+def running(space: Space, component: str) -> list[Any]:
+    return [
+        pod
+        for pod in space.pods()
+        if pod["metadata"]["labels"]["app.kubernetes.io/component"] == component
+        and pod["status"].get("phase") == "Running"
+    ]
+
+
+@pytest.mark.parametrize("mode", ["burstable", "guaranteed"])
+def test_every_pod_is_admitted_and_gets_its_class(space: Space, mode: str) -> None:
+    values = merged({"worker": {"initialReplicas": 3}}, {"qos": {"mode": mode}})
+    if mode == "guaranteed":
+        values = merged(values, SMALL, BUNDLED_WHOLE)
+    space.helm(4, "install", RELEASE, str(FOLDER), values=values)
+    space.helm(4, "test", RELEASE)
+    pods = space.pods()
+    assert {pod["metadata"]["labels"]["app.kubernetes.io/component"] for pod in pods} >= {
+        *("sender", "receiver", "master", "worker", "driver", "kafka", "redis", "test")
+    }
+    assert {pod["status"]["qosClass"] for pod in pods} == {mode.capitalize()}
+    refused = [e["message"] for e in space.get("events")["items"] if e["reason"].startswith("FailedCreate")]
+    assert refused == []
+
+
+def test_the_job_of_first_counts_may_set_them_and_nothing_else(
+    space: Space, chart: Chart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space.helm(4, "install", RELEASE, str(FOLDER))
+    rendered = chart.render({"worker": {"initialReplicas": 3}}, dev=True)
+    for kind in ("ServiceAccount", "Role", "RoleBinding"):
+        found = json.loads(
+            json.dumps(rendered.of(kind)["first-counts"]).replace('"space"', f'"{space.name}"')
+        )
+        space.cluster.kubectl("create", "--namespace", space.name, "-f", "-", given=json.dumps(found))
+    name = f"{RELEASE}-bettong-first-counts"
+    (tmp_path / "token").write_text(space.cluster.kubectl("create", "token", name, "--namespace", space.name))
+    (tmp_path / "namespace").write_text(space.name)
+    (tmp_path / "ca.crt").write_bytes(space.cluster.authority.read_bytes())
+    spec = importlib.util.spec_from_file_location("set_counts", FOLDER / "files" / "set_counts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    server = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(space.cluster.port)}
+    script.main([f"statefulsets/{RELEASE}-bettong-worker=3"], server, tmp_path)
+    assert space.wanted() == 3
+    with pytest.raises(HTTPError, match="403"):
+        script.main([f"statefulsets/{RELEASE}-bettong-master=0"], server, tmp_path)
+
+
+def test_a_node_drains_though_some_components_have_one_pod(space: Space) -> None:
+    space.helm(4, "install", RELEASE, str(FOLDER))
+    node = running(space, "driver")[0]["spec"]["nodeName"]
+    words = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
+    try:
+        space.cluster.kubectl("drain", node, *words)
+        eventually(
+            lambda: running(space, "driver") and running(space, "driver")[0]["spec"]["nodeName"] != node
+        )
+    finally:
+        space.cluster.kubectl("uncordon", node)
+
+
+def test_a_pod_that_is_not_restricted_is_refused(space: Space) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "a", "image": "a"}]},
+    }
+    with pytest.raises(CallError, match="violates PodSecurity"):
+        space.cluster.kubectl("create", "--namespace", space.name, "-f", "-", given=json.dumps(pod))

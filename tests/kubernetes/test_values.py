@@ -1,0 +1,311 @@
+"""What values do: counts that survive a scale, messages for what is wrong, settings that reach the services."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from bettong.settings import (
+    PREFIX,
+    ProcessorSettings,
+    ReceiverSettings,
+    SenderSettings,
+    ServiceSettings,
+    read,
+)
+from docs.render_chart import DECIDED, settings_schema
+from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, Chart, Pod, RenderError
+from tests.kubernetes.value_sets import MATRIX, merged
+
+
+@pytest.mark.parametrize("way", ["least-burstable", "many-guaranteed", "autoscaled-burst"])
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_counts_that_kubectl_scales_are_never_rendered(chart: Chart, way: str, *, upgrade: bool) -> None:
+    rendered = chart.render(MATRIX[way], upgrade=upgrade)
+    assert "replicas" not in rendered.of("StatefulSet")["worker"]["spec"]
+    assert "replicas" not in rendered.of("Deployment")["sender"]["spec"]
+
+
+def test_a_count_that_is_given_is_rendered(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["fixed-burstable"])
+    assert rendered.of("StatefulSet")["worker"]["spec"]["replicas"] == 3
+    assert rendered.of("Deployment")["sender"]["spec"]["replicas"] == 2
+    assert rendered.of("Job") == {}
+
+
+def test_first_counts_are_set_once_by_a_job_that_may_do_nothing_else(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["many-burstable"])
+    job = rendered.of("Job")["first-counts"]
+    assert job["metadata"]["annotations"]["helm.sh/hook"] == "post-install"
+    assert job["spec"]["template"]["spec"]["containers"][0]["args"] == [
+        "deployments/trial-bettong-sender=3",
+        "statefulsets/trial-bettong-worker=4",
+    ]
+    assert rendered.of("Role")["first-counts"]["rules"] == [
+        {
+            "apiGroups": ["apps"],
+            "resources": [f"{resource}/scale"],
+            "resourceNames": [f"trial-bettong-{name}"],
+            "verbs": ["get", "patch"],
+        }
+        for resource, name in (("deployments", "sender"), ("statefulsets", "worker"))
+    ]
+    account = job["spec"]["template"]["spec"]["serviceAccountName"]
+    (subject,) = rendered.of("RoleBinding")["first-counts"]["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}
+    assert "first-counts" in rendered.of("ServiceAccount")
+    assert chart.render(MATRIX["least-burstable"]).of("Job") == {}
+    assert chart.render(MATRIX["autoscaled-burstable"]).of("Job") == {}
+
+
+GUARANTEED = {"qos": {"mode": "guaranteed"}}
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"workers": 3}, "additional properties 'workers' not allowed"),
+    ({"worker": {"replica": 3}}, "at '/worker': additional properties 'replica' not allowed"),
+    ({"worker": {"replicas": "three"}}, "at '/worker/replicas': got string, want"),
+    ({"settings": {"partitons": 3}}, "at '/settings': additional properties 'partitons' not allowed"),
+    ({"settings": {"partitions": 5000}}, "at '/settings/partitions': maximum: got 5,000, want 4,096"),
+    ({"settings": {"kafka": "elsewhere:1"}}, "at '/settings': additional properties 'kafka' not allowed"),
+    ({"sender": {"resources": {"memory": "2G"}}}, "at '/sender/resources/memory': '2G' does not match"),
+    ({"redis": {"url": "redis://user:password@host/0"}}, "at '/redis/url'"),
+    ({"application": {"source": "x = 1"}}, "application: give exactly one of source"),
+    ({"kafka": {"bootstrapServers": ""}}, "kafka: give bootstrapServers of a Kafka that is there"),
+    ({"kafka": {"bundled": {"enabled": True}}}, "exactly one of them"),
+    ({"redis": {"urlSecret": {"name": "other"}}}, "redis: give url or urlSecret.name"),
+    ({"qos": {"pin": {"enabled": True}}}, "qos.pin.enabled: only pods of qos.mode guaranteed"),
+    (
+        {**GUARANTEED, "sender": {"resources": {"cpu": "1500m"}}},
+        "sender.resources.cpu: 1500m is no whole number; qos.mode guaranteed gives whole CPUs only",
+    ),
+    ({**GUARANTEED, "driver": {"resources": {"cpu": 0.5}}}, "driver.resources.cpu: 0.5 is no whole number"),
+    (
+        {"qos": {"mode": "guaranteed", "smtMultiple": 2}},
+        "resources.cpu: 1 is no multiple of qos.smtMultiple (2)",
+    ),
+    (
+        {"worker": {"initialReplicas": 0}},
+        "worker: 0 workers of 2 slots are 0 slots; the schedule needs at least 1",
+    ),
+    ({"worker": {"replicas": 0}}, "0 slots; the schedule needs at least 1"),
+    ({**GUARANTEED, "worker": {"slots": 3}}, "worker.slots: 3 slots cannot share 2 CPUs"),
+    (
+        {"worker": {"replicas": 2, "autoscaling": {"enabled": True}}},
+        "worker.replicas and worker.autoscaling.enabled exclude each other",
+    ),
+    ({"sender": {"autoscaling": {"enabled": True, "minReplicas": 9}}}, "maxReplicas is below minReplicas"),
+    (
+        {"settings": {"partitions": 4}, "worker": {"autoscaling": {"enabled": True}}},
+        "worker.autoscaling.maxReplicas: 8 workers for 4 partitions",
+    ),
+    (
+        {"sender": {"preStopSeconds": 30}},
+        "sender.terminationGracePeriodSeconds: 45 is too short, a stop takes up to 55 s",
+    ),
+    ({"worker": {"resources": {"memory": "2Gi"}}}, "worker.resources.memory: 2Gi is too little"),
+    ({"test": {"source": "orders"}}, "test: give all of source, message and sink, or none"),
+]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"), FAULTS, ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_what_is_wrong_is_told(chart: Chart, values: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(RenderError) as told:
+        chart.render(merged(REAL, values))
+    assert message in str(told.value)
+
+
+def container(pods: Mapping[str, Pod], owner: str) -> dict[str, Any]:
+    (found,) = pods[owner].spec["containers"]
+    return found  # type: ignore[no-any-return]
+
+
+def env(pods: Mapping[str, Pod], owner: str) -> dict[str, str]:
+    return {each["name"]: each.get("value", "") for each in container(pods, owner)["env"]}
+
+
+def test_settings_reach_the_services_under_their_names(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["full-burstable"])
+    known = {
+        PREFIX + name.upper()
+        for kind in (SenderSettings, ProcessorSettings, ReceiverSettings)
+        for name in kind.model_fields
+    }
+    data = rendered.of("ConfigMap")["settings"]["data"]
+    assert data[f"{PREFIX}PARTITIONS"] == "32"
+    assert data[f"{PREFIX}COMPILED"] == "false"
+    assert data[f"{PREFIX}SCHEDULE"] == "resident"
+    assert data.keys() <= known
+    ours = {name for owner in rendered.pods for name in _variables(rendered.pods[owner])}
+    assert {name for name in ours if name.startswith(PREFIX)} <= known
+
+
+def _variables(pod: Pod) -> set[str]:
+    return {each["name"] for one in pod.containers for each in one.get("env", [])}
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner"),
+    [
+        (SenderSettings, "Deployment/trial-bettong-topic-sender"),
+        (ProcessorSettings, "StatefulSet/trial-bettong-driver"),
+        (ReceiverSettings, "Deployment/trial-bettong-receiver"),
+    ],
+)
+def test_the_settings_of_the_chart_are_taken_by_the_services(
+    chart: Chart, kind: type[ServiceSettings], owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered = chart.render(MATRIX["full-burstable"])
+    variables = {**rendered.of("ConfigMap")["settings"]["data"], **env(rendered.pods, owner)}
+    for name, value in variables.items():
+        if name.startswith(PREFIX):
+            monkeypatch.setenv(name, value)
+    settings = read(kind)
+    assert settings.partitions == 32
+    assert settings.kafka == "kafka-0.kafka:9092,kafka-1.kafka:9094"
+
+
+def test_settings_that_the_chart_decides_are_those_that_there_are() -> None:
+    fields = {
+        name for kind in (SenderSettings, ProcessorSettings, ReceiverSettings) for name in kind.model_fields
+    }
+    assert fields >= DECIDED
+    assert set(settings_schema()["properties"]) == fields - DECIDED
+
+
+def test_threads_follow_the_cpus(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["least-pinned"])
+    pods = rendered.pods
+    assert env(pods, "Deployment/trial-bettong-sender")["OMP_NUM_THREADS"] == "2"
+    worker = "StatefulSet/trial-bettong-worker"
+    assert env(pods, worker)["OMP_NUM_THREADS"] == "1"
+    assert "--cores 4 " in " ".join(container(pods, worker)["args"])
+    conf = rendered.of("ConfigMap")["spark"]["data"]["spark-defaults.conf"]
+    assert "spark.executor.extraJavaOptions -XX:ActiveProcessorCount=4\n" in conf
+    assert "spark.driver.extraJavaOptions -XX:ActiveProcessorCount=2\n" in conf
+    few = chart.render(merged(MATRIX["least-pinned"], {"worker": {"slots": 2}})).pods
+    assert env(few, worker)["OMP_NUM_THREADS"] == "2"
+
+
+def test_only_workers_go_to_nodes_that_are_kept_for_them(chart: Chart) -> None:
+    pods = chart.render(MATRIX["full-pinned"]).pods
+    tolerant = [owner for owner, pod in pods.items() if "tolerations" in pod.spec]
+    assert tolerant == ["StatefulSet/trial-bettong-worker"]
+    worker = pods["StatefulSet/trial-bettong-worker"].spec
+    assert worker["nodeSelector"] == {"bettong/dedicated": "worker"}
+    assert pods["Deployment/trial-bettong-sender"].spec["nodeSelector"] == {"disk": "ssd"}
+
+
+def test_a_drain_never_waits_for_a_component_of_one_pod(chart: Chart) -> None:
+    budgets = chart.render(MATRIX["full-burstable"]).of("PodDisruptionBudget")
+    assert set(budgets) == {"sender", "topic-sender", "receiver", "master", "worker", "driver"}
+    assert all(each["spec"]["maxUnavailable"] == 1 for each in budgets.values())
+
+
+def test_pods_begin_anew_when_their_settings_change(chart: Chart) -> None:
+    one = chart.render(MATRIX["least-burstable"]).pods
+    other = chart.render(merged(MATRIX["least-burstable"], {"settings": {"partitions": 7}})).pods
+    changed = {owner for owner in one if one[owner].annotations != other[owner].annotations}
+    assert {owner.rpartition("-")[2] for owner in changed} == {"sender", "receiver", "worker", "driver"}
+
+
+def test_probes_ask_for_life_and_readiness_apart(chart: Chart) -> None:
+    pods = chart.render(MATRIX["full-burstable"]).pods
+    for owner, port in (("sender", 7100), ("topic-sender", 7100), ("receiver", 7200)):
+        found = container(pods, f"Deployment/{RELEASE}-bettong-{owner}")
+        assert found["livenessProbe"]["grpc"] == {"port": port, "service": "alive"}
+        assert found["startupProbe"]["grpc"] == {"port": port, "service": "alive"}
+        assert found["readinessProbe"]["grpc"] == {"port": port}
+    driver = container(pods, f"StatefulSet/{RELEASE}-bettong-driver")
+    assert driver["startupProbe"]["exec"]["command"][-1] == "--running"
+    assert driver["livenessProbe"]["exec"]["command"][-2:] == ["--stalled-s", "600"]
+    for owner in ("master", "worker"):
+        found = container(pods, f"StatefulSet/{RELEASE}-bettong-{owner}")
+        assert all(
+            found[f"{kind}Probe"]["httpGet"]["path"] == "/json/"
+            for kind in ("startup", "liveness", "readiness")
+        )
+
+
+def test_a_pod_that_leaves_gives_its_clients_time(chart: Chart) -> None:
+    pods = chart.render(MATRIX["least-burstable"]).pods
+    for owner in ("sender", "receiver"):
+        stop = container(pods, f"Deployment/{RELEASE}-bettong-{owner}")["lifecycle"]["preStop"]
+        assert stop == {"sleep": {"seconds": 5}}
+    stop = container(pods, f"StatefulSet/{RELEASE}-bettong-worker")["lifecycle"]["preStop"]
+    assert stop == {"exec": {"command": ["sh", "-c", "kill -s PWR 1; sleep 10"]}}
+
+
+def test_policies_open_what_is_needed_and_no_more(chart: Chart) -> None:
+    policies = chart.render(MATRIX["least-burstable"]).of("NetworkPolicy")
+    everything = policies[""]["spec"]
+    assert everything["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in everything
+    assert [port["port"] for port in everything["egress"][0]["ports"]] == [53, 53]
+    ports = {
+        name: [p["port"] for r in policies[name]["spec"]["egress"] for p in r["ports"]]
+        for name in ("sender", "driver")
+    }
+    assert ports == {"sender": [9092, 9094, 6380], "driver": [7077, 7090, 9092, 9094, 6380]}
+    assert "from" not in policies["sender"]["spec"]["ingress"][0]
+    closed = chart.render(MATRIX["full-burstable"]).of("NetworkPolicy")["sender"]["spec"]["ingress"][0]
+    assert len(closed["from"]) == 2  # the clients that were named, and the pod of `helm test`
+    secret = chart.render(MATRIX["secrets-burstable"]).of("NetworkPolicy")["sender"]["spec"]["egress"]
+    assert secret[1]["ports"][0]["port"] == 6390
+
+
+def test_the_bundled_broker_may_call_itself_to_end_transactions(chart: Chart) -> None:
+    policy = chart.render(MATRIX["bundled-burstable"]).of("NetworkPolicy")["kafka"]["spec"]
+    (out,) = policy["egress"]
+    (peer,) = out["to"]
+    assert peer["podSelector"]["matchLabels"] == policy["podSelector"]["matchLabels"]
+    assert peer in policy["ingress"][0]["from"]
+
+
+def test_one_sender_reads_foreign_topics_and_the_others_none(chart: Chart) -> None:
+    pods = chart.render(MATRIX["full-burstable"]).pods
+    assert env(pods, "Deployment/trial-bettong-sender")["BETTONG_SENDER_TOPICS"] == "none"
+    assert env(pods, "Deployment/trial-bettong-topic-sender")["BETTONG_SENDER_TOPICS"] == "orders"
+
+
+def test_extra_objects_are_rendered_as_templates(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["full-burstable"])
+    names = {each["metadata"]["name"] for each in rendered.objects}
+    assert {"trial-extra", "extra"} <= names
+
+
+def test_a_secret_holds_what_must_not_be_read(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["secrets-burstable"])
+    assert "BETTONG_REDIS" not in rendered.of("ConfigMap")["settings"]["data"]
+    for name in ("sender", "receiver"):
+        found = container(rendered.pods, f"Deployment/trial-bettong-{name}")["env"]
+        assert {
+            "name": "BETTONG_REDIS",
+            "valueFrom": {"secretKeyRef": {"name": "redis", "key": "url"}},
+        } in found
+
+
+def test_every_value_is_used_by_a_template() -> None:
+    """By name: a value that no template mentions does nothing."""
+    templates = "\n".join(
+        path.read_text() for path in FOLDER.joinpath("templates").rglob("*") if path.is_file()
+    )
+    values = yaml.safe_load((FOLDER / "values.yaml").read_text())
+    unused = [path for path in leaves(values) if not re.search(rf"\b{path.rpartition('.')[2]}\b", templates)]
+    assert unused == []
+
+
+def leaves(values: Mapping[str, Any], above: str = "") -> list[str]:
+    found = []
+    for key, value in values.items():
+        deeper = isinstance(value, Mapping) and value
+        found += leaves(value, f"{above}{key}.") if deeper else [f"{above}{key}"]
+    return [path for path in found if not path.startswith("qos.pin.nodeSelector.")]
+
+
+def test_the_chart_has_the_version_of_the_project() -> None:
+    chart = yaml.safe_load((FOLDER / "Chart.yaml").read_text())
+    project = (FOLDER.parent.parent.parent / "pyproject.toml").read_text()
+    assert f'\nversion = "{chart["appVersion"]}"\n' in project

@@ -1,0 +1,94 @@
+"""The values that the chart is rendered with: ways to deploy, crossed with the classes of pods."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.kubernetes.chart import REAL
+
+# What is added to the least deployment.
+WAYS: Mapping[str, Mapping[str, Any]] = {
+    "least": {},
+    "bundled": {
+        "application": {"path": "", "source": "x = 1"},
+        "kafka": {"bootstrapServers": "", "bundled": {"enabled": True}},
+        "redis": {"url": "", "bundled": {"enabled": True}},
+    },
+    "secrets": {
+        "redis": {"url": "", "urlSecret": {"name": "redis", "port": 6390}},
+        "connectionsSecret": "connections",
+        "image": {"pullSecrets": ["pull"], "digest": "sha256:" + "0" * 64},
+    },
+    "many": {"sender": {"initialReplicas": 3}, "worker": {"initialReplicas": 4}},
+    "fixed": {"sender": {"replicas": 2}, "worker": {"replicas": 3}},
+    "autoscaled": {
+        "sender": {"autoscaling": {"enabled": True}},
+        "worker": {"autoscaling": {"enabled": True}},
+    },
+    "full": {
+        "topicSender": {"enabled": True, "topics": "orders"},
+        "receiver": {"files": {"enabled": True, "storageClassName": "fast"}, "labels": {"team": "a"}},
+        "priorityClass": {"create": True},
+        "networkPolicies": {
+            "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
+            "egress": [{"ports": [{"port": 5432, "protocol": "TCP"}]}],
+        },
+        "settings": {"partitions": 32, "schedule": "resident", "compiled": False, "log_format": "json"},
+        "sender": {"env": [{"name": "A", "value": "b"}], "nodeSelector": {"disk": "ssd"}},
+        "worker": {
+            "envFrom": [{"secretRef": {"name": "s3"}}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+            "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+            "affinity": {"nodeAffinity": {}},
+            "slots": 1,
+        },
+        "driver": {"checkpoint": {"url": "s3a://bucket/checkpoint"}},
+        "spark": {"conf": {"spark.log.level": "INFO"}},
+        "test": {"source": "orders", "message": '{"account": "{id}"}', "sink": "rejected"},
+        "extraObjects": [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-extra"}},
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: extra}",
+        ],
+    },
+    "plain": {
+        "networkPolicies": {"enabled": False},
+        "podDisruptionBudgets": {"enabled": False},
+        "serviceAccount": {"create": False},
+        "master": {"persistence": {"enabled": False}},
+        "driver": {"checkpoint": {"persistence": {"enabled": False}}},
+    },
+}
+CLASSES: Mapping[str, Mapping[str, Any]] = {
+    "burstable": {"qos": {"mode": "burstable"}},
+    "burst": {"worker": {"resources": {"burst": {"cpu": 4, "memory": "6Gi"}}}},
+    "guaranteed": {"qos": {"mode": "guaranteed"}},
+    "pinned": {
+        "qos": {"mode": "guaranteed", "smtMultiple": 2, "pin": {"enabled": True}},
+        **{
+            name: {"resources": {"cpu": 2}}
+            for name in ("sender", "topicSender", "receiver", "master", "driver")
+        },
+        "worker": {"resources": {"cpu": "4000m"}},
+        "kafka": {"bundled": {"resources": {"cpu": 2}}},
+        "redis": {"bundled": {"resources": {"cpu": 2}}},
+    },
+}
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Layers of values, later ones over earlier ones, as helm does it."""
+    found: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = found.get(key)
+            if isinstance(old, Mapping) and isinstance(value, Mapping):
+                found[key] = merged(old, value)
+            else:
+                found[key] = value
+    return found
+
+
+MATRIX = {
+    f"{way}-{kind}": merged(REAL, values, resources)
+    for way, values in WAYS.items()
+    for kind, resources in CLASSES.items()
+}

@@ -1,0 +1,40 @@
+"""When a processor has stalled: while records wait, or while it says nothing; not while Kafka or Redis is away."""
+
+from bettong.cli.stalling import Facts, Seen, facts_of, looked
+
+PLACES = [("t", 0), ("t", 1)]
+
+
+def test_what_waits_is_what_lies_behind_the_offsets() -> None:
+    ends = dict(zip(PLACES, (10, 20), strict=True))
+    assert facts_of(speaks=True, ends=ends, offsets={PLACES[0]: 4, PLACES[1]: 20}) == Facts(
+        speaks=True, lag=6, folded=24
+    )
+
+
+def test_a_partition_without_an_offset_counts_only_while_there_is_none() -> None:
+    ends = dict(zip(PLACES, (10, 20), strict=True))
+    assert facts_of(speaks=True, ends=ends, offsets={}).lag == 30
+    assert facts_of(speaks=True, ends=ends, offsets={PLACES[0]: 10}).lag == 0
+
+
+def test_an_offset_beyond_the_end_that_was_read_before_is_no_debt() -> None:
+    assert facts_of(speaks=True, ends={PLACES[0]: 3}, offsets={PLACES[0]: 5}).lag == 0
+
+
+def test_nothing_moves_while_records_wait_and_nothing_is_folded() -> None:
+    first = looked(Facts(speaks=True, lag=5, folded=7), None, 100.0)
+    assert first == Seen(7, 100.0)
+    assert looked(Facts(speaks=True, lag=9, folded=7), first, 160.0) == first
+    assert looked(Facts(speaks=True, lag=9, folded=8), first, 160.0) == Seen(8, 160.0)
+    assert looked(Facts(speaks=True, lag=0, folded=7), first, 160.0) == Seen(7, 160.0)
+
+
+def test_one_that_says_nothing_does_not_go_on_whatever_others_tell() -> None:
+    seen = Seen(7, 100.0)
+    assert looked(Facts(speaks=False, lag=0, folded=9), seen, 160.0) == Seen(9, 100.0)
+
+
+def test_a_kafka_or_redis_that_is_away_is_no_stall() -> None:
+    assert looked(None, Seen(7, 100.0), 160.0) == Seen(7, 160.0)
+    assert looked(None, None, 160.0) == Seen(0, 160.0)
