@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,6 +165,20 @@ def test_nothing_is_started_for_an_application_with_a_mistake(tmp_path: Path) ->
     )
     assert done.returncode == 3
     assert done.stderr == "bettong: error: application 'empty' has no source: add one with .source(...)\n"
+
+
+def test_an_interrupt_of_the_stop_reaches_who_uses_the_suite() -> None:
+    """The demo went on with its second run when Ctrl-C came while the first one was being stopped."""
+    suite = Suite(SuiteOptions(application=str(APPLICATION), partitions=1))
+
+    def interrupt() -> None:
+        suite._stopping.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    with pytest.raises(KeyboardInterrupt), suite:
+        interrupting.start()
+    interrupting.join()
 
 
 def test_a_folder_that_cannot_be_written_ends_it_with_one_error() -> None:

@@ -47,6 +47,7 @@ class Suite:
         self._say = say
         self._stopping = threading.Event()
         self._hurry = threading.Event()
+        self._interrupt: KeyboardInterrupt | None = None
         self._started = threading.Event()
         # Waited for in place of the thread: Python 3.11 takes a thread for dead when its join is interrupted.
         self._ended = threading.Event()
@@ -93,7 +94,8 @@ class Suite:
         while self._keeper.ident is not None and not self._ended.is_set():
             try:
                 self._ended.wait()
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as interrupt:
+                self._interrupt = interrupt
                 self._hurry.set()
 
     def __enter__(self) -> Self:
@@ -104,6 +106,8 @@ class Suite:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        if kind is None and self._interrupt is not None:
+            raise self._interrupt  # whoever uses it must not go on as if nobody had pressed Ctrl-C
 
     # From here on: the keeper's thread.
 
