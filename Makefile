@@ -4,6 +4,8 @@ BIN := .venv/bin
 # What mypy reads: those of our folders that exist.
 TYPED := $(wildcard src services tests examples benchmarks deploy docs hatch_build.py)
 ARGS ?=
+# Else each of the many processes that a demo or a test starts would compile our sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test faults kubernetes lint format types check lock bench docs clean
