@@ -19,10 +19,10 @@ setup:  ## Install everything into .venv; done again only where something change
 demo: setup  ## Run Market Spread end to end on this machine and check its results (ARGS=...)
 	@exec $(BIN)/python -m examples.demo $(ARGS)
 
-# Two files at a time, for most tests wait more than they compute; in the order of names, which puts the longest first.
+# Three files at a time, for tests wait as much as they compute; in the order of names, which puts the longest first.
 test: setup  ## Run every test (ARGS="-k word" for some)
 	@$(PYTHON) -m deploy.bootstrap --tests
-	@exec $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
+	@exec $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15 $(ARGS)
 
 lint: setup  ## Style, formatting, layers
 	@$(BIN)/ruff check

@@ -242,28 +242,14 @@ def test_an_application_that_cannot_be_compiled_is_refused_before_anything_runs(
 
 
 def test_topics_of_another_number_of_partitions_are_refused(start: Start, kafka: KafkaBroker) -> None:
-    # Named before: the next name of `unique_name` is not ours to guess, so the topics come with a first start.
-    processor = start()
-    eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
-    processor.terminate()
-    assert processor.status() == 0
+    processor = start(launch=False, BETTONG_PARTITIONS=str(PARTITIONS + 1))
+    processor.prepare()
     with LogAdmin(kafka.bootstrap) as admin:
         planned = plan(load(processor.command.environment["BETTONG_APPLICATION"]))
-        admin.check_topics(planned.topics, partitions=PARTITIONS, frame_bytes_max=1024 * 1024)
-    again = ProcessorProcess(
-        processor.name,
-        PLAIN.format(name=processor.name),
-        processor.command.log.parent,
-        kafka=kafka.bootstrap,
-        redis=processor.command.environment["BETTONG_REDIS"],
-        BETTONG_PARTITIONS=str(PARTITIONS + 1),
-    )
-    again.launch()
-    try:
-        assert again.status() == 5
-    finally:
-        again.kill()
-    assert f"has {PARTITIONS} partitions, expected {PARTITIONS + 1}" in again.last_line()
+        admin.create_topics(planned.topics, partitions=PARTITIONS, replication=1, frame_bytes_max=1024 * 1024)
+    processor.launch()
+    assert processor.status() == 5
+    assert f"has {PARTITIONS} partitions, expected {PARTITIONS + 1}" in processor.last_line()
 
 
 @pytest.mark.parametrize(
