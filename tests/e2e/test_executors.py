@@ -1,66 +1,130 @@
-"""Spark with 1, 2 and 3 executors, some of them killed in the middle, under both schedules: the same result files."""
+"""Spark with 1, 2 and 3 executors, some of them killed in the middle, under both schedules: the same results."""
 
+import json
 import random
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.application.streams import Source
+from bettong.client.sender import Sender
+from bettong.frames.columns import Columns
 from bettong.settings import Schedule
-from examples.market_spread_client import MarketSpreadClient
-from examples.market_spread_load import INITIAL_QUOTES, rounds
+from bettong.v1.ingest_pb2 import IngestFrame
 from examples.market_spread_oracle import by_symbol, rejected
-from tests.e2e.conftest import RunningSuite, StartSuite
+from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+from tests.example_feeds import Feed, lines, market, market_rounds, trades
 from tests.waiting import eventually
 
-LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))
 # Memory of a worker, MiB: that of the one executor which it has.
 MEMORY = 1024
-
 
 # Runs: which schedule, how many executors, and how many of them are killed.
 TWO = ((Schedule.MICRO_BATCH, 2, 1), (Schedule.RESIDENT, 2, 1))
 ANY = ((Schedule.MICRO_BATCH, 1, 0), *TWO, (Schedule.MICRO_BATCH, 3, 2))
 
 
-@pytest.mark.parametrize("runs", [TWO, pytest.param(ANY, marks=pytest.mark.long)], ids=["two", "any"])
+@dataclass(frozen=True)
+class Example:
+    """An application, its input, and its results in a form that is the same for each run."""
+
+    application: str
+    feed: Callable[[dict[str, Source]], Feed]
+    results: Callable[[RunningSuite], object]
+
+
+def rejected_files(running: RunningSuite) -> object:
+    """The files to the byte, and they say what the oracle says."""
+    files = running.bytes_of("rejected")
+    assert by_symbol(b"".join(files.values())) == rejected(market_rounds())
+    return files
+
+
+def by(key: str, sink: str) -> Callable[[RunningSuite], object]:
+    """The results of each key, in order: between keys of a second stage there is none."""
+
+    def results(running: RunningSuite) -> object:
+        found: dict[str, list[bytes]] = defaultdict(list)
+        for line in running.all_bytes_of(sink).splitlines():
+            found[json.loads(line)[key]].append(line)
+        assert len(found) > 1
+        return dict(found)
+
+    return results
+
+
+MARKET = Example("examples/market_spread.py", market, rejected_files)
+WORDS = Example("examples/word_count.py", lines, by("word", "counts"))
+TURNOVER = Example("examples/turnover.py", trades, by("symbol", "turnover"))
+
+
+@pytest.mark.parametrize(
+    ("example", "runs"),
+    [
+        pytest.param(MARKET, TWO, id="market spread, two"),
+        *(
+            pytest.param(each, ANY, id=f"{Path(each.application).stem}, any", marks=pytest.mark.long)
+            for each in (MARKET, WORDS, TURNOVER)
+        ),
+    ],
+)
 @pytest.mark.timeout(900)
-def test_any_number_of_executors_gives_the_same_files(
-    start_suite: StartSuite, runs: tuple[tuple[Schedule, int, int], ...]
+def test_any_number_of_executors_gives_the_same_results(
+    start_suite: StartSuite, example: Example, runs: tuple[tuple[Schedule, int, int], ...]
 ) -> None:
-    files = [
-        fed(start_suite, schedule, executors=executors, kills=kills) for schedule, executors, kills in runs
+    found = [
+        fed(start_suite, example, schedule, executors=executors, kills=kills)
+        for schedule, executors, kills in runs
     ]
-    assert by_symbol(b"".join(files[0].values())) == rejected(LOAD)
-    for place, each in enumerate(files):
-        assert each == files[0], f"run {place}"
+    for place, each in enumerate(found):
+        assert each == found[0], f"run {place}"
 
 
-def fed(start_suite: StartSuite, schedule: Schedule, *, executors: int, kills: int) -> dict[str, bytes]:
-    """The result files of one run, in which executors die at seeded places."""
+def fed(
+    start_suite: StartSuite, example: Example, schedule: Schedule, *, executors: int, kills: int
+) -> object:
+    """The results of one run, in which executors die at seeded places."""
+    sources = {source.name: source for source in plan(load(str(ROOT / example.application))).sources}
+    feed = example.feed(sources)
     running = start_suite(
-        "examples/market_spread.py",
+        example.application,
         schedule=schedule,
         settings={"spark_master": f"local-cluster[{executors},1,{MEMORY}]"},
     )
     chance = random.Random(executors)
-    places = set(chance.sample(range(2, len(LOAD) - 1), kills))
-    with MarketSpreadClient(running.sender) as client:
-        client.initial_quotes(INITIAL_QUOTES)
-        assert len(executors_of(running)) == executors
-        for place, each in enumerate(LOAD):
+    places = set(chance.sample(range(2, len(feed) - 1), kills))
+    assert len(executors_of(running)) == executors
+    with ExitStack() as stack:
+        senders = {name: stack.enter_context(Sender(running.sender, name, "feed")) for name in sources}
+        for place, (name, frame) in enumerate(feed):
             if place in places:
                 victim = chance.choice(executors_of(running))
                 victim.kill()
                 eventually(lambda: len(executors_of(running)) == executors, seconds=60)
-            if schedule is Schedule.RESIDENT and place == len(LOAD) - 1:
+            if schedule is Schedule.RESIDENT and place == len(feed) - 1:
                 # At the start, among those that were left, and again among all.
                 eventually(lambda: deals(running) > 2 * kills, seconds=60, what="partitions are dealt anew")
-            client.rounds([each])
+            send(senders[name], sources[name], frame)
     running.settle()
-    found = running.bytes_of("rejected")
+    found = example.results(running)
     running.suite.stop()
     return found
+
+
+def send(sender: Sender, source: Source, frame: IngestFrame) -> None:
+    """One frame, durable when this returns."""
+    if frame.HasField("rows"):
+        sender.send_rows(list(frame.rows.messages))
+    else:
+        sender.send_columns(Columns.of_payload(source.schema, frame.columns).batch())
+    sender.flush(60)
 
 
 def deals(running: RunningSuite) -> int:

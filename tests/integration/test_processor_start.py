@@ -12,7 +12,8 @@ from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
 from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
@@ -20,6 +21,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.processor_process import PARTITIONS, ProcessorProcess
+from tests.s3_server import BUCKET
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -163,10 +165,19 @@ def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Star
     assert processor.status() == 0
 
 
+@pytest.fixture(params=[REDIS, pytest.param(f"s3://{BUCKET}/clean", marks=pytest.mark.long)])
+def place(request: pytest.FixtureRequest) -> str:
+    """Where snapshots are kept."""
+    where = str(request.param)
+    if where != REDIS:
+        request.getfixturevalue("s3_server")
+    return where
+
+
 def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
-    start: Start, kafka: KafkaBroker, redis_server: RedisServer
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer, place: str
 ) -> None:
-    processor = start(SUMS)
+    processor = start(SUMS, BETTONG_SNAPSHOTS=place)
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     topic = stage_topic(processor.name, "payments")
 
@@ -186,7 +197,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     processor.terminate()
     assert processor.status() == 0
     with RedisStore(redis_server.url, processor.name) as store:
-        snapshots = RedisSnapshots(store)
+        snapshots = snapshot_store(place, processor.name, store)
         for partition in range(PARTITIONS):
             assert chains(snapshots.increments("payments", partition))[0][-1].offset == 1
     processor.launch()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,12 +24,10 @@ from bettong.application.streams import Source
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import Record
 from bettong.errors import StoreError
-from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind, decode
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import dead_letter_topic, stage_of_topic, stage_topic
-from bettong.v1.frame_pb2 import Rows
-from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong.v1.ingest_pb2 import Hello
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
@@ -39,8 +36,7 @@ from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
 from bettong_receiver.formats import formats
 from bettong_sender.session import Route, Session
-from examples.market_spread_load import INITIAL_QUOTES, rounds
-from tests.e2e.poison import Number
+from tests.example_feeds import Feed, letters, lines, market, numbers, trades
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(20_261_121, 20_261_131)
@@ -50,78 +46,6 @@ CRASHES = 3
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
 
 Place = tuple[str, int]
-# What clients send: the source's name, and the body of a frame.
-Feed = list[tuple[str, IngestFrame]]
-
-
-def of_rows(rows: list[bytes], size: int) -> Iterator[IngestFrame]:
-    for start in range(0, len(rows), size):
-        yield IngestFrame(rows=Rows(messages=rows[start : start + size]))
-
-
-def of_columns(columns: Columns) -> IngestFrame:
-    return IngestFrame(schema=columns.schema.fingerprint, columns=columns.payload())
-
-
-def lines(sources: dict[str, Source]) -> Feed:
-    del sources
-    chance = random.Random(1)
-    words = [f"word{number}" for number in range(40)]
-    rows = [" ".join(chance.choices(words, k=chance.randrange(8))).encode() for _ in range(600)]
-    rows[100] = b"\xff is no UTF-8"
-    return [("lines", frame) for frame in of_rows(rows, 7)]
-
-
-def market(sources: dict[str, Source]) -> Feed:
-    data, place, quotes = INITIAL_QUOTES.read_bytes(), 0, []
-    while place < len(data):
-        (size,) = struct.unpack_from(">I", data, place)
-        quotes.append(data[place + 4 : place + 4 + size])
-        place += 4 + size
-    feed: Feed = [("nbbo", frame) for frame in of_rows(quotes, 50)]
-    for each in rounds(12_000, seed=1, round_messages=400):
-        for name, found in (("nbbo", each.quotes), ("orders", each.orders)):
-            schema = sources[name].schema
-            arrays = tuple(found[one.name].astype(one.dtype) for one in schema.fields)
-            if len(arrays[0]):
-                feed.append((name, of_columns(Columns(schema, len(arrays[0]), arrays))))
-    return feed
-
-
-def numbers(sources: dict[str, Source]) -> Feed:
-    chance = random.Random(2)
-    schema = sources["numbers"].schema
-    return [
-        (
-            "numbers",
-            of_columns(
-                Columns.of_messages(
-                    schema, [Number(f"g{chance.randrange(9)}", chance.randrange(6)) for _ in range(5)]
-                )
-            ),
-        )
-        for _ in range(80)
-    ]
-
-
-def letters(sources: dict[str, Source]) -> Feed:
-    del sources
-    chance = random.Random(3)
-    rows = [bytes([chance.randrange(65, 91)]) + chance.randbytes(999) for _ in range(400)]
-    return [("letters", frame) for frame in of_rows(rows, 6)]
-
-
-def trades(sources: dict[str, Source]) -> Feed:
-    chance = random.Random(4)
-    schema = sources["trades"].schema
-    frames = (
-        [(chance.choice("abcdef"), chance.randrange(3000), chance.randrange(900)) for _ in range(9)]
-        for _ in range(90)
-    )
-    return [
-        ("trades", of_columns(Columns.of_messages(schema, [schema.message(*each) for each in frame])))
-        for frame in frames
-    ]
 
 
 @dataclass(frozen=True)

@@ -52,9 +52,10 @@ _SETTINGS = {
     "num.network.threads": "2",
     "num.io.threads": "4",
     "num.recovery.threads.per.data.dir": "2",
-    # After a crash the controller counts the old broker as alive this long, and the new one waits.
-    "broker.session.timeout.ms": "3000",
-    "broker.heartbeat.interval.ms": "500",
+    # After a crash the controller counts the old broker as alive this long, and the new one waits: it asks 0.1, 0.3,
+    # 0.7 and 1.5 s after its start.
+    "broker.session.timeout.ms": "1000",
+    "broker.heartbeat.interval.ms": "250",
 }
 
 # What the broker says, bounded: at most three files of 20 MB.

@@ -1,0 +1,92 @@
+"""What clients send to the examples and golden cases: always the same, so that results can be compared."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Iterator
+
+from bettong.application.streams import Source
+from bettong.frames.columns import Columns
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import IngestFrame
+from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
+from tests.e2e.poison import Number
+
+# The source's name, and the body of a frame.
+Feed = list[tuple[str, IngestFrame]]
+
+
+def of_rows(rows: list[bytes], size: int) -> Iterator[IngestFrame]:
+    for start in range(0, len(rows), size):
+        yield IngestFrame(rows=Rows(messages=rows[start : start + size]))
+
+
+def of_columns(columns: Columns) -> IngestFrame:
+    return IngestFrame(schema=columns.schema.fingerprint, columns=columns.payload())
+
+
+def lines(sources: dict[str, Source]) -> Feed:
+    del sources
+    chance = random.Random(1)
+    words = [f"word{number}" for number in range(40)]
+    rows = [" ".join(chance.choices(words, k=chance.randrange(8))).encode() for _ in range(600)]
+    rows[100] = b"\xff is no UTF-8"
+    return [("lines", frame) for frame in of_rows(rows, 7)]
+
+
+def market_rounds() -> list[Round]:
+    """The generated part of `market`."""
+    return list(rounds(12_000, seed=1, round_messages=400))
+
+
+def market(sources: dict[str, Source]) -> Feed:
+    data, place, quotes = INITIAL_QUOTES.read_bytes(), 0, []
+    while place < len(data):
+        (size,) = struct.unpack_from(">I", data, place)
+        quotes.append(data[place + 4 : place + 4 + size])
+        place += 4 + size
+    feed: Feed = [("nbbo", frame) for frame in of_rows(quotes, 50)]
+    for each in market_rounds():
+        for name, found in (("nbbo", each.quotes), ("orders", each.orders)):
+            schema = sources[name].schema
+            arrays = tuple(found[one.name].astype(one.dtype) for one in schema.fields)
+            if len(arrays[0]):
+                feed.append((name, of_columns(Columns(schema, len(arrays[0]), arrays))))
+    return feed
+
+
+def numbers(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(2)
+    schema = sources["numbers"].schema
+    return [
+        (
+            "numbers",
+            of_columns(
+                Columns.of_messages(
+                    schema, [Number(f"g{chance.randrange(9)}", chance.randrange(6)) for _ in range(5)]
+                )
+            ),
+        )
+        for _ in range(80)
+    ]
+
+
+def letters(sources: dict[str, Source]) -> Feed:
+    del sources
+    chance = random.Random(3)
+    rows = [bytes([chance.randrange(65, 91)]) + chance.randbytes(999) for _ in range(400)]
+    return [("letters", frame) for frame in of_rows(rows, 6)]
+
+
+def trades(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(4)
+    schema = sources["trades"].schema
+    frames = (
+        [(chance.choice("abcdef"), chance.randrange(3000), chance.randrange(900)) for _ in range(9)]
+        for _ in range(90)
+    )
+    return [
+        ("trades", of_columns(Columns.of_messages(schema, [schema.message(*each) for each in frame])))
+        for frame in frames
+    ]
