@@ -20,7 +20,6 @@ from numba.np.numpy_support import carray
 
 from bettong.application.fields import Field, Kind
 from bettong.application.schema import Schema
-from bettong.errors import ApplicationError
 from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compile_errors import explain
@@ -90,7 +89,7 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
             exec(source, names)  # noqa: S102 - made below, from names of fields only
             call = numba.njit(signature, nogil=True)(names["kernel"])
     except Exception as error:  # not all that Numba raises for wrong code is a NumbaError
-        raise ApplicationError(explain(function, source, error)) from error
+        raise explain(function, source, error) from error
     return Kernel(form, call, tuple(reasons))
 
 

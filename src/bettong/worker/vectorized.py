@@ -5,7 +5,6 @@ that changes nothing for the others, for what it gives for a row hangs on no row
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
-from bettong.errors import ApplicationError
+from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
 from bettong.worker.key_table import Distinct
 from bettong.worker.letters import Letters
@@ -125,16 +124,10 @@ def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
     try:
         _strictly(call)
     except (Exception, SystemExit) as error:
-        code = function.__code__
-        lines = [
-            line
-            for frame, line in walk_tb(error.__traceback__)
-            if frame.f_code.co_filename == code.co_filename
-        ]
-        raise ApplicationError(
-            f"{function.__name__!r} ({Path(code.co_filename).resolve()}:{[code.co_firstlineno, *lines][-1]}) cannot be"
-            f" vectorized: for a frame without rows: {type(error).__name__}: {error}"
-        ) from error
+        file = function.__code__.co_filename
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+        reason = f"for a frame without rows: {type(error).__name__}: {error}"
+        raise refusal(function, Way.VECTORIZED, reason, line=lines[-1] if lines else None) from error
 
 
 def _in_pieces(
