@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bettong.application.schema import Schema
-from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
+from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
 from bettong.worker.key_table import Distinct
@@ -35,7 +35,7 @@ Given = tuple[Columns, Array | None]
 class VectorizedOperator:
     """`Stream.map`, `filter` and `flat_map` of a vectorized function."""
 
-    def __init__(self, node: Mapped | Filtered | FlatMapped) -> None:
+    def __init__(self, node: Stateless) -> None:
         self.name = node.name
         self._node = node
 
@@ -105,7 +105,7 @@ class VectorizedFold(StateArray):
         return columns_of(self._node.schema, given, columns.length), None
 
 
-def try_operator(node: Mapped | Filtered | FlatMapped) -> None:
+def try_operator(node: Stateless) -> None:
     """Calls the function with a frame of no rows. Raises ApplicationError, naming function and line."""
     takes = node.parent.schema
     assert takes is not None  # noqa: S101 - checked when the application was built
