@@ -151,11 +151,7 @@ def _taken(form: Form, reasons: list[str]) -> Iterator[str]:
     if form.gives is Gives.NOTHING:
         return
     yield "if result:" if form.gives is Gives.WHETHER else "if result is not None:"
-    for place, field in enumerate(form.results):
-        for line in _stored(field, f"result.{field.name}", f"r{place}[count]", _raised):
-            yield f"    {line}"
-    yield "    sources[count] = row"
-    yield "    count += 1"
+    yield from _result(form, "result", "count", _raised)
     yield "    cursor[1] = count"
 
 
@@ -172,13 +168,18 @@ def _several(form: Form, reasons: list[str]) -> Iterator[str]:
     yield "        cursor[2] = 1"
     yield "        return"
     yield "    misfits[made] = 0"
-    for place, field in enumerate(form.results):
-        for line in _stored(field, f"each.{field.name}", f"r{place}[made]", noted):
-            yield f"    {line}"
-    yield "    sources[made] = row"
-    yield "    made += 1"
+    yield from _result(form, "each", "made", noted)
     yield "count = made"
     yield "cursor[1] = count"
+
+
+def _result(form: Form, value: str, number: str, misfit: Callable[[str, str], str]) -> Iterator[str]:
+    """The lines that store one result, below an `if` or a `for`."""
+    for place, field in enumerate(form.results):
+        for line in _stored(field, f"{value}.{field.name}", f"r{place}[{number}]", misfit):
+            yield f"    {line}"
+    yield f"    sources[{number}] = row"
+    yield f"    {number} += 1"
 
 
 def _raised(error: str, text: str) -> str:
