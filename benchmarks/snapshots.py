@@ -8,13 +8,10 @@ schedule and stays. The pauses are those of a worker that makes an increment of 
 """
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Annotated
 
-import numpy as np
 import psutil
 import typer
 from rich.console import Console
@@ -23,22 +20,18 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
 from benchmarks.measuring import cpu_s
-from benchmarks.sums import TELL_EVERY
-from benchmarks.worker_alone import FRAME_BYTES_MAX
+from benchmarks.number_load import APPLICATION, all_keys, frames, numbers, right, sums
+from benchmarks.worker_alone import FRAME_BYTES_MAX, RARE
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.application.streams import Source
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.frames.columns import Columns
-from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 
-APPLICATION = Path(__file__).with_name("sums.py")
 FRAME_MESSAGES = 16_384
 OFF_MS, ON_MS = 3_600_000, 1_000
 _INCREMENTS = 30
@@ -95,8 +88,7 @@ def once(keys: int, messages: int, *, partitions: int, compiled: bool, interval_
     """One run, on a suite of its own; the results are checked."""
     planned = plan(load(str(APPLICATION)))
     (source,), (stage,) = planned.sources, planned.stages
-    every_key = np.arange(keys, dtype=np.int64)
-    chosen = np.random.default_rng(1).integers(0, keys, messages)
+    fed = numbers(messages, keys=keys, every=RARE)
     options = SuiteOptions(
         application=str(APPLICATION),
         partitions=partitions,
@@ -110,15 +102,15 @@ def once(keys: int, messages: int, *, partitions: int, compiled: bool, interval_
         processor = psutil.Process(suite.record.services["processor"].pid)
         with LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log:
             feeder = Feeder(log, topic)
-            feeder.append(_ones(splitter, source, every_key, batch))
+            feeder.append(frames(splitter, source, all_keys(keys), batch))
             await_folded(figures, keys)
-            frames = list(_ones(splitter, source, chosen, batch))
+            ready = list(frames(splitter, source, fed, batch))
             spent_s, begun = cpu_s(processor), time.perf_counter()
-            feeder.append(frames)
+            feeder.append(ready)
             await_folded(figures, keys + messages)
             feeder.check()
             seconds, spent_s = time.perf_counter() - begun, cpu_s(processor) - spent_s
-        _check(suite.record.kafka, sink_topic(planned.application, "told"), partitions, chosen, keys)
+        _check(suite.record.kafka, sink_topic(planned.application, "told"), partitions, right(*fed))
     return Run(messages / seconds, spent_s * 1e6 / messages)
 
 
@@ -131,7 +123,7 @@ def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
     splitter = Splitter(1)
     offset, pauses = 0, []
     for _ in range(_INCREMENTS):
-        for _, frame in _ones(splitter, planned.sources[0], np.arange(keys, dtype=np.int64), FRAME_MESSAGES):
+        for _, frame in frames(splitter, planned.sources[0], all_keys(keys), FRAME_MESSAGES):
             worker.fold(offset, frame)
             offset += 1
         begun = time.perf_counter()
@@ -140,38 +132,21 @@ def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
     return pauses
 
 
-def _ones(
-    splitter: Splitter, source: Source, keys: np.ndarray[tuple[int], np.dtype[np.int64]], batch: int
-) -> Iterator[tuple[int, bytes]]:
-    """(partition, frame) of a one for each of the keys; `batch` of them are split at a time."""
-    assert source.schema is not None
-    for start in range(0, len(keys), batch):
-        part = keys[start : start + batch]
-        columns = Columns(source.schema, len(part), (part, np.ones(len(part), np.int64)))
-        yield from splitter.frames(source, columns, key="key")
-
-
-def _check(
-    kafka: str, topic: str, partitions: int, chosen: np.ndarray[tuple[int], np.dtype[np.int64]], keys: int
-) -> None:
-    """Each key's sum is its count: told at 16, 32, ..."""
-    tellings = (np.bincount(chosen, minlength=keys) + 1) // TELL_EVERY
-    count, total = int(tellings.sum()), int((TELL_EVERY * tellings * (tellings + 1) // 2).sum())
+def _check(kafka: str, topic: str, partitions: int, expected: tuple[int, int]) -> None:
+    """As many sums are told, and their sum is, as `expected`."""
     schema = plan(load(str(APPLICATION))).sinks[0].parent.schema
     assert schema is not None
     found = found_total = 0
     starts = {(topic, partition): 0 for partition in range(partitions)}
     deadline = time.monotonic() + S_MAX
     with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
-        while found < count:
-            assert time.monotonic() < deadline, f"{found} of {count} sums after {S_MAX} s"
+        while found < expected[0]:
+            assert time.monotonic() < deadline, f"{found} of {expected[0]} sums after {S_MAX} s"
             for record in reader.poll(200, 1000):
-                told = decode(record.value)
-                if told.columns is not None:
-                    columns = Columns.of_payload(schema, told.columns)
-                    found += columns.length
-                    found_total += int(np.asarray(columns.columns[1]).sum())
-    assert (found, found_total) == (count, total), "the sums are wrong"
+                told = sums(record.value, schema)
+                found += len(told)
+                found_total += int(told.sum())
+    assert (found, found_total) == expected, "the sums are wrong"
 
 
 if __name__ == "__main__":

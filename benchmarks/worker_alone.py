@@ -3,17 +3,16 @@
 import time
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks import number_load
 from benchmarks.log_load import Splitter
 from benchmarks.measuring import Sample
 from benchmarks.workload import Workload, column_frames, log_frame, planned
 from bettong.application.loading import load as load_application
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import Schema
-from bettong.frames.columns import Array, Columns
+from bettong.frames.columns import Array
 from bettong.frames.frame import decode
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -27,7 +26,6 @@ FRAME_BYTES_MAX = 4 * 1024 * 1024
 KEYS_FEW, KEYS_MANY = 350, 1_000_000
 HOT, RARE = 2, 1000
 PERCENTILES = (50, 99, 99.99)
-_ODD_NUMBERS = Path(__file__).with_name("odd_numbers.py")
 _SNAPSHOT_S = 1.0
 
 
@@ -90,45 +88,22 @@ def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sam
     worker = PartitionWorker(ready, Assignment(application.application, 0, 1, FRAME_BYTES_MAX))
     source, splitter = application.sources[0], Splitter(1)
 
-    def frames(chosen: Array, values: Array) -> list[bytes]:
-        columns = Columns(source.schema, len(chosen), (chosen, values))
-        parts = [
-            columns.slice(at, min(at + FRAME_MESSAGES, len(chosen)))
-            for at in range(0, len(chosen), FRAME_MESSAGES)
-        ]
-        return [frame for part in parts for _, frame in splitter.frames(source, part, key="key")]
+    def frames(load: tuple[Array, Array]) -> list[bytes]:
+        return [frame for _, frame in number_load.frames(splitter, source, load, FRAME_MESSAGES)]
 
-    _fold(worker, frames(np.arange(keys), np.full(keys, 2)))
+    _fold(worker, frames(number_load.all_keys(keys)))
     worker.increment()
-    chosen = np.random.default_rng(1).integers(0, keys, messages)
-    values = np.where(np.arange(messages) % every == 0, 1, 2)
-    records, seconds = _fold(worker, frames(chosen, values))
-    told = [_sums(record, application.stages[0].exits[0].schema) for record in records]
-    assert (sum(map(len, told)), sum(each.sum() for each in told)) == _right(chosen, values), (
-        "the sums are wrong"
-    )
+    load = number_load.numbers(messages, keys=keys, every=every)
+    records, seconds = _fold(worker, frames(load))
+    told = [number_load.sums(record.value, application.stages[0].exits[0].schema) for record in records]
+    found = sum(map(len, told)), sum(each.sum() for each in told)
+    assert found == number_load.right(*load), "the sums are wrong"
     return Sample(messages / seconds, seconds * 1e6 / messages)
-
-
-def _right(chosen: Array, values: Array) -> tuple[int, int]:
-    """How many sums are told, and their sum; each key has a 2 already."""
-    order = np.argsort(chosen, kind="stable")
-    keys, added = chosen[order], values[order]
-    running = np.cumsum(added)
-    begins = np.searchsorted(keys, keys)
-    told = (running - running[begins] + added[begins] + 2)[added == 1]
-    return len(told), int(told.sum())
-
-
-def _sums(record: OutputRecord, schema: Schema) -> Array:
-    frame = decode(record.value)
-    assert frame.columns is not None
-    return np.asarray(Columns.of_payload(schema, frame.columns).columns[1])
 
 
 @cache
 def _odd_program(*, compiled: bool) -> tuple[Plan, StageProgram]:
-    application = plan(load_application(str(_ODD_NUMBERS)))
+    application = plan(load_application(str(number_load.APPLICATION)))
     return application, program(application.stages[0], compiled=compiled)
 
 

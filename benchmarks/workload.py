@@ -82,8 +82,14 @@ def column_frames(load: Workload, frame_messages: int) -> Iterator[tuple[Source,
         for source, named in ((quotes, each.quotes), (orders, each.orders)):
             assert source.schema is not None
             columns = Columns(source.schema, len(named["symbol"]), tuple(named.values()))
-            for start in range(0, columns.length, frame_messages):
-                yield source, columns.slice(start, min(columns.length, start + frame_messages))
+            for piece in pieces(columns, frame_messages):
+                yield source, piece
+
+
+def pieces(columns: Columns, messages: int) -> Iterator[Columns]:
+    """The columns, at most so many messages at a time."""
+    for start in range(0, columns.length, messages):
+        yield columns.slice(start, min(columns.length, start + messages))
 
 
 def log_frame(source: Source, columns: Columns, *, sequence: int, previous: int, now_ns: int) -> bytes:

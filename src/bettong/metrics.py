@@ -4,6 +4,7 @@ A service writes one flat record of figures under its instance name (see `edges.
 live, so that the record of a dead instance goes by itself. The processor writes one record a partition.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -64,3 +65,11 @@ LATENCY_P99 = Figure("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster"
 LATENCY_MAX = Figure("latency_max_ms", "ms", f"{_LATENCY}: slowest")
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Figure))
+
+
+def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]) -> int:
+    """LAG, from where logs end and the next offset of each (topic, partition) that is looked at.
+
+    A log that ends before that, for it was asked earlier, or of which no end is known, adds nothing.
+    """
+    return sum(max(0, ends.get(place, offset) - offset) for place, offset in offsets.items())

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ DEV = FOLDER / "values-dev.yaml"
 HELM = Path(sys.prefix) / "share" / "bettong" / "helm" / "helm"
 RELEASE = "trial"
 NAMESPACE = "space"
+_CALL_S_MAX = 180.0
 
 # The least that a deployment for real gives.
 REAL: Mapping[str, Any] = {
@@ -29,8 +30,8 @@ Values = Mapping[str, Any]
 Object = dict[str, Any]
 
 
-class RenderError(Exception):
-    """What helm said instead of rendering."""
+class CallError(Exception):
+    """What helm or kubectl said when it failed."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Chart:
     _kept: dict[str, Rendered] = field(default_factory=dict)
 
     def render(self, values: Values | None = None, *, dev: bool = False, upgrade: bool = False) -> Rendered:
-        """Raises RenderError with helm's message."""
+        """Raises CallError with helm's message."""
         text = json.dumps(values or {}, sort_keys=True)
         key = f"{dev} {upgrade} {text}"
         if key not in self._kept:
@@ -117,20 +118,25 @@ class Chart:
 
 
 def helm(*words: str, given: str = "") -> str:
-    """What helm prints. Raises RenderError."""
+    """What helm prints. Raises CallError."""
     if not HELM.exists():
         raise AssertionError(f"{HELM} is missing: run `make test`, which fetches it")
+    return called(HELM, words, given, HOME="/nonexistent")
+
+
+def called(program: Path, words: Sequence[str], given: str = "", **environment: str) -> str:
+    """What a program prints, in 180 s at most. Raises CallError."""
     done = subprocess.run(
-        [str(HELM), *words],
+        [str(program), *words],
         input=given,
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
-        env={"PATH": os.defpath, "HOME": "/nonexistent"},
+        timeout=_CALL_S_MAX,
+        env={"PATH": os.defpath, **environment},
     )
     if done.returncode:
-        raise RenderError(done.stderr)
+        raise CallError(f"{program.name} {' '.join(words)}: {done.stderr}")
     return done.stdout
 
 

@@ -19,18 +19,13 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from tests.kubernetes.building import programs_folder
-from tests.kubernetes.chart import HELM
+from tests.kubernetes.chart import HELM, called
 from tests.waiting import eventually
 
 _START_S_MAX = 120.0
-_CALL_S_MAX = 180.0
 _STAGES = Path(__file__).parent / "simulated" / "stages.yaml"
 _USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
 NODES = 3
-
-
-class CallError(Exception):
-    """What kubectl or helm said when it failed."""
 
 
 class ControlPlane:
@@ -66,35 +61,21 @@ class ControlPlane:
     ) -> None:
         self._stack.close()
 
-    def kubectl(self, *words: str, given: str | None = None) -> str:
+    def kubectl(self, *words: str, given: str = "") -> str:
         """What it prints. Raises CallError."""
         return self._call(HELM.parent / "kubectl", words, given)
 
     def helm(self, major: int, *words: str) -> str:
         """What helm 3 or 4 prints. Raises CallError."""
-        return self._call(self._bin / "helm3" if major == 3 else HELM, words, None)
+        return self._call(self._bin / "helm3" if major == 3 else HELM, words)
 
     def get(self, *words: str) -> Any:
         """Objects, read."""
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 
-    def _call(self, program: Path, words: Sequence[str], given: str | None) -> str:
-        done = subprocess.run(
-            [str(program), *words],
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_CALL_S_MAX,
-            env={
-                "KUBECONFIG": str(self._config("admin")),
-                "HOME": str(self._folder),
-                "PATH": "/usr/bin:/bin",
-            },
-        )
-        if done.returncode:
-            raise CallError(f"{program.name} {' '.join(words)}: {done.stderr}")
-        return done.stdout
+    def _call(self, program: Path, words: Sequence[str], given: str = "") -> str:
+        config = str(self._config("admin"))
+        return called(program, words, given, KUBECONFIG=config, HOME=str(self._folder))
 
     def _make_keys(self) -> None:
         names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:kubernetes.default.svc"

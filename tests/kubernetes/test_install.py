@@ -10,8 +10,8 @@ from urllib.error import HTTPError
 import pytest
 import yaml
 
-from tests.kubernetes.chart import DEV, FOLDER, NAMESPACE, RELEASE, Chart, Object
-from tests.kubernetes.control_plane import CallError, ControlPlane
+from tests.kubernetes.chart import DEV, FOLDER, NAMESPACE, RELEASE, CallError, Chart, Object
+from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.value_sets import CLASSES, MATRIX, merged
 from tests.waiting import eventually
 

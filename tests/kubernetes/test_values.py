@@ -16,7 +16,7 @@ from bettong.settings import (
     read,
 )
 from docs.render_chart import DECIDED, settings_schema
-from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, Chart, Pod, RenderError
+from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
 from tests.kubernetes.value_sets import MATRIX, merged
 
 
@@ -112,7 +112,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ("values", "message"), FAULTS, ids=lambda each: each if isinstance(each, str) else ""
 )
 def test_what_is_wrong_is_told(chart: Chart, values: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(RenderError) as told:
+    with pytest.raises(CallError) as told:
         chart.render(merged(REAL, values))
     assert message in str(told.value)
 

@@ -18,7 +18,6 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
 
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
-RESULTS_S = 60.0
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from bettong.errors import ApplicationError, BettongError, SchemaError, Settings
 
 ROOT = Path(__file__).parents[2]
 WORDS = str(ROOT / "examples" / "word_count.py")
-MARKET = str(ROOT / "examples" / "market_spread.py")
 LINES = "".join(f"line {number}\n" for number in range(1000))
 
 

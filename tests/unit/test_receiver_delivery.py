@@ -10,7 +10,7 @@ from bettong.edges.kafka_log import Record
 from bettong_receiver.delivery import Delivery
 from bettong_receiver.file_target import FileTarget
 from bettong_receiver.formats import formats
-from bettong_receiver.status import figures_of, lag
+from bettong_receiver.status import figures_of
 from tests.result_frames import Note, columns, dead_letter, planned, rows
 
 FORMATS = formats(planned())
@@ -146,8 +146,3 @@ def test_the_progress_that_is_handed_out_does_not_move(tmp_path: Path) -> None:
     assert before[0].table.highest == {"raw/again/0": 1}
     assert set(before) == {0, 1}
     one.close(saving=False)
-
-
-def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
-    assert lag({("a", 0): 10, ("a", 1): 3}, {("a", 0): 4, ("a", 1): 3}) == 6
-    assert lag({("a", 0): 3}, {("a", 0): 5, ("a", 1): 3}) == 0

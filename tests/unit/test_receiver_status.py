@@ -81,3 +81,8 @@ def test_latency_is_bounded_below_and_above() -> None:
     assert latency.figures()["latency_max_ms"] == 0.001
     latency.record("raw", sent_ns=1, delivered_ns=10**18, messages=1)
     assert round(latency.figures()["latency_max_ms"] / 3_600_000, 2) == 1.0
+
+
+def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
+    assert metrics.lag({("a", 0): 10, ("a", 1): 3}, {("a", 0): 4, ("a", 1): 3}) == 6
+    assert metrics.lag({("a", 0): 3}, {("a", 0): 5, ("a", 1): 3}) == 0

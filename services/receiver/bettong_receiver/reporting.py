@@ -11,7 +11,7 @@ from bettong.edges.redis_store import LiveFigures, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery import Delivery
-from bettong_receiver.status import Status, figures_of, lag
+from bettong_receiver.status import Status, figures_of
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 1.0
@@ -79,8 +79,8 @@ class Reporter:
                 self._status.waits_for("Kafka", str(error))
             else:
                 self._status.has("Kafka")
-                self._lags = {metrics.LAG.name: lag(ends, delivery.offsets())} | {
-                    f"{metrics.LAG.name}/{sink}": lag(ends, offsets)
+                self._lags = {metrics.LAG.name: metrics.lag(ends, delivery.offsets())} | {
+                    f"{metrics.LAG.name}/{sink}": metrics.lag(ends, offsets)
                     for sink, offsets in outlets().items()
                     if offsets
                 }

@@ -13,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 import grpc
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
 from bettong.edges.kafka_log import LogReader
 from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.serving import Serving
 from bettong.errors import LogError, SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
@@ -46,9 +47,6 @@ _OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
 )
-_SERVICE = "bettong.v1.SubscribeService"
-# SERVING from the start on, also while Kafka or Redis is waited for: only that the event loop answers.
-_ALIVE = "alive"
 
 
 class Receiver:
@@ -79,7 +77,7 @@ class Receiver:
             interval_s=settings.live_interval_ms / 1000,
             skipped=self._lanes.skipped,
         )
-        self._health = health.aio.HealthServicer()
+        self._serving = Serving("bettong.v1.SubscribeService")
         self._servicer = SubscribeServicer(
             self._formats,
             subscribers_max=settings.receiver_subscribers_max,
@@ -92,7 +90,7 @@ class Receiver:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
-        await self._tell_health(serving=False)
+        await self._serving.say(serving=False)
         server = self._server()
         await server.start()
         self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
@@ -101,7 +99,7 @@ class Receiver:
         try:
             await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)
             self._status.enter(STOPPING)
-            await self._health.enter_graceful_shutdown()
+            await self._serving.stop()
             self._servicer.stop()
             self._stopping.set()
             await work
@@ -123,7 +121,7 @@ class Receiver:
         self._servicer.serve(self._delivery.progress)
         self._also(self._reporter.follow_lag(self._delivery, self._lanes.offsets))
         self._status.enter(RUNNING)
-        await self._tell_health(serving=True)
+        await self._serving.say(serving=True)
         delivery = self._delivery
         lanes = self._lanes.works(beginnings, self._stopping)
         await self._side_by_side([lambda: self._deliver(delivery, reader), *lanes])
@@ -181,7 +179,7 @@ class Receiver:
     def _server(self) -> grpc.aio.Server:
         server = grpc.aio.server(options=_OPTIONS)
         add_SubscribeServiceServicer_to_server(self._servicer, server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
         listen = self._settings.receiver_listen
         try:
             server.add_insecure_port(listen)
@@ -191,14 +189,6 @@ class Receiver:
             ) from None
         self._log.info("listening", address=listen)
         return server
-
-    async def _tell_health(self, *, serving: bool) -> None:
-        answer = (
-            health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
-        )
-        for service in ("", _SERVICE):
-            await self._health.set(service, answer)
-        await self._health.set(_ALIVE, health_pb2.HealthCheckResponse.SERVING)
 
     def _also(self, work: Coroutine[object, None, None]) -> None:
         """Runs beside the deliveries until the end."""

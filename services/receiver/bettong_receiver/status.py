@@ -88,8 +88,3 @@ def figures_of(counts: Mapping[str, Counts]) -> dict[str, float]:
         metrics.GAPS.name: total.gaps + dead.gaps,
         metrics.UNREADABLE.name: total.unreadable + dead.unreadable,
     }
-
-
-def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]) -> int:
-    """Records in the log that are not delivered yet."""
-    return sum(max(0, ends.get(place, offset) - offset) for place, offset in offsets.items())

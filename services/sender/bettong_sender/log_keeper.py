@@ -7,10 +7,10 @@ import time
 from structlog.stdlib import BoundLogger
 
 from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.serving import Serving
 from bettong.errors import LogUnavailableError
 from bettong.settings import SenderSettings
 from bettong_sender.intake import Intake
-from bettong_sender.serving import Serving
 from bettong_sender.status import State
 
 # One wait for the broker, in a thread; between two the keeper looks whether it is to stop.

@@ -16,6 +16,7 @@ from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisLeases, RedisStore
+from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
@@ -26,7 +27,6 @@ from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.servicer import IngestServicer
-from bettong_sender.serving import Serving
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
@@ -153,7 +153,7 @@ async def _serve(
     stopping: asyncio.Event,
     logger: BoundLogger,
 ) -> None:
-    serving = Serving()
+    serving = Serving("bettong.v1.IngestService")
     server = await _listen(settings, IngestServicer(intake, ownership, stopping, logger), serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))

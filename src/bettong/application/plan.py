@@ -14,23 +14,21 @@ from bettong.application.application import Application
 from bettong.application.on_error import OnError
 from bettong.application.schema import Schema
 from bettong.application.streams import (
-    Filtered,
-    FlatMapped,
     Key,
     Keyed,
-    Mapped,
     Merged,
     Node,
     Sink,
     Source,
     Stateful,
+    Stateless,
     Stream,
     Uniform,
     parents_of,
 )
 from bettong.topics import all_topics
 
-Computation = Mapped | Filtered | FlatMapped | Stateful
+Computation = Stateless | Stateful
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +126,7 @@ def _groups(app: Application) -> list[list[Uniform]]:
     for node in app.nodes.values():
         if isinstance(node, Source | Keyed):
             home[node] = [node]
-        elif isinstance(node, Mapped | Filtered | FlatMapped | Stateful):
+        elif isinstance(node, Computation):
             joined: list[Uniform] = []
             for read in _reads(node):
                 if home[read] is not joined:
@@ -150,7 +148,7 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
     for node in group:
         if isinstance(node, Source | Keyed):
             entrances.append(Entrance(node.name, node.schema, node.key))
-        elif isinstance(node, Mapped | Filtered | FlatMapped | Stateful):
+        elif isinstance(node, Computation):
             operators.append(Operator(node, tuple(read.name for read in _reads(node))))
     exits = [
         Exit(read.name, read.schema, node, stage_names[node] if isinstance(node, Keyed) else None)

@@ -22,7 +22,7 @@ from bettong.application.signatures import (
     predicate,
     stateful_output,
 )
-from bettong.application.ways import Way, one_way
+from bettong.application.ways import Way, one_way, way_of
 from bettong.errors import ApplicationError
 
 if TYPE_CHECKING:
@@ -211,30 +211,29 @@ class Source(Uniform):
 
 
 @dataclass(frozen=True, eq=False)
-class Mapped(Uniform):
+class Stateless(Uniform):
+    """A computation whose function takes a message alone."""
+
+    parent: Stream
+    function: Callable[[Any], Any]
+    on_error: OnError = DEAD_LETTER
+
+    @property
+    def way(self) -> Way:
+        """How the function is run."""
+        return way_of(self.function)
+
+
+class Mapped(Stateless):
     """See `Stream.map`."""
 
-    parent: Stream
-    function: Callable[[Any], Any]
-    on_error: OnError = DEAD_LETTER
 
-
-@dataclass(frozen=True, eq=False)
-class Filtered(Uniform):
+class Filtered(Stateless):
     """See `Stream.filter`."""
 
-    parent: Stream
-    function: Callable[[Any], bool]
-    on_error: OnError = DEAD_LETTER
 
-
-@dataclass(frozen=True, eq=False)
-class FlatMapped(Uniform):
+class FlatMapped(Stateless):
     """See `Stream.flat_map`."""
-
-    parent: Stream
-    function: Callable[[Any], Any]
-    on_error: OnError = DEAD_LETTER
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +293,7 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     """The streams that a node reads: none for a source."""
     if isinstance(node, Merged):
         return node.parts
-    if isinstance(node, Mapped | Filtered | FlatMapped | Keyed | Stateful | Sink):
+    if isinstance(node, Stateless | Keyed | Stateful | Sink):
         return (node.parent,)
     return ()
 

@@ -9,6 +9,7 @@
 
 from collections.abc import Callable, Iterable
 from enum import Enum
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeAlias, TypeVar
 
@@ -87,6 +88,15 @@ def one_way(owner: str, functions: Iterable[Callable[..., Any]]) -> Way:
         marks = " or ".join(f"@bettong.{way.value}" for way in Way if way in ways and way is not Way.PYTHON)
         raise ApplicationError(f"{owner}: mark all of its functions {marks}, or none")
     return ways.pop()
+
+
+def refusal(
+    function: Callable[..., Any], way: Way, reason: str, *, file: str | None = None, line: int | None = None
+) -> ApplicationError:
+    """Says that a function cannot be run so, and where in it is why; at its beginning unless told otherwise."""
+    code = function.__code__
+    place = f"{Path(file or code.co_filename).resolve()}:{line or code.co_firstlineno}"
+    return ApplicationError(f"{function.__name__!r} ({place}) cannot be {way.value}: {reason}")
 
 
 def _marked(function: _Function, way: Way) -> _Function:

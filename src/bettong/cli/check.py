@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.tree import Tree
 
     from bettong.application.plan import Exit, Operator, Plan, Stage
@@ -79,16 +77,11 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
 
 def _computation(operator: Operator) -> str:
     from bettong.application.streams import Stateful
-    from bettong.application.ways import way_of
 
     node = operator.node
-    functions: list[Callable[..., Any]] = [node.function] if not isinstance(node, Stateful) else []
-    state = ""
-    if isinstance(node, Stateful):
-        functions, state = list(node.handlers.values()), f", state {_named(node.state)}"
-    ways = " and ".join(sorted({way_of(function).value for function in functions}))
+    state = f", state {_named(node.state)}" if isinstance(node, Stateful) else ""
     kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
-    facts = f"{ways}{_policy(node.on_error)}"
+    facts = f"{node.way.value}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 

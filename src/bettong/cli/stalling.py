@@ -7,6 +7,8 @@ more. What a new start does not mend counts as going on: a Kafka or a Redis that
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bettong.metrics import lag
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -38,8 +40,8 @@ def facts_of(
 
     A partition that has told no offset counts only while none has: Redis may have lost what others told.
     """
-    lag = sum(max(0, ends.get(place, 0) - offset) for place, offset in offsets.items())
-    return Facts(speaks, lag if offsets else sum(ends.values()), sum(offsets.values()))
+    waiting = lag(ends, offsets) if offsets else sum(ends.values())
+    return Facts(speaks, waiting, sum(offsets.values()))
 
 
 def looked(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:

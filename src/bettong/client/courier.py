@@ -43,16 +43,8 @@ _LEASE_METADATA = "bettong-lease-ms"
 _BACKOFF_S = 0.05
 _BACKOFF_S_MAX = 2.0
 _JOIN_S_MAX = 5.0
-_OPTIONS = (
-    # The sender's Welcome says how large a frame may be.
-    ("grpc.max_send_message_length", -1),
-    # The waits are ours; gRPC's own, up to two minutes, would come on top.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-)
+# The sender's Welcome says how large a frame may be.
+_OPTIONS = (("grpc.max_send_message_length", -1),)
 
 
 class Courier:

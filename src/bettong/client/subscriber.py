@@ -27,16 +27,8 @@ _FINAL = {
 }
 _BACKOFF_S_MIN = 0.1
 _BACKOFF_S_MAX = 5.0
-_OPTIONS = (
-    # A frame of results has no limit on this side: as JSON it may be several times its size in the log.
-    ("grpc.max_receive_message_length", -1),
-    # The waits are ours; gRPC's own, up to two minutes, would come on top.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 2000),
-    ("grpc.keepalive_time_ms", 20_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
-)
+# A frame of results has no limit on this side: as JSON it may be several times its size in the log.
+_OPTIONS = (("grpc.max_receive_message_length", -1),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 partition   dedupes, runs the stage's operators, puts out frames, snapshots
 rows        messages on their way through a stage, as objects or as columns
 operators   map, filter, flat_map
-folds       stateful computations: per-key state behind one interface
+stage_program                              a stage ready to run: operators and folds, each behind one interface
 python_fold, compiled_fold, vectorized     stateful: the three ways to run it
 compiling, kernel, compiled_run            functions compiled by Numba, with state or without
 vectors                                    columns as a vectorized function sees them

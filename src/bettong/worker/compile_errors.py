@@ -8,9 +8,11 @@ all (then the name that is not known is looked up in the function).
 import dis
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import CodeType
 from typing import Any
+
+from bettong.application.ways import Way, refusal
+from bettong.errors import ApplicationError
 
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
@@ -20,22 +22,19 @@ _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
 
 
-def explain(function: Callable[..., Any], source: str, error: Exception) -> str:
-    """The line for people; `source` is the loop around the function."""
-    code = function.__code__
+def explain(function: Callable[..., Any], source: str, error: Exception) -> ApplicationError:
+    """The error for people; `source` is the loop around the function."""
     reason = _reason(error)
-    named_line = _line_of_name(code, reason)
+    named_line = _line_of_name(function.__code__, reason)
     # Line 1 is what Numba says when it does not know.
     places = [(file, int(line)) for file, line in _PLACE.findall(str(error)) if line != "1"]
     # The first place that is named is the innermost: it may be in a function that this one calls.
     users = next((place for place in places if not _LOOP.search(place[0])), None)
     if users is None and places and (field := _field_stored(source, places[0][1])):
         reason = f"field {field!r} of what it returns: {reason}"
-    file, line = users or (code.co_filename, named_line or code.co_firstlineno)
-    return (
-        f"{function.__name__!r} ({Path(file).resolve()}:{line}) cannot be compiled: {reason}."
-        " Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
-    )
+    file, line = users or (None, named_line)
+    remedy = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
+    return refusal(function, Way.COMPILED, f"{reason}. {remedy}", file=file, line=line)
 
 
 def _reason(error: Exception) -> str:

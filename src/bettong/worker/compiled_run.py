@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.application.schema import Schema
-from bettong.application.streams import Filtered, FlatMapped, Mapped
+from bettong.application.streams import Stateless
 from bettong.frames.columns import Array, Columns
 from bettong.worker.kernel import Gives, Kernel
 from bettong.worker.letters import Letters
@@ -17,7 +17,7 @@ _ROOM_MIN = 256
 class CompiledOperator:
     """`Stream.map`, `filter` and `flat_map` of a compiled function."""
 
-    def __init__(self, node: Mapped | Filtered | FlatMapped, kernels: dict[Schema, Kernel]) -> None:
+    def __init__(self, node: Stateless, kernels: dict[Schema, Kernel]) -> None:
         self.name = node.name
         self._kernels = kernels
 

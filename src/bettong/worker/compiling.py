@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 from bettong.application.plan import Computation
 from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful
-from bettong.errors import ApplicationError
+from bettong.application.ways import Way, refusal
 from bettong.worker.kernel import Form, Gives, Kernel, compile_kernel
 from bettong.worker.state_array import check_fixed, first_state
 
@@ -25,11 +25,8 @@ def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kerne
     functions = functions_of(node)
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):
-            code = function.__code__
-            raise ApplicationError(
-                f"{function.__name__!r} ({Path(code.co_filename).resolve()}:{code.co_firstlineno}) cannot be compiled:"
-                " a generator of Numba's changes a copy of its state; return a list instead"
-            )
+            reason = "a generator of Numba's changes a copy of its state; return a list instead"
+            raise refusal(function, Way.COMPILED, reason)
     for schema in (*functions, node.schema):
         check_fixed("compiled", node.name, schema)
     return {

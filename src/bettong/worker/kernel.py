@@ -20,7 +20,6 @@ from numba.np.numpy_support import carray
 
 from bettong.application.fields import Field, Kind
 from bettong.application.schema import Schema
-from bettong.errors import ApplicationError
 from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compile_errors import explain
@@ -90,7 +89,7 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
             exec(source, names)  # noqa: S102 - made below, from names of fields only
             call = numba.njit(signature, nogil=True)(names["kernel"])
     except Exception as error:  # not all that Numba raises for wrong code is a NumbaError
-        raise ApplicationError(explain(function, source, error)) from error
+        raise explain(function, source, error) from error
     return Kernel(form, call, tuple(reasons))
 
 
@@ -152,11 +151,7 @@ def _taken(form: Form, reasons: list[str]) -> Iterator[str]:
     if form.gives is Gives.NOTHING:
         return
     yield "if result:" if form.gives is Gives.WHETHER else "if result is not None:"
-    for place, field in enumerate(form.results):
-        for line in _stored(field, f"result.{field.name}", f"r{place}[count]", _raised):
-            yield f"    {line}"
-    yield "    sources[count] = row"
-    yield "    count += 1"
+    yield from _result(form, "result", "count", _raised)
     yield "    cursor[1] = count"
 
 
@@ -173,13 +168,18 @@ def _several(form: Form, reasons: list[str]) -> Iterator[str]:
     yield "        cursor[2] = 1"
     yield "        return"
     yield "    misfits[made] = 0"
-    for place, field in enumerate(form.results):
-        for line in _stored(field, f"each.{field.name}", f"r{place}[made]", noted):
-            yield f"    {line}"
-    yield "    sources[made] = row"
-    yield "    made += 1"
+    yield from _result(form, "each", "made", noted)
     yield "count = made"
     yield "cursor[1] = count"
+
+
+def _result(form: Form, value: str, number: str, misfit: Callable[[str, str], str]) -> Iterator[str]:
+    """The lines that store one result, below an `if` or a `for`."""
+    for place, field in enumerate(form.results):
+        for line in _stored(field, f"{value}.{field.name}", f"r{place}[{number}]", misfit):
+            yield f"    {line}"
+    yield f"    sources[{number}] = row"
+    yield f"    {number} += 1"
 
 
 def _raised(error: str, text: str) -> str:

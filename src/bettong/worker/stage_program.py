@@ -1,6 +1,6 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,8 +11,8 @@ from bettong.application.fields import Kind
 from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Entrance, Stage
 from bettong.application.schema import Schema
-from bettong.application.streams import Filtered, Mapped, Stateful
-from bettong.application.ways import Way, way_of
+from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful, Stateless
+from bettong.application.ways import Way
 from bettong.errors import ApplicationError
 from bettong.v1.snapshot_pb2 import Shape
 from bettong.worker.compiled_fold import CompiledFold
@@ -25,6 +25,12 @@ from bettong.worker.python_fold import PythonFold, check_state
 from bettong.worker.rows import Rows
 from bettong.worker.shapes import Migration, shape_of
 from bettong.worker.vectorized import VectorizedFold, VectorizedOperator, try_fold, try_operator
+
+_PLAIN: Mapping[type[Stateless], Callable[[Any], Operator]] = {
+    Mapped: MapOperator,
+    Filtered: FilterOperator,
+    FlatMapped: FlatMapOperator,
+}
 
 
 class Fold(Operator, Protocol):
@@ -107,27 +113,16 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
     or a state not be kept in a snapshot.
     """
     kernels: dict[str, dict[Schema, Kernel]] = {}
+    shapes: dict[str, Shape] = {}
     for node in (operator.node for operator in stage.operators):
-        way = _way_of(node)
-        if way is Way.PYTHON or (way is Way.COMPILED and not compiled):
-            if isinstance(node, Stateful):
-                check_state(node)
-            continue
+        way = Way.PYTHON if node.way is Way.COMPILED and not compiled else node.way
         if isinstance(node, Stateful):
-            key = key_dtype(stage, node)
-            if way is Way.VECTORIZED:
-                try_fold(node, key)
+            _try_state(stage, node, way)
+            shapes[node.name] = shape_of(stage, node, records=way is not Way.PYTHON)
         elif way is Way.VECTORIZED:
             try_operator(node)
         if way is Way.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
-    shapes = {
-        operator.node.name: shape_of(
-            stage, operator.node, records=operator.node.name in kernels or operator.node.way is Way.VECTORIZED
-        )
-        for operator in stage.operators
-        if isinstance(operator.node, Stateful)
-    }
     return StageProgram(stage, kernels, shapes)
 
 
@@ -169,8 +164,13 @@ def run(
     return flows
 
 
-def _way_of(node: Computation) -> Way:
-    return node.way if isinstance(node, Stateful) else way_of(node.function)
+def _try_state(stage: Stage, node: Stateful, way: Way) -> None:
+    if way is Way.PYTHON:
+        check_state(node)
+        return
+    key = key_dtype(stage, node)
+    if way is Way.VECTORIZED:
+        try_fold(node, key)
 
 
 def _operator(node: Computation, program: StageProgram, folds: dict[str, Fold]) -> Operator:
@@ -178,16 +178,10 @@ def _operator(node: Computation, program: StageProgram, folds: dict[str, Fold]) 
         return folds[node.name]
     if node.name in program.kernels:
         return CompiledOperator(node, program.kernels[node.name])
-    if _way_of(node) is Way.VECTORIZED:
+    if node.way is Way.VECTORIZED:
         return VectorizedOperator(node)
-    plain: Operator
-    if isinstance(node, Mapped):
-        plain = MapOperator(node)
-    elif isinstance(node, Filtered):
-        plain = FilterOperator(node)
-    else:
-        plain = FlatMapOperator(node)
-    return plain if _way_of(node) is Way.PYTHON else Exact(plain)
+    plain = _PLAIN[type(node)](node)
+    return plain if node.way is Way.PYTHON else Exact(plain)
 
 
 def _entrances_of(stage: Stage, computation: str) -> list[Entrance]:

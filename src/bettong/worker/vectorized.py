@@ -5,15 +5,14 @@ that changes nothing for the others, for what it gives for a row hangs on no row
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 
 from bettong.application.schema import Schema
-from bettong.application.streams import Filtered, FlatMapped, Mapped, Stateful
-from bettong.errors import ApplicationError
+from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
+from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
 from bettong.worker.key_table import Distinct
 from bettong.worker.letters import Letters
@@ -36,7 +35,7 @@ Given = tuple[Columns, Array | None]
 class VectorizedOperator:
     """`Stream.map`, `filter` and `flat_map` of a vectorized function."""
 
-    def __init__(self, node: Mapped | Filtered | FlatMapped) -> None:
+    def __init__(self, node: Stateless) -> None:
         self.name = node.name
         self._node = node
 
@@ -106,7 +105,7 @@ class VectorizedFold(StateArray):
         return columns_of(self._node.schema, given, columns.length), None
 
 
-def try_operator(node: Mapped | Filtered | FlatMapped) -> None:
+def try_operator(node: Stateless) -> None:
     """Calls the function with a frame of no rows. Raises ApplicationError, naming function and line."""
     takes = node.parent.schema
     assert takes is not None  # noqa: S101 - checked when the application was built
@@ -125,16 +124,10 @@ def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
     try:
         _strictly(call)
     except (Exception, SystemExit) as error:
-        code = function.__code__
-        lines = [
-            line
-            for frame, line in walk_tb(error.__traceback__)
-            if frame.f_code.co_filename == code.co_filename
-        ]
-        raise ApplicationError(
-            f"{function.__name__!r} ({Path(code.co_filename).resolve()}:{[code.co_firstlineno, *lines][-1]}) cannot be"
-            f" vectorized: for a frame without rows: {type(error).__name__}: {error}"
-        ) from error
+        file = function.__code__.co_filename
+        lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
+        reason = f"for a frame without rows: {type(error).__name__}: {error}"
+        raise refusal(function, Way.VECTORIZED, reason, line=lines[-1] if lines else None) from error
 
 
 def _in_pieces(

@@ -35,7 +35,7 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
 def lag_of(source: Mapping[str, object]) -> int:
     """Records in the log beyond the last batch, by a source's progress."""
     latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
-    return sum(offset - end.get(place, 0) for place, offset in latest.items()) if end else 0
+    return metrics.lag(latest, {place: end.get(place, 0) for place in latest}) if end else 0
 
 
 def _offsets(reported: object) -> dict[tuple[str, int], int]:

@@ -58,10 +58,11 @@ class Progress:
             folded = self.live.partitions()
         except (LogError, StoreError):
             return None
-        return sum(
-            max(0, end - int(folded.get((self.topics[topic], partition), {}).get(metrics.OFFSET.name, 0)))
-            for (topic, partition), end in ends.items()
-        )
+        offsets = {
+            (topic, number): int(folded.get((self.topics[topic], number), {}).get(metrics.OFFSET.name, 0))
+            for topic, number in ends
+        }
+        return metrics.lag(ends, offsets)
 
 
 def start(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kafka import KafkaAdminClient, OffsetSpec, TopicPartition
+from kafka import OffsetSpec, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     KafkaError,
@@ -23,7 +23,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX, connect, translated
+from bettong.edges.kafka_log.connecting import connect, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 
@@ -210,13 +210,7 @@ class LogAdmin:
 
     def _connected(self, wait_ms_max: int) -> Any:
         if self._client is None:
-            self._client, _ = connect(
-                KafkaAdminClient,
-                self._bootstrap,
-                wait_ms_max=wait_ms_max,
-                request_timeout_ms=REQUEST_WAIT_MS_MAX,
-                client_id="bettong-admin",
-            )
+            self._client = connect(self._bootstrap, wait_ms_max=wait_ms_max)
         return self._client
 
     def _ask(

@@ -1,8 +1,6 @@
-"""Clients of kafka-python, and its errors as ours."""
+"""kafka-python's client for topics, and its errors as ours."""
 
-from collections.abc import Callable
-from typing import Any
-
+from kafka import KafkaAdminClient
 from kafka.errors import (
     KafkaError,
     MessageSizeTooLargeError,
@@ -12,8 +10,8 @@ from kafka.errors import (
 )
 from kafka.net.compat import KafkaNetClient
 
-from bettong.endpoints import servers
-from bettong.errors import LogError, LogUnavailableError
+from bettong.edges.kafka_log.faults import log_error, places
+from bettong.errors import LogError
 
 CONNECT_WAIT_MS_MAX = 10_000
 
@@ -24,17 +22,11 @@ REQUEST_WAIT_MS_MAX = 5_000
 _RECONNECT_WAIT_MS_MAX = 500
 
 
-def connect(
-    kind: Callable[..., Any], bootstrap: str, *, wait_ms_max: int = CONNECT_WAIT_MS_MAX, **options: object
-) -> tuple[Any, KafkaNetClient]:
-    """A connected client of `kind` (KafkaAdminClient, KafkaProducer, KafkaConsumer) and the network under it.
+def connect(bootstrap: str, *, wait_ms_max: int) -> KafkaAdminClient:
+    """A connected client.
 
     Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then.
     """
-    try:
-        places = servers(bootstrap).split(",")
-    except ValueError as error:
-        raise LogError(f"Kafka's bootstrap servers {bootstrap!r}: {error}") from None
     networks: list[KafkaNetClient] = []
 
     def network(**configs: object) -> KafkaNetClient:
@@ -42,37 +34,28 @@ def connect(
         return networks[-1]
 
     try:
-        client = kind(
-            bootstrap_servers=places,
+        return KafkaAdminClient(
+            bootstrap_servers=places(bootstrap).split(","),
             bootstrap_timeout_ms=wait_ms_max,
             reconnect_backoff_max_ms=_RECONNECT_WAIT_MS_MAX,
+            request_timeout_ms=REQUEST_WAIT_MS_MAX,
+            client_id="bettong-admin",
             kafka_client=network,
-            **options,
         )
     except KafkaError as error:
         # A constructor that fails leaves its network thread running; without this, each attempt would leak one.
         for each in networks:
             each.close()
         raise translated(error, "connecting", bootstrap) from None
-    return client, networks[0]
-
-
-def is_connected(network: KafkaNetClient) -> bool:
-    """Whether a connection to any broker is open now."""
-    return any(network.connected(broker.node_id) for broker in network.cluster.brokers())
 
 
 def translated(error: BaseException, doing: str, bootstrap: str) -> LogError:
     """Kafka's error as ours: `doing` says what failed, and to which topic."""
-    reason = str(error) or type(error).__name__
-    if isinstance(error, UnknownTopicOrPartitionError):
-        return LogError(
-            f"{doing}: the topic or partition does not exist at {bootstrap}; create the topics first"
-        )
-    if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
-        return LogError(f"{doing}: larger than the topic takes; raise its max.message.bytes ({reason})")
-    if isinstance(error, RetriableError):
-        return LogUnavailableError(
-            f"{doing}: no answer from Kafka at {bootstrap}; is it running and reachable? ({reason})"
-        )
-    return LogError(f"{doing}: Kafka at {bootstrap} refused: {reason}")
+    return log_error(
+        doing,
+        bootstrap,
+        str(error) or type(error).__name__,
+        is_missing=isinstance(error, UnknownTopicOrPartitionError),
+        is_too_large=isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError),
+        may_pass=isinstance(error, RetriableError),
+    )

@@ -9,8 +9,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX
-from bettong.endpoints import servers
-from bettong.errors import LogError, LogUnavailableError
+from bettong.edges.kafka_log.faults import log_error, places
+from bettong.errors import LogError
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 _MISSING = {
@@ -38,13 +38,9 @@ def connect(
 
     Raises LogUnavailableError when no broker answers within 10 s.
     """
-    try:
-        places = servers(bootstrap)
-    except ValueError as error:
-        raise LogError(f"Kafka's bootstrap servers {bootstrap!r}: {error}") from None
     client = kind(
         {
-            "bootstrap.servers": places,
+            "bootstrap.servers": places(bootstrap),
             "socket.nagle.disable": True,
             # By default it waits up to 10 s between two attempts to connect; a broker restarts in 4 s.
             "reconnect.backoff.ms": 50,
@@ -75,15 +71,11 @@ def topics_at(client: Any, bootstrap: str, *, wait_ms: int) -> dict[str, int]:
 
 def fault(error: KafkaError, doing: str, bootstrap: str) -> LogError:
     """Its error as ours: `doing` says what failed, and to which topic."""
-    reason = f"{error.name()}: {error.str()}"
-    if error.code() in _MISSING:
-        return LogError(
-            f"{doing}: the topic or partition does not exist at {bootstrap}; create the topics first"
-        )
-    if error.code() in _TOO_LARGE:
-        return LogError(f"{doing}: larger than the topic takes; raise its max.message.bytes ({reason})")
-    if error.code() in _AWAY or error.retriable():
-        return LogUnavailableError(
-            f"{doing}: no answer from Kafka at {bootstrap}; is it running and reachable? ({reason})"
-        )
-    return LogError(f"{doing}: Kafka at {bootstrap} refused: {reason}")
+    return log_error(
+        doing,
+        bootstrap,
+        f"{error.name()}: {error.str()}",
+        is_missing=error.code() in _MISSING,
+        is_too_large=error.code() in _TOO_LARGE,
+        may_pass=error.code() in _AWAY or error.retriable(),
+    )

@@ -1,0 +1,29 @@
+"""What is wrong with Kafka, as our errors: in the same words, whichever of its clients found out."""
+
+from bettong.endpoints import servers
+from bettong.errors import LogError, LogUnavailableError
+
+
+def places(bootstrap: str) -> str:
+    """Bootstrap servers without spaces. Raises LogError unless it is host:port[,host:port]."""
+    try:
+        return servers(bootstrap)
+    except ValueError as error:
+        raise LogError(f"Kafka's bootstrap servers {bootstrap!r}: {error}") from None
+
+
+def log_error(
+    doing: str, bootstrap: str, reason: str, *, is_missing: bool, is_too_large: bool, may_pass: bool
+) -> LogError:
+    """The error for people: `doing` says what failed, and to which topic; `reason` is Kafka's own text."""
+    if is_missing:
+        return LogError(
+            f"{doing}: the topic or partition does not exist at {bootstrap}; create the topics first"
+        )
+    if is_too_large:
+        return LogError(f"{doing}: larger than the topic takes; raise its max.message.bytes ({reason})")
+    if may_pass:
+        return LogUnavailableError(
+            f"{doing}: no answer from Kafka at {bootstrap}; is it running and reachable? ({reason})"
+        )
+    return LogError(f"{doing}: Kafka at {bootstrap} refused: {reason}")

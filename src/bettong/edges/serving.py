@@ -1,0 +1,27 @@
+"""What health checks are told: whether a service takes calls now (decision 8)."""
+
+from grpc_health.v1 import health, health_pb2
+
+# SERVING from the start on, also while Kafka or Redis is waited for: only that the event loop answers. A new start
+# would not mend what is waited for.
+_ALIVE = "alive"
+
+
+class Serving:
+    """gRPC's health service, for the whole server and for one service of it alike. Says nothing before `say`."""
+
+    def __init__(self, service: str) -> None:
+        """`service`: its full name, as its proto gives it."""
+        self.servicer = health.aio.HealthServicer()
+        self._service = service
+
+    async def say(self, *, serving: bool) -> None:
+        """Tells whoever asks or watches."""
+        response = health_pb2.HealthCheckResponse
+        for name in ("", self._service):
+            await self.servicer.set(name, response.SERVING if serving else response.NOT_SERVING)
+        await self.servicer.set(_ALIVE, response.SERVING)
+
+    async def stop(self) -> None:
+        """NOT_SERVING from here on, whatever is said later."""
+        await self.servicer.enter_graceful_shutdown()
