@@ -22,6 +22,8 @@ from rich.console import Console
 
 from benchmarks import machine
 from benchmarks.echo import Reading
+from benchmarks.measuring import Sample
+from benchmarks.waits import WARM_S, Waits
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.application.streams import Source
@@ -38,7 +40,6 @@ from bettong.topics import sink_topic, stage_topic
 
 APPLICATION = Path(__file__).with_name("echo.py")
 FRAME_BYTES_MAX = 4 * 1024 * 1024
-_WARM_S = 5.0
 _LATE_S_MAX = 60.0
 _DEAL_S = 1.0
 
@@ -47,10 +48,39 @@ _DEAL_S = 1.0
 class Seen:
     """Results: when they came and how late, by partition, in seconds."""
 
+    begun_s: float = 0.0
     counts: int = 0
     late_s: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
     duplicates: int = 0
+    deals_s: list[float] = field(default_factory=list)
+
+    def waits(self) -> Waits:
+        """How late the results were whose frames were due after the warming up."""
+        waits = Waits()
+        for each in self.late_s.values():
+            for at_s, late_s in each:
+                if at_s - late_s - self.begun_s > WARM_S:
+                    waits.note(late_s)
+        return waits
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The load: how many messages a second, in frames of how many, for how long after the warming up."""
+
+    messages_per_s: int = 100_000
+    frame_messages: int = 500
+    seconds: float = 30.0
+
+    @property
+    def frames(self) -> int:
+        """All of them, with the warming up."""
+        return int((self.seconds + WARM_S) * self.messages_per_s / self.frame_messages)
+
+    def due_s(self, place: int) -> float:
+        """When a frame is due, since the beginning."""
+        return place * self.frame_messages / self.messages_per_s
 
 
 def main(
@@ -67,6 +97,26 @@ def main(
     console = Console(highlight=False)
     for name, value in machine.facts().items():
         console.print(f"{name}: {value}")
+    pace = Pace(messages_per_s, frame_messages, seconds)
+    seen = once(pace, schedule=schedule, partitions=partitions, master=master, lose=lose)
+    _tell(console, seen, pace)
+    if seen.counts != pace.frames * frame_messages:
+        console.print(f"[red]{seen.counts:,} of {pace.frames * frame_messages:,} results")
+        raise typer.Exit(1)
+
+
+def samples(*, schedule: Schedule, partitions: int) -> list[Sample]:
+    """One run: how late results were at PERCENTILES, in ms. Raises AssertionError when one is lost."""
+    pace = Pace()
+    seen = once(pace, schedule=schedule, partitions=partitions)
+    assert seen.counts == pace.frames * pace.frame_messages, "results are lost"
+    return seen.waits().samples()
+
+
+def once(
+    pace: Pace, *, schedule: Schedule, partitions: int, master: str = "local[2,4]", lose: bool = False
+) -> Seen:
+    """One run on a suite of its own. With `lose` an executor is killed after a third of the time."""
     options = SuiteOptions(
         application=str(APPLICATION),
         partitions=partitions,
@@ -79,31 +129,25 @@ def main(
         kafka = suite.record.kafka
         reading = threading.Thread(target=_read, args=(kafka, partitions, seen, done))
         reading.start()
-        begun_s = time.time()
         try:
-            frames = int((seconds + _WARM_S) * messages_per_s / frame_messages)
-            losing_s = begun_s + _WARM_S + seconds / 3 if lose else float("inf")
             with LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as writer:
-                for place in range(frames):
-                    due_s = begun_s + place * frame_messages / messages_per_s
+                seen.begun_s = time.time()
+                losing_s = WARM_S + pace.seconds / 3 if lose else float("inf")
+                for place in range(pace.frames):
+                    due_s = seen.begun_s + pace.due_s(place)
                     time.sleep(max(0.0, due_s - time.time()))
-                    _append(writer, source, place, partitions, frame_messages, due_s)
-                    if time.time() > losing_s:
+                    _append(writer, source, place, partitions, pace.frame_messages, due_s)
+                    if pace.due_s(place) > losing_s:
                         losing_s = float("inf")
-                        victim = processes(Target.EXECUTOR, suite.record.services)[0]
-                        console.print(f"{time.time() - begun_s:.1f} s: executor {victim.pid} is killed")
-                        psutil.Process(victim.pid).kill()
+                        psutil.Process(processes(Target.EXECUTOR, suite.record.services)[0].pid).kill()
             deadline = time.time() + _LATE_S_MAX
-            while seen.counts < frames * frame_messages and time.time() < deadline:
+            while seen.counts < pace.frames * pace.frame_messages and time.time() < deadline:
                 time.sleep(0.1)
         finally:
             done.set()
             reading.join()
-        deals_s = _deals(suite.record.services["processor"].log)
-    _tell(console, seen, begun_s, frames * frame_messages, deals_s)
-    if seen.counts != frames * frame_messages:
-        console.print(f"[red]{seen.counts:,} of {frames * frame_messages:,} results")
-        raise typer.Exit(1)
+        seen.deals_s = _deals(suite.record.services["processor"].log)
+    return seen
 
 
 def _append(
@@ -160,33 +204,25 @@ def _deals(log: Path) -> list[float]:
     return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
 
 
-def _tell(console: Console, seen: Seen, begun_s: float, expected: int, deals_s: list[float]) -> None:
-    measured = sorted(
-        late for each in seen.late_s.values() for at, late in each if at - begun_s - late > _WARM_S
+def _tell(console: Console, seen: Seen, pace: Pace) -> None:
+    console.print(
+        f"{seen.counts:,} of {pace.frames * pace.frame_messages:,} messages: {seen.waits()};"
+        f" {seen.duplicates} duplicates passed over"
     )
-    if measured:
-        figures = [
-            measured[min(len(measured) - 1, int(len(measured) * share))] for share in (0.5, 0.99, 0.999)
-        ]
-        console.print(
-            f"{seen.counts:,} of {expected:,} messages in {len(measured):,} frames:"
-            f" p50 {figures[0] * 1e3:.1f} ms, p99 {figures[1] * 1e3:.1f} ms, p99.9 {figures[2] * 1e3:.1f} ms,"
-            f" max {measured[-1] * 1e3:.1f} ms; {seen.duplicates} duplicates passed over"
-        )
     gaps = sorted(
-        (after - begun_s, after - before, partition)
+        (after - seen.begun_s, after - before, partition)
         for partition, each in seen.late_s.items()
         for (before, _), (after, _) in itertools.pairwise(each)
-        if after - begun_s > _WARM_S
+        if after - seen.begun_s > WARM_S
     )
     usual = sorted(gap for _, gap, _ in gaps)[len(gaps) // 2] if gaps else 0.0
     console.print(f"results of a partition come every {usual * 1e3:.0f} ms")
-    for deal_s in deals_s:
-        after = [each for each in gaps if 0 <= each[0] - (deal_s - begun_s) < _DEAL_S]
+    for deal_s in seen.deals_s:
+        after = [each for each in gaps if 0 <= each[0] - (deal_s - seen.begun_s) < _DEAL_S]
         pauses = {p: max(gap for _, gap, q in after if q == p) for p in sorted({p for _, _, p in after})}
         told = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
         console.print(
-            f"dealt at {deal_s - begun_s:.2f} s; longest gaps until {_DEAL_S:g} s later, ms: {told}"
+            f"dealt at {deal_s - seen.begun_s:.2f} s; longest gaps until {_DEAL_S:g} s later, ms: {told}"
         )
 
 

@@ -12,6 +12,8 @@ import psutil
 
 _HICCUP_S = 0.5
 _SLEEP_S = 0.001
+# Of these less is better.
+_COSTS = {"us", "ms", "s", "% of a core"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Bar:
 
 @dataclass(slots=True)
 class Figure:
-    """A name, the unit (`messages/s`, `us` or `%`), and a sample of each run with what was before it."""
+    """A name, a unit (`messages/s`, `us`, `ms`, `s`, `%`, `% of a core`, `x`), and each run with what was before it."""
 
     name: str
     unit: str
@@ -77,7 +79,7 @@ class Figure:
         if self.bar is None:
             return None
         value = (self.of_loop or 0.0) if self.bar.of_loop else median(self.values)
-        return self.bar.bar / value if self.unit == "us" else value / self.bar.bar
+        return self.bar.bar / value if self.unit in _COSTS else value / self.bar.bar
 
 
 def look(plain_loop_per_s: Callable[[], float]) -> Before:

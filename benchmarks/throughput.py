@@ -1,8 +1,9 @@
-"""Market Spread's speed: worker alone, Kafka to Kafka, and the whole suite; and what a worker's speed hangs on.
+"""Market Spread's speed: worker alone, Kafka to Kafka, and the whole suite; what it hangs on; and how late results are.
 
     make bench
     make bench ARGS="--messages 2000000 --runs 5 --only worker"
     make bench ARGS="--schedule resident --only log"
+    make bench ARGS="--schedule resident --only latency"
 
 Every run's results are checked. Before each run a plain CPython loop does the same work, and the machine's own hiccups
 are measured. Medians of several runs, with their range: as a table, and as JSON and a plot in a folder.
@@ -17,8 +18,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks import log_to_log, machine, plain_loop, report, whole_suite, worker_alone
+from benchmarks import (
+    latency,
+    log_to_log,
+    machine,
+    plain_loop,
+    report,
+    standing,
+    suite_latency,
+    whole_suite,
+    worker_alone,
+)
 from benchmarks.measuring import Bar, Figure, Sample, look
+from benchmarks.waits import PERCENTILES
 from benchmarks.workload import Workload, workload
 from bettong.settings import Schedule
 
@@ -30,6 +42,9 @@ class Part(StrEnum):
     STATE = "state"
     LOG = "log"
     SUITE = "suite"
+    LATENCY = "latency"
+    EXECUTORS = "executors"
+    STANDING = "standing"
 
 
 # What is wanted of 2 cores. Of a schedule: where it differs.
@@ -49,6 +64,17 @@ BARS = {
     "whole suite, compiled, resident": Bar(1e6, 3e6),
     "whole suite, Python, micro-batch": Bar(300e3, 600e3),
     "whole suite, Python, resident": Bar(300e3, 600e3),
+    "log to log at 100,000/s, resident, p50": Bar(3, 1.5),
+    "log to log at 100,000/s, resident, p99": Bar(15, 6),
+    "log to log at 100,000/s, resident, p99.9": Bar(40, 20),
+    "client to subscriber at 100,000/s, resident, p50": Bar(6, 3),
+    "client to subscriber at 100,000/s, resident, p99": Bar(25, 12),
+    "client to subscriber at 100,000/s, resident, p99.9": Bar(60, 30),
+    "two executors against one, micro-batch": Bar(1.6, 1.8),
+    "two executors against one, resident": Bar(1.6, 1.8),
+    "idle, Python, micro-batch": Bar(10, 3),
+    "idle, Python, resident": Bar(10, 3),
+    "bettong run to first result, resident": Bar(15, 8),
 }
 WAYS = (("compiled", True), ("Python", False))
 
@@ -117,6 +143,21 @@ def _measurements(
         for way, compiled in WAYS if only in (None, part) else ():
             once = partial(speed, load, schedule=schedule, compiled=compiled, partitions=partitions)
             yield [f"{name}, {way}, {schedule}"], "messages/s", partial(_one, once)
+    if only in (None, Part.LATENCY):
+        for name, samples in (
+            ("log to log", latency.samples),
+            ("client to subscriber", suite_latency.samples),
+        ):
+            names = [f"{name} at 100,000/s, {schedule}, p{each:g}" for each in PERCENTILES]
+            yield names, "ms", partial(samples, schedule=schedule, partitions=partitions)
+    if only in (None, Part.EXECUTORS):
+        ratio = partial(log_to_log.two_against_one, load, schedule=schedule, partitions=partitions)
+        yield [f"two executors against one, {schedule}"], "x", partial(_one, ratio)
+    if only in (None, Part.STANDING):
+        names = [f"idle, {what}, {schedule}" for what in ("Python", "Java")]
+        yield names, "% of a core", partial(standing.idle, schedule=schedule, partitions=partitions)
+        start = partial(standing.first_result, schedule=schedule)
+        yield [f"bettong run to first result, {schedule}"], "s", partial(_one, start)
 
 
 def _one(once: Callable[[], Sample]) -> list[Sample]:
