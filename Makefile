@@ -56,5 +56,5 @@ docs: setup  ## Render the pages that the code decides: settings, live figures, 
 	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
+	@rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
