@@ -58,7 +58,10 @@ def _bytewax(place: Place) -> list[Arguments]:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A program of another stream processor. `prepare` is run to its end before each run."""
+    """A program of another stream processor. `prepare` is run to its end before each run.
+
+    `jar`: a Maven coordinate that it needs too, whose digest is in its folder's jars.sha256.
+    """
 
     name: str
     folder: str
@@ -67,6 +70,7 @@ class Peer:
     package: str = "pyspark"
     own_environment: bool = True
     prepare: Callable[[Place], Arguments] | None = None
+    jar: str = ""
 
     @property
     def lock(self) -> Path:
@@ -195,5 +199,13 @@ PEERS = [
         _SPARK,
         _once("-m", "benchmarks.peers.spark.transform_with_state"),
         own_environment=False,
+    ),
+    Peer(
+        "PyFlink",
+        "flink",
+        "exactly once (transactions); a checkpoint each second",
+        _once("-m", "benchmarks.peers.flink.program"),
+        package="apache-flink",
+        jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
     ),
 ]
