@@ -49,12 +49,12 @@ check: lint types test  ## All that CI runs
 lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer versions)
 	@exec $(PYTHON) -m deploy.relock $(ARGS)
 
-bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...)
+bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...); beside other engines: python -m benchmarks.peers
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
 docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes, the chart's
 	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made
-	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
+	@rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,7 +6,8 @@
     make bench ARGS="--schedule resident --only latency"
 
 Every run's results are checked. Before each run a plain CPython loop does the same work, and the machine's own hiccups
-are measured. Medians of several runs, with their range: as a table, and as JSON and a plot in a folder.
+are measured. Medians of several runs, with their range: as a table, and as JSON and a plot in a folder. Beside other
+stream processors: `python -m benchmarks.peers`.
 """
 
 from collections.abc import Callable, Iterator

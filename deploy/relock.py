@@ -1,4 +1,4 @@
-"""Renews the three requirements*.lock and deploy/jars/jars.sha256. `make lock` calls it.
+"""Renews every requirements*.lock, those of the peers of benchmarks too, and deploy/jars/jars.sha256: `make lock`.
 
 What is locked stays as it is while the manifests allow it; with `--upgrade` everything moves to its newest
 version. Makes the first steps of the setup when they are not yet made, but not the others: those cannot succeed
@@ -38,6 +38,10 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
             wish = tree.share / f"{package}.in"
             wish.write_text(f"{package}\n")
             setup.run("lock", [*compiled, "-o", lock, str(wish)], environment)
+    for wish in sorted(tree.root.glob("benchmarks/peers/*/requirements.in")):
+        lock = str(wish.with_suffix(".lock").relative_to(tree.root))
+        with told(lock):
+            setup.run("lock", [*compiled, "-o", lock, str(wish.relative_to(tree.root))], environment)
     with told("deploy/jars/jars.sha256"):
         sums = jar_sums(setup.fetch_jars())
         lines = "".join(f"{total}  {name}\n" for name, total in sorted(sums.items()))

@@ -1,0 +1,56 @@
+"""Bettong as it is compared with peers: a whole suite that reads the broker's topic, and writes into the other."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peers.race import Place, RaceError, Running
+from benchmarks.peers.roster import ROOT
+from bettong.errors import BettongError
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from bettong.settings import Schedule
+
+APPLICATION = Path(__file__).with_name("application.py")
+
+
+@dataclass(frozen=True, slots=True)
+class BettongSuite:
+    """See `race.Start`. Its own Kafka and Redis are counted as its processes."""
+
+    schedule: Schedule
+    guarantee = "exactly once (transactions at both ends); a snapshot each second"
+
+    @contextmanager
+    def start(self, place: Place) -> Iterator[Running]:
+        """Runs the suite until left."""
+        connections = place.folder / "connections.json"
+        connections.write_text(json.dumps({"exchange": {"bootstrap_servers": place.bootstrap}}))
+        root = {"PYTHONPATH": str(ROOT)}  # the application imports the example's functions
+        options = SuiteOptions(
+            application=str(APPLICATION),
+            partitions=place.partitions,
+            schedule=self.schedule,
+            environment=dict.fromkeys(("sender", "processor", "receiver"), root),
+            settings={"connections": str(connections), "spark_master": f"local[{place.processes}]"},
+        )
+        with Suite(options) as suite:
+            yield _Running(suite)
+
+
+class _Running:
+    def __init__(self, suite: Suite) -> None:
+        self._suite = suite
+
+    def pids(self) -> list[int]:
+        """See `race.Running`."""
+        return [each.pid for each in self._suite.record.services.values()]
+
+    def check(self) -> None:
+        """See `race.Running`."""
+        try:
+            self._suite.check()
+        except BettongError as error:
+            raise RaceError(str(error).splitlines()[-1]) from error

@@ -1,0 +1,73 @@
+"""The messages of a race, and its right answer: the steady load between two bells.
+
+A bell is a wide quote and an order for each of the 350 symbols, so it gives a result for each. When those of the first
+are there, whoever runs has started and serves every key; when those of the last are, it has taken every message.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.workload import Workload, wire_messages, workload
+from bettong.frames.columns import Array
+from examples.market_spread_load import Columns, Round, instruments
+from examples.market_spread_oracle import RESULT, Results, rejected
+
+_TIME = b"20160902-16:00:00.000"
+_WIDE, _NARROW = 0.08, 0.01
+_LENGTH_BYTES = 4  # in front of a framed message; a record of Kafka needs none
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Records to feed before the clock starts and after, and how many bytes of results each part leads to."""
+
+    workload: Workload
+    opening: list[bytes]
+    timed: list[bytes]
+    opening_bytes: int
+
+    @property
+    def expected(self) -> Results:
+        """Result bytes by symbol, of both parts."""
+        return self.workload.rejected
+
+
+def load(messages: int) -> Load:
+    """The load with `messages` messages between the bells."""
+    of = instruments(rejecting=True)
+    usual = np.where(of.rejecting, _WIDE, _NARROW)
+    calm = Round(_quotes(usual), {name: column[:0] for name, column in _orders(b"").items()})
+    rounds = [_bell(b"BELL 1"), calm, *workload(messages).rounds, _bell(b"BELL 2")]
+    between = Workload(rounds, rejected(rounds))
+    records = [message[_LENGTH_BYTES:] for message in wire_messages(between)]
+    first = len(records) - between.messages + rounds[0].messages  # the initial quotes come before all rounds
+    return Load(between, records[:first], records[first:], len(of.symbols) * RESULT.size)
+
+
+def _bell(order_id: bytes) -> Round:
+    return Round(_quotes(_WIDE), _orders(order_id))
+
+
+def _quotes(spread: float | Array) -> Columns:
+    of = instruments(rejecting=True)
+    return {
+        "symbol": of.symbols,
+        "time": np.full(len(of.symbols), _TIME, "S21"),
+        "bid": of.prices,
+        "offer": of.prices + spread,
+    }
+
+
+def _orders(order_id: bytes) -> Columns:
+    of = instruments(rejecting=True)
+    count = len(of.symbols)
+    return {
+        "side": np.full(count, 1, "u1"),
+        "account": np.full(count, 1, "u4"),
+        "order_id": np.full(count, order_id, "S6"),
+        "symbol": of.symbols,
+        "quantity": np.full(count, 10.0),
+        "price": of.prices,
+        "time": np.full(count, _TIME, "S21"),
+    }

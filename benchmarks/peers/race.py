@@ -1,0 +1,165 @@
+"""One run: records into a topic, a contestant between, results out of another topic, checked and timed.
+
+    opening records ─> results of the first bell are there: the clock starts ─> timed records ─> results of the last
+    bell are there: the clock stops ─> every result is compared with the oracle's
+
+Broker and topics are new for each run. The feeder is a librdkafka producer in this process; it runs while the
+contestant does, as a feed would.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Protocol, Self
+
+import psutil
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks.measuring import Sample, cpu_s
+from benchmarks.peers.load import Load
+from benchmarks.peers.market import symbol_of
+from bettong.local.broker import KafkaBroker
+from examples.market_spread_oracle import Results, by_symbol
+
+INPUT, OUTPUT = "messages", "results"
+_WAIT_S_MAX = 30.0
+_POLL_S = 0.02
+_BATCH = 10_000
+
+
+class RaceError(Exception):
+    """A run that gave no figure: the contestant died, was too slow, or wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a contestant runs: the broker with both topics, a folder for what it keeps, how wide it may be."""
+
+    bootstrap: str
+    folder: Path
+    partitions: int
+    processes: int
+
+
+class Running(Protocol):
+    """A contestant that has been started."""
+
+    def pids(self) -> list[int]:
+        """Its processes; those below them are its own too."""
+
+    def check(self) -> None:
+        """Raises RaceError when it has died."""
+
+
+Start = Callable[[Place], AbstractContextManager[Running]]
+
+
+def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
+    """Messages a second between the bells, and the CPU of the contestant's processes alone. Raises RaceError."""
+    with TemporaryDirectory(prefix="bettong-peers-") as made:
+        folder = Path(made)
+        with KafkaBroker(folder / "kafka") as broker:
+            _create_topics(broker.bootstrap, partitions)
+            place = Place(broker.bootstrap, folder / "contestant", partitions, processes)
+            place.folder.mkdir()
+            with start(place) as running, _Output(broker.bootstrap, partitions) as output:
+                deadline = time.monotonic() + s_max
+                feed(broker.bootstrap, load.opening)
+                output.read(load.opening_bytes, running, deadline)
+                spent_s, begun = _cpu_s(running), time.perf_counter()
+                feed(broker.bootstrap, load.timed)
+                output.read(load.workload.result_bytes, running, deadline)
+                seconds = time.perf_counter() - begun
+                spent_s = _cpu_s(running) - spent_s
+                check(by_symbol(output.read_on()), load.expected)
+    return Sample(len(load.timed) / seconds, spent_s * 1e6 / len(load.timed))
+
+
+def check(found: Results, expected: Results) -> None:
+    """Raises RaceError, which says what is wrong, unless each result is there once and in its symbol's order."""
+    for symbol in sorted(found.keys() | expected.keys()):
+        have, want = found.get(symbol, []), expected.get(symbol, [])
+        if have != want:
+            kind = "in another order" if sorted(have) == sorted(want) else "not the right ones"
+            name = symbol.decode(errors="replace")
+            raise RaceError(f"wrong: {len(have)} results of {name!r} for {len(want)}, {kind}")
+
+
+def feed(bootstrap: str, records: Iterable[bytes]) -> None:
+    """Appends records under their symbols; returns when all are durable."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+            "linger.ms": 5,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    for number, record in enumerate(records):
+        if number % _BATCH == 0:
+            producer.poll(0)
+        while True:
+            try:
+                producer.produce(INPUT, record, symbol_of(record))
+                break
+            except BufferError:
+                producer.poll(_POLL_S)
+    if producer.flush(_WAIT_S_MAX):
+        raise RaceError(f"the feeder's records are not durable after {_WAIT_S_MAX:g} s")
+
+
+class _Output:
+    """All that was committed to the output topic. A context manager."""
+
+    def __init__(self, bootstrap: str, partitions: int) -> None:
+        self._content = bytearray()
+        self._consumer = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed"}
+        )
+        self._consumer.assign([TopicPartition(OUTPUT, each, 0) for each in range(partitions)])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def read(self, size: int, running: Running, deadline: float) -> None:
+        """Reads until there are `size` bytes. Raises RaceError when the contestant dies, or at the deadline."""
+        while len(self._content) < size:
+            self._take(_POLL_S)
+            running.check()
+            if time.monotonic() > deadline:
+                raise RaceError(f"too slow: {len(self._content)} of {size} bytes of results in time")
+
+    def read_on(self) -> bytes:
+        """Everything, with what should not have come: results that were repeated."""
+        self._take(1.0)
+        return bytes(self._content)
+
+    def _take(self, wait_s: float) -> None:
+        for record in self._consumer.consume(_BATCH, wait_s):
+            if record.error() is not None:
+                raise KafkaException(record.error())
+            self._content += record.value() or b""
+
+
+def _cpu_s(running: Running) -> float:
+    return sum(cpu_s(psutil.Process(pid)) for pid in running.pids())
+
+
+def _create_topics(bootstrap: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wish = [NewTopic(name, partitions, 1) for name in (INPUT, OUTPUT)]
+    for made in admin.create_topics(wish, operation_timeout=_WAIT_S_MAX).values():
+        made.result(_WAIT_S_MAX)

@@ -1,0 +1,211 @@
+"""Who is compared: each peer's processes, what it was told to guarantee, and where its packages are.
+
+A peer is a folder here with its program, and unless it runs in the tree's own environment with `requirements.in` and
+`requirements.lock`.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.peers.race import Place, RaceError, Running
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.processes import Command, Process
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+ENVIRONMENTS = ROOT / ".venv-peers"
+_PREPARE_S_MAX = 60.0
+_ERROR_CHARACTERS_MAX = 300
+_LINES = 20
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+Arguments = tuple[str, ...]
+
+
+def _alike(*arguments: str) -> Callable[[Place], list[Arguments]]:
+    """The same call for each process: they share the work through Kafka's consumer group."""
+    return lambda place: [arguments] * place.processes
+
+
+def _once(*arguments: str) -> Callable[[Place], list[Arguments]]:
+    """One call: the peer starts its own processes."""
+    return lambda _: [arguments]
+
+
+def _bytewax(place: Place) -> list[Arguments]:
+    ports = free_ports(place.processes)
+    addresses = ";".join(f"{LOOPBACK}:{port}" for port in ports)
+    run = (
+        "-m",
+        "bytewax.run",
+        "benchmarks.peers.bytewax.program",
+        "-r",
+        str(place.folder),
+        "-s",
+        "1",
+        "-b",
+        "0",
+    )
+    if place.processes == 1:
+        return [run]
+    return [(*run, "-i", str(number), "-a", addresses) for number in range(place.processes)]
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A program of another stream processor. `prepare` is run to its end before each run.
+
+    `jar`: a Maven coordinate that it needs too, whose digest is in its folder's jars.sha256.
+    """
+
+    name: str
+    folder: str
+    guarantee: str
+    commands: Callable[[Place], list[Arguments]]
+    package: str = "pyspark"
+    own_environment: bool = True
+    prepare: Callable[[Place], Arguments] | None = None
+    jar: str = ""
+
+    @property
+    def lock(self) -> Path:
+        """Its packages, pinned."""
+        return HERE / self.folder / "requirements.lock"
+
+    @property
+    def environment(self) -> Path:
+        """Its virtual environment."""
+        return ENVIRONMENTS / self.folder if self.own_environment else Path(sys.prefix)
+
+    @property
+    def version(self) -> str:
+        """The version of its package that is run."""
+        return pinned(self.package, self.lock.read_text()) if self.own_environment else version(self.package)
+
+    @contextmanager
+    def start(self, place: Place) -> Iterator[Running]:
+        """Runs its processes until left; see `race.Start`."""
+        if self.prepare is not None:
+            preparing = Process(self._command(place, self.prepare(place), "prepare"))
+            try:
+                if (ending := preparing.wait(_PREPARE_S_MAX)) is None or ending.status:
+                    raise RaceError(_last_words(preparing))
+            finally:
+                preparing.kill()
+        processes: list[Process] = []
+        try:
+            for number, arguments in enumerate(self.commands(place)):
+                processes.append(Process(self._command(place, arguments, str(number))))
+            yield _Processes(processes)
+        finally:
+            for process in processes:
+                process.terminate()
+            for process in processes:
+                process.stop()
+
+    def _command(self, place: Place, arguments: Arguments, number: str) -> Command:
+        state = place.folder / f"state-{number}"
+        state.mkdir(exist_ok=True)
+        environment = {
+            "PYTHONPATH": str(ROOT),
+            "PEER_KAFKA": place.bootstrap,
+            "PEER_STATE": str(state),
+            "PEER_PARTITIONS": str(place.partitions),
+            "PEER_PROCESSES": str(place.processes),
+            "TMPDIR": str(state),
+        }
+        call = (str(self.environment / "bin" / "python"), *arguments)
+        return Command(f"{self.name} {number}", call, place.folder / f"{number}.log", environment, state)
+
+
+class _Processes:
+    """See `race.Running`."""
+
+    def __init__(self, processes: list[Process]) -> None:
+        self._processes = processes
+
+    def pids(self) -> list[int]:
+        """Of all that are alive."""
+        return [each.pid for each in self._processes if each.ending is None]
+
+    def check(self) -> None:
+        """Raises RaceError with the last line of the one that has ended."""
+        for each in self._processes:
+            if each.ending is not None:
+                raise RaceError(_last_words(each))
+
+
+def _last_words(process: Process) -> str:
+    return f"{process.ending or 'hangs'}, its last line: {last_line(process.tail(_LINES))}"
+
+
+def last_line(lines: Sequence[str]) -> str:
+    """The last of a log's lines that says something, without a terminal's colours and cursors."""
+    plain = [_TERMINAL.sub("", line).strip() for line in lines]
+    said = [line for line in plain if any(map(str.isalpha, line))]
+    return said[-1][:_ERROR_CHARACTERS_MAX] if said else "nothing"
+
+
+def pinned(package: str, lock: str) -> str:
+    """The version of a package in a lock. Raises LookupError."""
+    found = re.search(rf"^{re.escape(package)}==([^ \\]+)", lock, re.MULTILINE)
+    if found is None:
+        raise LookupError(f"{package} is not in the lock: run `make lock`")
+    return found.group(1)
+
+
+_SPARK = "state exactly once, output at least once; a checkpoint each micro-batch"
+
+PEERS = [
+    Peer(
+        "bytewax",
+        "bytewax",
+        "state exactly once, output at least once; a snapshot each second",
+        _bytewax,
+        package="bytewax",
+        prepare=lambda place: ("-m", "bytewax.recovery", str(place.folder), str(place.processes)),
+    ),
+    Peer(
+        "Quix Streams",
+        "quix",
+        "exactly once (transactions); a commit each second",
+        _alike("-m", "benchmarks.peers.quix.program"),
+        package="quixstreams",
+    ),
+    Peer(
+        "Faust",
+        "faust",
+        "at least once; offsets committed each second",
+        _alike(
+            "-m", "faust", "-A", "benchmarks.peers.faust.program", "worker", "-l", "warn", "--without-web"
+        ),
+        package="faust-streaming",
+    ),
+    Peer(
+        "Spark, applyInPandasWithState",
+        "spark",
+        _SPARK,
+        _once("-m", "benchmarks.peers.spark.apply_with_state"),
+        own_environment=False,
+    ),
+    Peer(
+        "Spark, transformWithStateInPandas",
+        "spark",
+        _SPARK,
+        _once("-m", "benchmarks.peers.spark.transform_with_state"),
+        own_environment=False,
+    ),
+    Peer(
+        "PyFlink",
+        "flink",
+        "exactly once (transactions); a checkpoint each second",
+        _once("-m", "benchmarks.peers.flink.program"),
+        package="apache-flink",
+        jar="org.apache.flink:flink-sql-connector-kafka:5.0.0-2.2",
+    ),
+]

@@ -1,0 +1,52 @@
+"""What both Spark programs share: a session, the records of the input topic, and a query into the output topic."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.peers.market import Market, step
+
+OUTPUT = "key binary, value binary"
+_KAFKA = os.environ.get("PEER_KAFKA", "")
+_STATE = os.environ.get("PEER_STATE", "")
+
+
+def judged(key: bytes, rows: Iterator[pd.DataFrame], market: Market) -> tuple[Market, pd.DataFrame]:
+    """All of a symbol's messages in a batch. A shuffle promises no order, so they are put in that of the log."""
+    results = []
+    for message in pd.concat(list(rows)).sort_values("offset")["value"]:
+        market, result = step(message, market)
+        if result is not None:
+            results.append(result)
+    return market, pd.DataFrame({"key": [key] * len(results), "value": results})
+
+
+def run(query: Callable[[DataFrame], DataFrame], more: dict[str, str]) -> None:
+    """Runs until the process is ended. `more`: options of the session."""
+    processes = os.environ["PEER_PROCESSES"]
+    jars = (Path(sys.prefix) / "share" / "bettong" / "jars" / "connector").glob("*.jar")
+    os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    builder = SparkSession.builder.appName("market-spread").master(f"local[{processes}]")
+    options = {
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        # Spark's guide to stateful queries: one to two a core.
+        "spark.sql.shuffle.partitions": processes,
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        **more,
+    }
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    source = spark.readStream.format("kafka").option("kafka.bootstrap.servers", _KAFKA)
+    records = source.option("subscribe", "messages").option("startingOffsets", "earliest").load()
+    sink = query(records.select("key", "value", "offset")).writeStream.format("kafka").outputMode("append")
+    sink = sink.option("kafka.bootstrap.servers", _KAFKA).option("topic", "results")
+    sink.option("checkpointLocation", f"{_STATE}/checkpoint").start().awaitTermination()

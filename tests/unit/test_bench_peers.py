@@ -1,0 +1,72 @@
+"""What `python -m benchmarks.peers` decides without running anybody: the load, the check, versions, last words."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.peers.load import load
+from benchmarks.peers.market import NEW, Market, step, symbol_of
+from benchmarks.peers.race import RaceError, check
+from benchmarks.peers.roster import PEERS, last_line, pinned
+from examples.market_spread_oracle import by_symbol
+
+SYMBOLS = 350
+
+
+def folded(records: list[bytes]) -> bytes:
+    """What a peer makes of records, message by message."""
+    markets: dict[bytes, Market] = {}
+    results = bytearray()
+    for record in records:
+        symbol = symbol_of(record)
+        markets[symbol], result = step(record, markets.get(symbol, NEW))
+        results += result or b""
+    return bytes(results)
+
+
+def test_the_rule_of_the_peers_gives_the_oracles_answer() -> None:
+    of = load(300_000)  # three rounds, so that rejecting symbols are quoted before they are ordered
+    check(by_symbol(folded(of.opening + of.timed)), of.expected)
+    assert sum(map(len, of.expected.values())) > 2 * SYMBOLS + 1000, "the bells, and some between"
+
+
+def test_a_bell_rings_for_each_symbol_before_the_clock_starts_and_at_the_end() -> None:
+    of = load(10_000)
+    opening = folded(of.opening)
+    assert len(opening) == of.opening_bytes
+    assert len(by_symbol(opening)) == SYMBOLS
+    assert {symbol_of(record) for record in of.timed[-SYMBOLS:]} == by_symbol(opening).keys()
+    assert all(results[-1][9:15] == b"BELL 2" for results in of.expected.values())
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({b"A": [b"1"]}, "1 results of 'A' for 2, not the right ones"),
+        ({b"A": [b"1", b"2", b"2"]}, "3 results of 'A' for 2, not the right ones"),
+        ({b"A": [b"2", b"1"]}, "2 results of 'A' for 2, in another order"),
+        ({b"A": [b"1", b"2"], b"B": [b"1"]}, "1 results of 'B' for 0, not the right ones"),
+    ],
+)
+def test_a_lost_doubled_moved_or_strange_result_is_named(found: dict[bytes, list[bytes]], said: str) -> None:
+    with pytest.raises(RaceError, match=said):
+        check(found, {b"A": [b"1", b"2"]})
+
+
+def test_a_version_is_read_from_the_lock() -> None:
+    lock = "a-faust==9 \\\nfaust==0.15.3 \\\n    --hash=sha256:00\nfaust-extra==1 ; python_version < '4' \\\n"
+    assert (pinned("faust", lock), pinned("faust-extra", lock)) == ("0.15.3", "1")
+    with pytest.raises(LookupError, match="make lock"):
+        pinned("absent", lock)
+
+
+@pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
+def test_every_peer_has_a_version(peer: object) -> None:
+    assert peer.version[0].isdigit()  # type: ignore[attr-defined]
+
+
+def test_last_words_are_words() -> None:
+    assert (
+        last_line(["Traceback", "\x1b[31mOSError: in use\x1b[0m", "\x1b[?25h", "-----"]) == "OSError: in use"
+    )
+    assert last_line([]) == "nothing"
