@@ -60,7 +60,7 @@ def speed(
             LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
         ):
             feeder = Feeder(writer, source)
-            watch = Stopwatch()
+            watch = Stopwatch(suite.record.services)
             feeder.append(records)
             results = _read(reader, load.result_bytes, feeder)
             sample = watch.sample(load.messages)

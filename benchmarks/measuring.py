@@ -2,13 +2,15 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from statistics import median
 
 import numpy as np
 import psutil
+
+from bettong.local.record import ServiceRecord
 
 _HICCUP_S = 0.5
 _SLEEP_S = 0.001
@@ -18,10 +20,11 @@ _COSTS = {"us", "ms", "s", "% of a core"}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run gave, in the figure's unit, and the CPU seconds of all processes for a million messages."""
+    """What one run gave, in the figure's unit, and CPU seconds for a million messages: of all, and by part."""
 
     value: float
     cpu_s_per_million: float | None = None
+    parts: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +118,28 @@ def cpu_s(process: psutil.Process) -> float:
 
 
 class Stopwatch:
-    """Wall clock and CPU time of this process and all below it, from when it was made."""
+    """Wall clock, and CPU time of this process and of a suite's services, from when it was made."""
 
-    def __init__(self) -> None:
-        self._cpu_s, self._begun = cpu_s(psutil.Process()), time.perf_counter()
+    def __init__(self, services: Mapping[str, ServiceRecord]) -> None:
+        self._services = {name: psutil.Process(each.pid) for name, each in services.items()}
+        self._spent, self._begun = self._now(), time.perf_counter()
 
     def sample(self, messages: int) -> Sample:
         """Messages a second since then."""
         seconds = time.perf_counter() - self._begun
-        spent_s = cpu_s(psutil.Process()) - self._cpu_s
-        return Sample(messages / seconds, spent_s * 1e6 / messages)
+        parts = {
+            name: round((spent_s - self._spent.get(name, 0.0)) * 1e6 / messages, 3)
+            for name, spent_s in self._now().items()
+        }
+        return Sample(messages / seconds, sum(parts.values()), parts)
+
+    def _now(self) -> dict[str, float]:
+        """Of the processor's processes, Java's apart from Python's."""
+        spent = {"client": sum(psutil.Process().cpu_times()[:2])}
+        for name, service in self._services.items():
+            every = cpu_s(service)
+            javas = [each for each in service.children(recursive=True) if each.name().startswith("java")]
+            if javas:
+                spent[f"{name}, Java"] = sum(sum(each.cpu_times()[:2]) for each in javas)
+            spent[name] = every - spent.get(f"{name}, Java", 0.0)
+        return spent

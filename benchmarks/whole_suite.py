@@ -40,7 +40,7 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
             initial = client.initial_quotes(INITIAL_QUOTES)
             # By then every partition has its connection and its state.
             await_folded(LiveFigures(store), initial)
-            watch = Stopwatch()
+            watch = Stopwatch(suite.record.services)
             client.rounds(load.rounds)
             content = _await(results / "rejected", load.result_bytes)
             sample = watch.sample(load.messages)

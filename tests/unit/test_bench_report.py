@@ -66,12 +66,13 @@ def test_the_machine_is_looked_at_before_a_run() -> None:
 
 
 def test_a_stopwatch_counts_what_is_burnt_below_it() -> None:
-    watch, before = Stopwatch(), cpu_s(psutil.Process())
+    watch, before = Stopwatch({}), cpu_s(psutil.Process())
     while cpu_s(psutil.Process()) - before < 0.05:
         pass
     sample = watch.sample(1_000_000)
     assert sample.cpu_s_per_million is not None
     assert sample.cpu_s_per_million >= 0.05
+    assert sample.parts == {"client": sample.cpu_s_per_million}
 
 
 @pytest.mark.parametrize("compiled", [True, False])

@@ -38,7 +38,9 @@ def main(overrides: Mapping[str, object]) -> None:
     compiled = beside.submit(
         programs, settings.application, compiled=settings.compiled, cache=settings.kernel_cache
     )
+    begun_s = time.monotonic()
     spark = session(settings, application=planned.application)
+    log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
     try:
         compiled.result()
         if settings.schedule is Schedule.MICRO_BATCH:
