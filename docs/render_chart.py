@@ -34,6 +34,10 @@ DECIDED = {
     "sender_topics",
     "spark_master",
     "state_dir",
+    "tls_certificate",
+    "tls_clients",
+    "tls_key",
+    "tokens",
 }
 
 _LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z]+):(?: (?P<value>.*))?$")
