@@ -23,6 +23,7 @@ DECIDED = {
     "application",
     "checkpoint",
     "connections",
+    "health_listen",
     "instance",
     "jars",
     "kafka",

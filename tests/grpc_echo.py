@@ -131,9 +131,14 @@ def hello(source: str, stream: str) -> IngestRequest:
     return IngestRequest(hello=Hello(source=source, stream=stream))
 
 
-async def refused(call: Call, address: str, credentials: Credentials) -> tuple[grpc.StatusCode, str]:
+def refusal_of(call: Call, address: str, credentials: Credentials) -> tuple[grpc.StatusCode, str]:
     """How a call is refused, which it must be."""
     with pytest.raises(grpc.RpcError) as told:
-        await asyncio.to_thread(call, address, credentials)
+        call(address, credentials)
     error: Any = told.value
     return error.code(), error.details()
+
+
+async def refused(call: Call, address: str, credentials: Credentials) -> tuple[grpc.StatusCode, str]:
+    """The same in a scene."""
+    return await asyncio.to_thread(refusal_of, call, address, credentials)

@@ -108,6 +108,11 @@ class ServingSettings(ServiceSettings):
         description="TOML file of tokens and what each may: docs/security.md. With it, calls without one are refused."
         " Read again when it changes.",
     )
+    health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Where gRPC's health service, and nothing else, is served without TLS, host:port: for probes that"
+        " speak none, as Kubernetes' do.",
+    )
 
     @property
     def listen(self) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from bettong.access import digest
@@ -12,9 +13,11 @@ from bettong.cli.ending import end_well
 from bettong.cli.main import app
 from bettong.client import Credentials, Sender, Subscriber
 from bettong.errors import ClientError, RefusedError
+from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.certificates import Authority
+from tests.grpc_echo import healthy, refusal_of, sources
 from tests.receiver_process import Feed, ReceiverProcess
 from tests.result_frames import Note, columns
 from tests.sender_process import SenderProcess
@@ -74,10 +77,14 @@ def test_a_sender_takes_the_streams_of_a_token_and_refuses_the_rest(
 ) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("one\ntwo\n")
+    probed = f"{LOOPBACK}:{free_ports(1)[0]}"
+    settings = {**secured.settings, "BETTONG_HEALTH_LISTEN": probed}
     with SenderProcess(
-        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **secured.settings
+        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
     ) as sender:
         sender.settle()
+        healthy(probed, Credentials())
+        assert refusal_of(sources, probed, Credentials())[0] is grpc.StatusCode.UNIMPLEMENTED
         with Sender(sender.address, "lines") as fed:
             fed.send_rows([b"zero"])
         assert end_well(app, ["send", "lines", str(lines), "--to", sender.address], name="bettong") == 0

@@ -95,6 +95,9 @@ class Receiver:
         await self._serving.say(serving=False)
         server = self._server()
         await server.start()
+        await self._entrance.answer_probes(
+            lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
+        )
         self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
         stopped = asyncio.create_task(stop.wait())
         work = asyncio.create_task(self._work())
@@ -109,6 +112,7 @@ class Receiver:
             for task in (*self._tasks, stopped):
                 task.cancel()
             await server.stop(_GRACE_S)
+            await self._entrance.close()
             await self._reporter.write_once(self._delivery, self._servicer.subscribers)
             self._reporter.close()
             self._store.close()

@@ -180,6 +180,7 @@ async def _serve(
         await serving.stop()
         await intake.settled(_SESSIONS_STOP_S)
         await server.stop(_SERVER_STOP_S)
+        await entrance.close()
         await ownership.settled(_RELEASES_STOP_S)
         renewing.cancel()
         await asyncio.to_thread(intake.close)
@@ -226,4 +227,7 @@ async def _listen(
             " choose another address, or stop who listens there"
         ) from None
     await server.start()
+    await entrance.answer_probes(
+        lambda probed: health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, probed)
+    )
     return server

@@ -1,5 +1,6 @@
 """How a server lets calls in: by its settings."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -15,6 +16,9 @@ from bettong.settings import ServingSettings
 # A file of so many bytes holds some thousand tokens.
 _TOKENS_BYTES_MAX = 1024 * 1024
 
+# Three kinds of probes, and some patience.
+_PROBES_MAX = 16
+
 
 class Entrance:
     """Certificates and tokens of one server. Its interceptors belong to the server, then `listen` opens its port."""
@@ -23,6 +27,8 @@ class Entrance:
         """Reads the files. Raises SettingsError that lists every fault of them."""
         self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = ()
         self._credentials: grpc.ServerCredentials | None = None
+        self._health_listen = settings.health_listen
+        self._probed: grpc.aio.Server | None = None
         faults = []
         if settings.tls_certificate is not None and settings.tls_key is not None:
             try:
@@ -38,6 +44,27 @@ class Entrance:
                 faults.append(str(error))
         if faults:
             raise SettingsError("; ".join(faults))
+
+    async def answer_probes(self, add_health: Callable[[grpc.aio.Server], None]) -> None:
+        """Serves health at BETTONG_HEALTH_LISTEN, if there is one, until `close`. Raises SettingsError."""
+        if self._health_listen is None:
+            return
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)], maximum_concurrent_rpcs=_PROBES_MAX)
+        add_health(server)
+        try:
+            server.add_insecure_port(self._health_listen)
+        except RuntimeError:
+            raise SettingsError(
+                f"BETTONG_HEALTH_LISTEN: cannot listen on {self._health_listen!r}; expected host:port, free on this"
+                " machine"
+            ) from None
+        await server.start()
+        self._probed = server
+
+    async def close(self) -> None:
+        """Answers probes no more. Harmless when there were none."""
+        if self._probed is not None:
+            await self._probed.stop(None)
 
     def listen(self, server: grpc.aio.Server, address: str) -> int:
         """Has the server listen at host:port; returns the port. Raises RuntimeError, as gRPC does."""
