@@ -67,6 +67,13 @@ def snapshots_place(text: str) -> str:
     return place.rstrip("/")
 
 
+def without_password(url: str | None) -> str | None:
+    """A URL of a flag. Raises ValueError for one with a password: all users of a machine see its processes' flags."""
+    if url and urlsplit(url).password:
+        raise ValueError("flags are seen by all on this machine: give a URL with a password by BETTONG_REDIS")
+    return url
+
+
 def is_loopback(place: str) -> bool:
     """Whether host:port is on this machine's loopback interface."""
     host = place.rpartition(":")[0].strip("[]").lower()

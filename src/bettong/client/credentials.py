@@ -64,7 +64,8 @@ class Credentials:
     def channel(self, target: str, options: Sequence[tuple[str, object]] = ()) -> grpc.Channel:
         """A channel to host:port with the options that all have, and `options`.
 
-        It leaves out the proxy of `http_proxy` where that could never lead: to this machine itself. Raises RefusedError for files that cannot be used.
+        It leaves out the proxy of `http_proxy` where that could never lead: to this machine itself.
+        Raises RefusedError for files that cannot be used.
         """
         options = [*_OPTIONS, *options, *([_NO_PROXY] if is_loopback(target) else [])]
         if self.ca is None:
