@@ -5,18 +5,29 @@ from pathlib import Path
 from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from pydantic_settings import BaseSettings
 
 from bettong import metrics
 from bettong.cli.exit_codes import MEANINGS
-from bettong.settings import PREFIX, ProcessorSettings, ReceiverSettings, SenderSettings, ServiceSettings
+from bettong.settings import (
+    PREFIX,
+    ClientSettings,
+    ProcessorSettings,
+    ReceiverSettings,
+    SenderSettings,
+    ServiceSettings,
+    ServingSettings,
+)
 from docs.render_chart import chart_pages
 
 HERE = Path(__file__).parent
-GROUPS: dict[str, type[ServiceSettings]] = {
+GROUPS: dict[str, type[BaseSettings]] = {
     "Every service": ServiceSettings,
+    "Sender and receiver": ServingSettings,
     "Sender": SenderSettings,
     "Processor": ProcessorSettings,
     "Receiver": ReceiverSettings,
+    "Clients": ClientSettings,
 }
 
 
@@ -39,7 +50,8 @@ def _settings() -> str:
         "too (`--frame-bytes-max`). Rendered from `src/bettong/settings.py` by `make docs`.",
     ]
     for title, kind in GROUPS.items():
-        shared = set() if kind is ServiceSettings else set(ServiceSettings.model_fields)
+        shared = {name for base in kind.__bases__ for name in getattr(base, "model_fields", {})}
+        prefix = kind.model_config.get("env_prefix", PREFIX)
         lines += [
             "",
             f"## {title}",
@@ -50,7 +62,7 @@ def _settings() -> str:
         for name, field in kind.model_fields.items():
             if name not in shared:
                 lines.append(
-                    f"| `{PREFIX}{name.upper()}` | {_default(field)} | {_range(field)} | {field.description} |"
+                    f"| `{prefix}{name.upper()}` | {_default(field)} | {_range(field)} | {field.description} |"
                 )
     return "\n".join(lines) + "\n"
 

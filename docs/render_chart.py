@@ -23,6 +23,7 @@ DECIDED = {
     "application",
     "checkpoint",
     "connections",
+    "health_listen",
     "instance",
     "jars",
     "kafka",
@@ -34,6 +35,10 @@ DECIDED = {
     "sender_topics",
     "spark_master",
     "state_dir",
+    "tls_certificate",
+    "tls_clients",
+    "tls_key",
+    "tokens",
 }
 
 _LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z]+):(?: (?P<value>.*))?$")

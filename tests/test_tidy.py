@@ -36,6 +36,9 @@ REGISTRIES = re.compile(
 )
 MACHINE_PATH = re.compile(r"(?<![\w.}~-])/(?:work|root)/")
 BROAD = {"Exception", "BaseException"}
+# What makes objects of any class out of bytes, and the modules that may: they read states, which Bettong itself wrote.
+UNPICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
+OF_STATES = re.compile(r"src/bettong/worker/(packing|python_fold|shapes)\.py")
 REASONED = re.compile(r"# noqa: BLE001 - \S.{8,}")
 
 
@@ -137,6 +140,22 @@ def the_pure_part_is_pure(source: Source) -> Iterator[Finding]:
                 yield node.lineno, "uses numpy's random numbers: have a seeded generator passed in"
 
 
+def nothing_from_outside_is_unpickled(source: Source) -> Iterator[Finding]:
+    if source.path.parts[0] not in {"src", "services"} or OF_STATES.fullmatch(str(source.path)):
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules = {node.module or ""} if isinstance(node, ast.ImportFrom) else _names(node)
+            for module in sorted({module.split(".")[0] for module in modules} & UNPICKLERS):
+                yield node.lineno, f"imports {module}: only states are unpickled, which Bettong itself wrote"
+        elif (
+            isinstance(node, ast.keyword)
+            and node.arg == "allow_pickle"
+            and ast.unparse(node.value) != "False"
+        ):
+            yield _line(node), "numpy would unpickle: allow_pickle=False"
+
+
 def no_registry_is_named(source: Source) -> Iterator[Finding]:
     for number, line in enumerate(source.lines, 1):
         if found := REGISTRIES.search(line):
@@ -164,6 +183,7 @@ RULES: list[Rule] = [
     waits_are_for_conditions,
     errors_are_caught_by_name,
     the_pure_part_is_pure,
+    nothing_from_outside_is_unpickled,
     no_registry_is_named,
     no_path_of_one_machine,
 ]
@@ -286,6 +306,16 @@ SAMPLES = [
         the_pure_part_is_pure, "src/bettong/frames/a.py", "datetime.datetime.now()", "datetime.timedelta(1)"
     ),
     Sample(the_pure_part_is_pure, "src/bettong/routing.py", "np.random.default_rng()", "np.arange(3)"),
+    Sample(nothing_from_outside_is_unpickled, "src/a.py", "import pickle", "import json"),
+    Sample(
+        nothing_from_outside_is_unpickled, "services/a.py", "from dill import load", "from json import load"
+    ),
+    Sample(
+        nothing_from_outside_is_unpickled,
+        "src/a.py",
+        "np.load(file, allow_pickle=True)",
+        "np.load(file, allow_pickle=False)",
+    ),
     Sample(no_registry_is_named, "docs/a.md", f"see {'pypi'}.org", "see the package index"),
     Sample(no_registry_is_named, ".ci/run", f"x\nfiles.{'pythonhosted'}.org", "x", line=2),
     Sample(no_registry_is_named, "pom.xml", f"{'repo1'}.maven.org", "maven.apache.org/xsd"),
@@ -307,6 +337,11 @@ def test_a_rule_finds_what_it_is_for(sample: Sample) -> None:
 
 def test_every_rule_has_a_sample() -> None:
     assert {sample.rule for sample in SAMPLES} == set(RULES)
+
+
+def test_only_what_reads_states_may_unpickle() -> None:
+    path = PurePosixPath("src/bettong/worker/packing.py")
+    assert not list(nothing_from_outside_is_unpickled(Source(path, "import pickle")))
 
 
 def test_generated_files_are_known_by_name() -> None:

@@ -1,5 +1,6 @@
 """Addresses in settings: checked where they are read, in one form for all who use them. Pure."""
 
+import ipaddress
 import re
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -64,6 +65,24 @@ def snapshots_place(text: str) -> str:
     if ":" in host.rpartition("@")[0]:
         raise ValueError("expected no password in it: credentials are the environment's (for S3, AWS_*)")
     return place.rstrip("/")
+
+
+def without_password(url: str | None) -> str | None:
+    """A URL of a flag. Raises ValueError for one with a password: all users of a machine see its processes' flags."""
+    if url and urlsplit(url).password:
+        raise ValueError("flags are seen by all on this machine: give a URL with a password by BETTONG_REDIS")
+    return url
+
+
+def is_loopback(place: str) -> bool:
+    """Whether host:port is on this machine's loopback interface."""
+    host = place.rpartition(":")[0].strip("[]").lower()
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def folder_of(place: str) -> Path | None:

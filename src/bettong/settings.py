@@ -10,14 +10,14 @@ import socket
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from annotated_types import Ge, Le
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bettong.endpoints import listening, redis_url, servers, snapshots_place
+from bettong.endpoints import is_loopback, listening, redis_url, servers, snapshots_place
 from bettong.errors import SettingsError
 
 PREFIX = "BETTONG_"
@@ -90,7 +90,52 @@ class ServiceSettings(BaseSettings):
     )
 
 
-class SenderSettings(ServiceSettings):
+class ServingSettings(ServiceSettings):
+    """What services need that serve gRPC."""
+
+    tls_certificate: Path | None = Field(
+        None,
+        description="PEM file of this service's certificate and those that lead to its authority; with it, gRPC is"
+        " served by TLS alone. Read again when it changes.",
+    )
+    tls_key: Path | None = Field(None, description="PEM file of the certificate's key, without a password.")
+    tls_clients: Path | None = Field(
+        None,
+        description="PEM file of authorities; with it, clients must show a certificate of one of them.",
+    )
+    tokens: Path | None = Field(
+        None,
+        description="TOML file of tokens and what each may: docs/security.md. With it, calls without one are refused."
+        " Read again when it changes.",
+    )
+    health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Where gRPC's health service, and nothing else, is served without TLS, host:port: for probes that"
+        " speak none, as Kubernetes' do.",
+    )
+
+    @property
+    def listen(self) -> str:
+        """Where gRPC is served, host:port."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        faults = []
+        if (self.tls_certificate is None) is not (self.tls_key is None):
+            faults.append("BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY: give both, or none")
+        if self.tls_clients is not None and self.tls_certificate is None:
+            faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
+        if self.tokens is not None and self.tls_certificate is None and not is_loopback(self.listen):
+            faults.append(
+                f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.listen} tokens would come in plain text"
+            )
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+
+class SenderSettings(ServingSettings):
     """What a sender needs on top."""
 
     instance: str = _instance("sender")
@@ -117,6 +162,11 @@ class SenderSettings(ServiceSettings):
         description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."
         " Exactly one sender may read a source.",
     )
+
+    @property
+    def listen(self) -> str:
+        """See ServingSettings."""
+        return self.sender_listen
 
 
 class ProcessorSettings(ServiceSettings):
@@ -164,7 +214,7 @@ class ProcessorSettings(ServiceSettings):
         return self.state_dir / f"{application}-{deployment}"
 
 
-class ReceiverSettings(ServiceSettings):
+class ReceiverSettings(ServingSettings):
     """What a receiver needs on top."""
 
     instance: str = _instance("receiver")
@@ -180,6 +230,50 @@ class ReceiverSettings(ServiceSettings):
     receiver_subscribers_max: Annotated[int, Ge(1), Le(4096)] = Field(
         64, description="Subscribers at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
+
+    @property
+    def listen(self) -> str:
+        """See ServingSettings."""
+        return self.receiver_listen
+
+
+class ClientSettings(BaseSettings):
+    """What a client shows and trusts: `bettong send`, `bettong tail`, and programs that say nothing else."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=f"{PREFIX}CLIENT_", env_ignore_empty=True, frozen=True, extra="ignore"
+    )
+
+    ca: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities that may have signed certificates of senders and receivers; with it,"
+        " clients speak TLS.",
+    )
+    certificate: Path | None = Field(
+        default=None, description="PEM file of the client's own certificate, where services want one."
+    )
+    key: Path | None = Field(
+        default=None, description="PEM file of that certificate's key, without a password."
+    )
+    token: SecretStr | None = Field(default=None, description="The client's token.")
+    token_file: Path | None = Field(
+        default=None, description="File that holds the client's token instead; read anew for each call."
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        faults = []
+        if (self.certificate is None) is not (self.key is None):
+            faults.append("BETTONG_CLIENT_CERTIFICATE and BETTONG_CLIENT_KEY: give both, or none")
+        if self.certificate is not None and self.ca is None:
+            faults.append(
+                "BETTONG_CLIENT_CERTIFICATE needs BETTONG_CLIENT_CA, without which no TLS is spoken"
+            )
+        if self.token is not None and self.token_file is not None:
+            faults.append("BETTONG_CLIENT_TOKEN and BETTONG_CLIENT_TOKEN_FILE: give one of them")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
 
 
 _Settings = TypeVar("_Settings", bound=ServiceSettings)
@@ -203,12 +297,22 @@ def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _
     raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
 
 
+def read_client() -> ClientSettings:
+    """A client's settings from the environment. Raises SettingsError that lists every fault at once."""
+    try:
+        return ClientSettings()
+    except ValidationError as error:
+        faults = [_fault(each, prefix=f"{PREFIX}CLIENT_") for each in error.errors()]
+    raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
+
+
 def _misspelt(environment: Mapping[str, str]) -> list[str]:
     """Variables that are almost a setting's. Others with our prefix may be anybody's: Kubernetes sets some."""
     kinds: list[type[ServiceSettings]] = [ServiceSettings]
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
     known = {name.upper() for kind in kinds for name in kind.model_fields}
+    known |= {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}
     faults = []
     for variable in sorted(environment):
         name = variable.removeprefix(PREFIX)
@@ -219,9 +323,12 @@ def _misspelt(environment: Mapping[str, str]) -> list[str]:
     return faults
 
 
-def _fault(fault: ErrorDetails) -> str:
-    name = f"{PREFIX}{'_'.join(str(part) for part in fault['loc']).upper()}"
+def _fault(fault: ErrorDetails, *, prefix: str = PREFIX) -> str:
     text = fault["msg"].removeprefix("Value error, ")
+    if not fault["loc"]:
+        # Of several settings together; their text names them.
+        return text
+    name = f"{prefix}{'_'.join(str(part) for part in fault['loc']).upper()}"
     # A URL may hold a password.
     shown = fault["type"] != "missing" and fault["loc"] not in {("redis",), ("snapshots",)}
     return f"{name}: {text}" + (f" (got {fault['input']!r})" if shown else "")

@@ -104,6 +104,12 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "sender.terminationGracePeriodSeconds: 45 is too short, a stop takes up to 55 s",
     ),
     ({"worker": {"resources": {"memory": "2Gi"}}}, "worker.resources.memory: 2Gi is too little"),
+    (
+        {"tokens": {"secretName": "a"}},
+        "tokens.secretName: without tls.secretName tokens would come in plain text",
+    ),
+    ({"tls": {"clients": True}}, "tls.clients: clients show certificates by TLS alone; give tls.secretName"),
+    ({"tls": {"secret": "a"}}, "at '/tls': additional properties 'secret' not allowed"),
     ({"test": {"source": "orders"}}, "test: give all of source, message and sink, or none"),
 ]
 
@@ -285,6 +291,32 @@ def test_a_secret_holds_what_must_not_be_read(chart: Chart) -> None:
             "name": "BETTONG_REDIS",
             "valueFrom": {"secretKeyRef": {"name": "redis", "key": "url"}},
         } in found
+
+
+def test_who_serves_grpc_has_certificates_and_tokens_by_files_alone(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["secrets-burstable"])
+    for name, port in (("sender", 7101), ("receiver", 7201)):
+        owner = f"Deployment/trial-bettong-{name}"
+        variables = env(rendered.pods, owner)
+        assert variables["BETTONG_TLS_CERTIFICATE"] == "/etc/bettong/tls/tls.crt"
+        assert variables["BETTONG_TLS_KEY"] == "/etc/bettong/tls/tls.key"
+        assert variables["BETTONG_TLS_CLIENTS"] == "/etc/bettong/tls/ca.crt"
+        assert variables["BETTONG_TOKENS"] == "/etc/bettong/tokens/tokens.toml"
+        assert variables["BETTONG_HEALTH_LISTEN"] == f"0.0.0.0:{port}"
+        found = container(rendered.pods, owner)
+        assert {found[f"{kind}Probe"]["grpc"]["port"] for kind in ("startup", "liveness", "readiness")} == {
+            port
+        }
+        assert port not in [each["containerPort"] for each in found["ports"]]
+        mounts = {each["name"]: each for each in found["volumeMounts"]}
+        secrets = {each["name"]: each.get("secret") for each in rendered.pods[owner].spec["volumes"]}
+        for volume, secret in (("tls", "certificate"), ("tokens", "tokens")):
+            assert mounts[volume]["readOnly"] is True
+            assert secrets[volume] == {"secretName": secret, "defaultMode": 0o440}
+    others = [name for name in rendered.pods if not name.endswith(("sender", "receiver"))]
+    assert others
+    assert not any("tls" in str(rendered.pods[name].spec.get("volumes")) for name in others)
+    assert "certificate" not in str(rendered.of("ConfigMap"))
 
 
 def test_every_value_is_used_by_a_template() -> None:

@@ -16,6 +16,9 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "secrets": {
         "redis": {"url": "", "urlSecret": {"name": "redis", "port": 6390}},
         "connectionsSecret": "connections",
+        "tls": {"secretName": "certificate", "clients": True},
+        "tokens": {"secretName": "tokens"},
+        "test": {"clientSecret": "tester"},
         "image": {"pullSecrets": ["pull"], "digest": "sha256:" + "0" * 64},
     },
     "many": {"sender": {"initialReplicas": 3}, "worker": {"initialReplicas": 4}},

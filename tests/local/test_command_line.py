@@ -251,6 +251,15 @@ def test_remote_status_needs_both_redis_and_application(bettong: Callable[..., R
     assert bettong("status", "--redis", "redis://127.0.0.1:1/0")[0] == 4
 
 
+def test_a_password_is_taken_by_no_flag(bettong: Callable[..., Ran]) -> None:
+    url = "redis://user:secret@127.0.0.1:1/0"
+    for command in (("status", "--application", "x"), ("sender",), ("receiver",)):
+        code, *said = bettong(*command, "--redis", url)
+        assert code in {2, 4}
+        assert "BETTONG_REDIS" in str(said)
+        assert "secret" not in str(said)
+
+
 def test_nothing_slow_is_imported_before_a_command_runs() -> None:
     code = "import sys, bettong.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

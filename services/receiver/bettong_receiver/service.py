@@ -16,6 +16,7 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
+from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogReader
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.serving import Serving
@@ -30,7 +31,7 @@ from bettong_receiver.outlets.lanes import Lanes
 from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import Reporter
-from bettong_receiver.servicer import SubscribeServicer
+from bettong_receiver.servicer import WISHES, SubscribeServicer
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
 # How long one look at the log lasts: a stop, a sync and Redis wait no longer than this when it is quiet.
@@ -55,6 +56,7 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
+        self._entrance = Entrance(settings, WISHES, log)
         self._formats = formats(plan)
         self._status = Status(time.time, log)
         self._stopping = threading.Event()
@@ -93,6 +95,9 @@ class Receiver:
         await self._serving.say(serving=False)
         server = self._server()
         await server.start()
+        await self._entrance.answer_probes(
+            lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
+        )
         self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
         stopped = asyncio.create_task(stop.wait())
         work = asyncio.create_task(self._work())
@@ -107,6 +112,7 @@ class Receiver:
             for task in (*self._tasks, stopped):
                 task.cancel()
             await server.stop(_GRACE_S)
+            await self._entrance.close()
             await self._reporter.write_once(self._delivery, self._servicer.subscribers)
             self._reporter.close()
             self._store.close()
@@ -177,12 +183,12 @@ class Receiver:
             delivery.close(saving=saving)
 
     def _server(self) -> grpc.aio.Server:
-        server = grpc.aio.server(options=_OPTIONS)
+        server = grpc.aio.server(interceptors=self._entrance.interceptors, options=_OPTIONS)
         add_SubscribeServiceServicer_to_server(self._servicer, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
         listen = self._settings.receiver_listen
         try:
-            server.add_insecure_port(listen)
+            self._entrance.listen(server, listen)
         except RuntimeError:
             raise SettingsError(
                 f"BETTONG_RECEIVER_LISTEN: cannot listen on {listen!r}; expected host:port, free on this machine"

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
+from bettong.access import Read
+from bettong.edges.grpc_server import Wishes
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogHoleError
 from bettong.logs import Logger
@@ -24,6 +26,10 @@ Context = grpc.aio.ServicerContext[pb.SubscribeRequest, pb.SubscribeResponse]
 
 # Where the receiver itself has delivered a sink to, by partition.
 Newest = Callable[[str], Mapping[int, Progress]]
+
+
+# What a token must allow.
+WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(request.sink)}
 
 
 class SubscribeServicer(SubscribeServiceServicer):

@@ -14,6 +14,7 @@ from bettong.application.plan import Plan
 from bettong.application.streams import Source
 from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
+from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisLeases, RedisStore
 from bettong.edges.serving import Serving
@@ -26,7 +27,7 @@ from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
-from bettong_sender.servicer import IngestServicer
+from bettong_sender.servicer import WISHES, IngestServicer
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
@@ -121,6 +122,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     topics = topics_of(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
+    entrance = Entrance(settings, WISHES, logger)
     intake = Intake(plan.application, routes, limits, status, clock=time.time_ns)
     with (
         RedisStore(settings.redis, plan.application) as store,
@@ -141,12 +143,13 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
-        await _serve(settings, plan, intake, ownership, feeds, stopping, logger)
+        await _serve(settings, plan, entrance, intake, ownership, feeds, stopping, logger)
 
 
 async def _serve(
     settings: SenderSettings,
     plan: Plan,
+    entrance: Entrance,
     intake: Intake,
     ownership: Ownership,
     feeds: list[TopicFeed],
@@ -154,7 +157,7 @@ async def _serve(
     logger: BoundLogger,
 ) -> None:
     serving = Serving("bettong.v1.IngestService")
-    server = await _listen(settings, IngestServicer(intake, ownership, stopping, logger), serving)
+    server = await _listen(settings, entrance, IngestServicer(intake, ownership, stopping, logger), serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     renewing = asyncio.create_task(ownership.run())
@@ -177,6 +180,7 @@ async def _serve(
         await serving.stop()
         await intake.settled(_SESSIONS_STOP_S)
         await server.stop(_SERVER_STOP_S)
+        await entrance.close()
         await ownership.settled(_RELEASES_STOP_S)
         renewing.cancel()
         await asyncio.to_thread(intake.close)
@@ -198,8 +202,11 @@ async def _first_of(keeping: Coroutine[None, None, None], renewing: asyncio.Task
         each.result()
 
 
-async def _listen(settings: SenderSettings, servicer: IngestServicer, serving: Serving) -> grpc.aio.Server:
+async def _listen(
+    settings: SenderSettings, entrance: Entrance, servicer: IngestServicer, serving: Serving
+) -> grpc.aio.Server:
     server = grpc.aio.server(
+        interceptors=entrance.interceptors,
         options=[
             ("grpc.max_receive_message_length", settings.frame_bytes_max + _TRANSPORT_BYTES),
             ("grpc.so_reuseport", 0),
@@ -213,11 +220,14 @@ async def _listen(settings: SenderSettings, servicer: IngestServicer, serving: S
     health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, server)
     await serving.say(serving=False)
     try:
-        server.add_insecure_port(settings.sender_listen)
+        entrance.listen(server, settings.sender_listen)
     except RuntimeError as error:
         raise SettingsError(
             f"BETTONG_SENDER_LISTEN: cannot listen on {settings.sender_listen}: {error};"
             " choose another address, or stop who listens there"
         ) from None
     await server.start()
+    await entrance.answer_probes(
+        lambda probed: health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, probed)
+    )
     return server

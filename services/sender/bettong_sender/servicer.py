@@ -7,6 +7,8 @@ from typing import Any
 import grpc
 from structlog.stdlib import BoundLogger
 
+from bettong.access import Look, Write
+from bettong.edges.grpc_server import Wishes
 from bettong.v1.ingest_pb2 import (
     Hello,
     IngestRequest,
@@ -30,6 +32,13 @@ _SETTLE_WAIT_S = 4.0
 
 _Requests = AsyncIterator[IngestRequest]
 _Context = grpc.aio.ServicerContext[Any, IngestResponse]
+
+
+# What a token must allow. A session that begins without a hello names no source, and is refused for that, too.
+WISHES: Wishes = {
+    "/bettong.v1.IngestService/Ingest": lambda first: Write(first.hello.source, first.hello.stream),
+    "/bettong.v1.IngestService/ListSources": lambda _: Look(),
+}
 
 
 class IngestServicer(IngestServiceServicer):

@@ -10,6 +10,17 @@ import typer
 
 from bettong.cli.background import DIRECTORY
 
+
+def without_password_flag(url: str | None) -> str | None:
+    """Passes the URL of a flag on; a wrong use of the command line when it holds a password."""
+    from bettong.endpoints import without_password
+
+    try:
+        return without_password(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 KafkaFlag = Annotated[
     str | None,
     typer.Option(
@@ -21,7 +32,10 @@ KafkaFlag = Annotated[
 RedisFlag = Annotated[
     str | None,
     typer.Option(
-        "--redis", metavar="URL", help="Redis; by default that of the suite in --dir, else BETTONG_REDIS."
+        "--redis",
+        callback=without_password_flag,
+        metavar="URL",
+        help="Redis; by default that of the suite in --dir, else BETTONG_REDIS.",
     ),
 ]
 DirectoryFlag = Annotated[Path, DIRECTORY]

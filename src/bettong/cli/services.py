@@ -43,6 +43,12 @@ def service_command(name: str) -> Callable[..., None]:
     """A function with one keyword a setting, which runs the service with those that are given."""
 
     def command(**flags: object) -> None:
+        from bettong.endpoints import without_password
+
+        try:
+            without_password(str(flags.get("redis") or ""))
+        except ValueError as error:
+            raise SettingsError(f"--redis: {error}") from None
         main = found(name).load()
         main({key: value for key, value in flags.items() if value is not None})
 

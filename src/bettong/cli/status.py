@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 
 from bettong.cli.background import DIRECTORY
 from bettong.cli.exit_codes import NOT_RUNNING
+from bettong.cli.places import without_password_flag
 from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from bettong.local.record import SuiteRecord
 
 _REDIS = typer.Option(
-    metavar="URL", help="Look at a deployment elsewhere: its Redis. Needs --application too."
+    metavar="URL",
+    callback=without_password_flag,
+    help="Look at a deployment elsewhere: its Redis, by default BETTONG_REDIS. Needs --application too.",
 )
 _APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
@@ -53,6 +57,8 @@ def status(
             )
             raise typer.Exit(NOT_RUNNING)
         redis, application = record.redis, record.name
+    if redis is None and application is not None:
+        redis = os.environ.get("BETTONG_REDIS")
     if redis is None or application is None:
         raise SettingsError(
             "--redis and --application go together: give both, or neither for the suite on this machine"

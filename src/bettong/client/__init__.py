@@ -3,7 +3,8 @@
 Knows nothing of Kafka and Redis.
 """
 
+from bettong.client.credentials import Credentials
 from bettong.client.sender import Sender, SourceInfo
 from bettong.client.subscriber import Position, Result, Subscriber
 
-__all__ = ["Position", "Result", "Sender", "SourceInfo", "Subscriber"]
+__all__ = ["Credentials", "Position", "Result", "Sender", "SourceInfo", "Subscriber"]

@@ -21,7 +21,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from bettong.client.channels import channel as open_channel
+from bettong.client.credentials import Credentials
 from bettong.client.outbox import Outbox
 from bettong.errors import ClientError, RefusedError
 from bettong.v1.ingest_pb2 import Hello, IngestRequest, IngestResponse, Welcome
@@ -50,11 +50,12 @@ _OPTIONS = (("grpc.max_send_message_length", -1),)
 class Courier:
     """Delivers the frames of one stream, in order. `reconnect_s`: how long it tries before it gives up."""
 
-    def __init__(self, target: str, hello: Hello, *, reconnect_s: float) -> None:
+    def __init__(self, target: str, hello: Hello, *, reconnect_s: float, credentials: Credentials) -> None:
         """Starts to connect, in the background."""
         self._target = target
         self._hello = hello
         self._reconnect_s = reconnect_s
+        self._credentials = credentials
         self._changed = threading.Condition()
         self._outbox = Outbox(hello.acknowledged)
         self._welcome: Welcome | None = None
@@ -139,7 +140,7 @@ class Courier:
         )
         end = ClientError(f"the stream to {self._target} is closed")
         try:
-            with open_channel(self._target, _OPTIONS) as channel:
+            with self._credentials.channel(self._target, _OPTIONS) as channel:
                 stub = IngestServiceStub(channel)
                 while not self._is_over():
                     attempts(self._converse, stub)
@@ -166,7 +167,9 @@ class Courier:
         with self._changed:
             if self._is_over():
                 return
-            call = stub.Ingest(self._requests(self._session))
+            call = stub.Ingest(
+                self._requests(self._session), metadata=self._credentials.metadata(self._target)
+            )
             self._call = call
         welcomed = fruitful = False
         try:
@@ -197,10 +200,13 @@ class Courier:
     def _judge(self, error: grpc.RpcError, *, welcomed: bool, fruitful: bool) -> None:
         """Raises RefusedError for what is final, ClientError for a session that came to nothing; else it is lost."""
         code = error.code()
-        self._trouble = f"{code.name}: {error.details()}"
+        complaint, hopeless = self._credentials.complaint(error.details() or "")
+        self._trouble = f"{code.name}: {complaint}"
         text = f"sender {self._target}, source {self._hello.source!r}: {self._trouble}"
         too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
-        if code in _FINAL or too_large or self._is_held(error):
+        # Certificates may be renewed while a stream waits; one that never began has most likely the wrong settings.
+        stranger = hopeless and self._welcome is None
+        if code in _FINAL or too_large or stranger or self._is_held(error):
             raise RefusedError(text) from None
         if not welcomed or (code in _BROKEN and not fruitful):
             raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None

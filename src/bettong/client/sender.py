@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bettong.application.schema import schema_of
 from bettong.client.courier import Courier
+from bettong.client.credentials import Credentials
 from bettong.client.tables import Table, batch_of
 from bettong.errors import RefusedError, SchemaError
 from bettong.frames.columns import Columns
@@ -65,6 +66,7 @@ class Sender:
         acknowledged: int | None = None,
         credit_wait_s: float = 60.0,
         reconnect_s: float = 30.0,
+        credentials: Credentials | None = None,
         time_ns: Callable[[], int] = time.time_ns,
         new_name: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
@@ -73,6 +75,7 @@ class Sender:
         `target` is host:port. `stream` names this stream among all clients of the source; by default a new name.
         `acknowledged`: all up to there is known to be durable, and frames without a `sequence` are numbered from
         there. Needed only for a stream that was fed before and whose frames get no `sequence`.
+        `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
         """
         self.stream = stream if stream is not None else new_name()
         self.sequence = acknowledged or 0
@@ -80,7 +83,12 @@ class Sender:
         self._credit_wait_s = credit_wait_s
         self._time_ns = time_ns
         hello = Hello(source=source, stream=self.stream, acknowledged=self.sequence, client=new_name())
-        self._courier = Courier(target, hello, reconnect_s=reconnect_s)
+        self._courier = Courier(
+            target,
+            hello,
+            reconnect_s=reconnect_s,
+            credentials=credentials if credentials is not None else Credentials.from_environment(),
+        )
         try:
             self.source = _info(self._courier.welcome())
             self._durable = self._courier.acknowledged

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 import grpc
 
-from bettong.client.channels import channel
+from bettong.client.credentials import Credentials
 from bettong.errors import ClientError, RefusedError
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
@@ -69,10 +69,12 @@ class Subscriber:
         start: Literal["earliest", "latest"] = "earliest",
         *,
         reconnect_s: float = 60.0,
+        credentials: Credentials | None = None,
     ) -> None:
         """`target`: host:port of a receiver; it is called by the first result that is asked for.
 
         `start`: where partitions without a position begin.
+        `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
         """
         self._target = target
         self._sink = sink
@@ -80,7 +82,9 @@ class Subscriber:
         self._start = pb.START_LATEST if start == "latest" else pb.START_EARLIEST
         self._reconnect_s = reconnect_s
         self._closed = threading.Event()
-        self._channel = channel(target, _OPTIONS)
+        self._credentials = credentials if credentials is not None else Credentials.from_environment()
+        self._channel = self._credentials.channel(target, _OPTIONS)
+        self._served = False
         self._call: grpc.Call | None = None
         self._results = self._read()
 
@@ -117,13 +121,14 @@ class Subscriber:
         while not self._closed.is_set():
             request = pb.SubscribeRequest(sink=self._sink, positions=self.positions, start=self._start)
             try:
-                call = stub.Subscribe(request)
+                call = stub.Subscribe(request, metadata=self._credentials.metadata(self._target))
             except ValueError:
                 # gRPC's word for a channel that `close` has closed.
                 return
             self._call = call
             try:
                 for response in call:
+                    self._served = True
                     backoff_s, failing_since_s = _BACKOFF_S_MIN, None
                     self._positions[response.position.partition] = response.position
                     if response.messages:
@@ -141,8 +146,9 @@ class Subscriber:
 
     def _failure(self, call: grpc.Call) -> ClientError:
         """The error of a call that ended and may be made again; raises RefusedError when it may not."""
-        code, details = call.code(), call.details()
-        if code in _FINAL:
+        code = call.code()
+        details, hopeless = self._credentials.complaint(call.details() or "")
+        if code in _FINAL or (hopeless and not self._served):
             raise RefusedError(f"receiver {self._target} refuses {self._sink!r}: {details}")
         return ClientError(
             f"receiver {self._target}: no results of {self._sink!r} for {self._reconnect_s:.0f} s:"

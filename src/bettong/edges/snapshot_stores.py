@@ -1,6 +1,7 @@
 """The store of snapshots that `BETTONG_SNAPSHOTS` names: for the processor, and for the commands that read states."""
 
 import os
+from pathlib import Path
 
 from bettong.edges.object_store import ObjectSnapshots, check_scheme
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
@@ -24,6 +25,29 @@ def snapshot_store(place: str, application: str, redis: RedisStore) -> SnapshotS
         return DirectorySnapshots(folder / application, sync=os.fsync)
     check_scheme(place)
     return ObjectSnapshots(place, application)
+
+
+def local_states(folder: Path) -> DirectorySnapshots:
+    """The states that the workers of a machine share in memory: in a folder of ours alone.
+
+    Raises SettingsError when it, or the folder above it, is another user's: states are unpickled, so who can write
+    them can have us run what they like.
+    """
+    try:
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # Not of what a link leads to: its owner could turn it.
+        owners = {each.lstat().st_uid for each in (folder.parent, folder)}
+        if owners <= {os.geteuid(), 0}:
+            folder.chmod(0o700)
+            return DirectorySnapshots(folder)
+    except OSError as error:
+        raise SettingsError(
+            f"BETTONG_STATE_DIR: {folder} cannot be used: {error.strerror}; name another folder in shared memory"
+        ) from None
+    raise SettingsError(
+        f"BETTONG_STATE_DIR: {folder} is another user's; name another folder in shared memory"
+    )
 
 
 def prepare(place: str) -> None:

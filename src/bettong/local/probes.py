@@ -1,4 +1,4 @@
-"""Whether a server on this machine answers: one question, one short answer, never an exception."""
+"""Whether a server on this machine answers: one question, one short answer, and no exception for it."""
 
 import socket
 import struct
@@ -36,11 +36,16 @@ def kafka_answers(port: int) -> bool:
 
 
 def grpc_serves(address: str) -> bool:
-    """Whether the standard health service says SERVING for the server as a whole."""
+    """Whether the standard health service says SERVING for the server as a whole.
+
+    Speaks TLS by BETTONG_CLIENT_*. Raises SettingsError or RefusedError when these are wrong.
+    """
     import grpc
     from grpc_health.v1 import health_pb2
 
-    with grpc.insecure_channel(address, [("grpc.enable_http_proxy", 0)]) as channel:
+    from bettong.client.credentials import Credentials
+
+    with Credentials.from_environment().channel(address) as channel:
         check = channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,

@@ -29,6 +29,12 @@
 {{- include "bettong.slotChecks" . -}}
 {{- include "bettong.stopChecks" . -}}
 {{- include "bettong.memoryChecks" . -}}
+{{- if and $v.tokens.secretName (not $v.tls.secretName) -}}
+{{- fail "tokens.secretName: without tls.secretName tokens would come in plain text; give both" -}}
+{{- end -}}
+{{- if and $v.tls.clients (not $v.tls.secretName) -}}
+{{- fail "tls.clients: clients show certificates by TLS alone; give tls.secretName" -}}
+{{- end -}}
 {{- $test := 0 -}}
 {{- range list $v.test.source $v.test.message $v.test.sink -}}{{- if . -}}{{- $test = add1 $test -}}{{- end -}}{{- end -}}
 {{- if not (has (int $test) (list 0 3)) -}}

@@ -13,14 +13,19 @@ spec:
       env:
         {{- include "bettong.env" (merge (dict "threads" (include "bettong.threads" (dict "root" .root "of" .of.resources))) .) | nindent 8 }}
         - {name: BETTONG_SENDER_LISTEN, value: "0.0.0.0:7100"}
+        {{- include "bettong.securityEnv" (list .root 7101) | nindent 8 }}
         - {name: BETTONG_SENDER_TOPICS, value: {{ .topics | quote }}}
       envFrom: {{- include "bettong.envFrom" . | nindent 8 }}
-      {{- include "bettong.grpcProbes" 7100 | nindent 6 }}
+      {{- include "bettong.grpcProbes" (ternary 7101 7100 (not (empty .root.Values.tls.secretName))) | nindent 6 }}
       {{- with .of.preStopSeconds }}
       lifecycle: {preStop: {sleep: {seconds: {{ . }}}}}
       {{- end }}
-      volumeMounts: {{- include "bettong.volumeMounts" . | nindent 8 }}
-  volumes: {{- include "bettong.volumes" . | nindent 4 }}
+      volumeMounts:
+        {{- include "bettong.volumeMounts" . | nindent 8 }}
+        {{- include "bettong.securityMounts" .root | nindent 8 }}
+  volumes:
+    {{- include "bettong.volumes" . | nindent 4 }}
+    {{- include "bettong.securityVolumes" .root | nindent 4 }}
 {{- end -}}
 
 {{/*

@@ -12,10 +12,9 @@ from functools import lru_cache
 import pyarrow as pa
 
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.edges.snapshot_stores import snapshot_store
+from bettong.edges.snapshot_stores import local_states, snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.micro_batch.partitions import Partitions
@@ -104,7 +103,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
     store = RedisStore(settings.redis, ready.plan.application)
     stores = Stores(
-        local=DirectorySnapshots(settings.state_folder(ready.plan.application)),
+        local=local_states(settings.state_folder(ready.plan.application)),
         durable=snapshot_store(settings.snapshots, ready.plan.application, store),
     )
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)

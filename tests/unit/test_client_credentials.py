@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from bettong.client.channels import channel, is_loopback
+from bettong.client import Credentials
+from bettong.endpoints import is_loopback
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:7100", "127.8.9.1:1", "localhost:7100", "[::1]:7100"])
@@ -29,7 +30,7 @@ def test_a_proxy_is_left_out_for_this_machine(monkeypatch: pytest.MonkeyPatch) -
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     try:
-        with channel(f"127.0.0.1:{port}", ()) as here:
+        with Credentials().channel(f"127.0.0.1:{port}") as here:
             grpc.channel_ready_future(here).result(timeout=10)
     finally:
         server.stop(None).wait()

@@ -1,0 +1,50 @@
+{{/* Certificates and tokens of the pods that serve gRPC. Files of a mounted Secret follow it; the services read them again. */}}
+
+{{/* (list root port): the port on which probes, which speak no TLS, are told of health and nothing else. */}}
+{{- define "bettong.securityEnv" -}}
+{{- $v := (index . 0).Values -}}
+{{- if $v.tls.secretName }}
+- {name: BETTONG_HEALTH_LISTEN, value: "0.0.0.0:{{ index . 1 }}"}
+- {name: BETTONG_TLS_CERTIFICATE, value: /etc/bettong/tls/tls.crt}
+- {name: BETTONG_TLS_KEY, value: /etc/bettong/tls/tls.key}
+{{- if $v.tls.clients }}
+- {name: BETTONG_TLS_CLIENTS, value: /etc/bettong/tls/ca.crt}
+{{- end }}
+{{- end }}
+{{- if $v.tokens.secretName }}
+- {name: BETTONG_TOKENS, value: /etc/bettong/tokens/tokens.toml}
+{{- end }}
+{{- end -}}
+
+{{- define "bettong.securityMounts" -}}
+{{- if .Values.tls.secretName }}
+- {name: tls, mountPath: /etc/bettong/tls, readOnly: true}
+{{- end }}
+{{- if .Values.tokens.secretName }}
+- {name: tokens, mountPath: /etc/bettong/tokens, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "bettong.securityVolumes" -}}
+{{- with .Values.tls.secretName }}
+- {name: tls, secret: {secretName: {{ . }}, defaultMode: 0440}}
+{{- end }}
+{{- with .Values.tokens.secretName }}
+- {name: tokens, secret: {secretName: {{ . }}, defaultMode: 0440}}
+{{- end }}
+{{- end -}}
+
+{{/* The variables of a client in the release itself: the pod of `helm test`. */}}
+{{- define "bettong.clientEnv" -}}
+{{- $v := .Values -}}
+{{- if and $v.test.clientSecret $v.tls.secretName }}
+- {name: BETTONG_CLIENT_CA, value: /etc/bettong/client/ca.crt}
+{{- if $v.tls.clients }}
+- {name: BETTONG_CLIENT_CERTIFICATE, value: /etc/bettong/client/tls.crt}
+- {name: BETTONG_CLIENT_KEY, value: /etc/bettong/client/tls.key}
+{{- end }}
+{{- if $v.tokens.secretName }}
+- {name: BETTONG_CLIENT_TOKEN_FILE, value: /etc/bettong/client/token}
+{{- end }}
+{{- end }}
+{{- end -}}

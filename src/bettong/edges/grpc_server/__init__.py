@@ -1,0 +1,14 @@
+"""What every gRPC server here begins with: certificates, and who may call what. Knows no service.
+
+| module         | holds                                                          |
+| -------------- | -------------------------------------------------------------- |
+| `reloaded`     | files that are read again when they change                     |
+| `certificates` | a server's own certificate, and whose clients it takes         |
+| `guard`        | the interceptor that asks `bettong.access` before a call runs  |
+| `entrance`     | all of it, out of settings                                     |
+"""
+
+from bettong.edges.grpc_server.entrance import Entrance
+from bettong.edges.grpc_server.guard import Wishes
+
+__all__ = ["Entrance", "Wishes"]

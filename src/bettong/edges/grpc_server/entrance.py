@@ -1,0 +1,86 @@
+"""How a server lets calls in: by its settings."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import grpc
+
+from bettong.access import Grants, parse
+from bettong.edges.grpc_server.certificates import server_credentials
+from bettong.edges.grpc_server.guard import Guard, Wishes
+from bettong.edges.grpc_server.reloaded import Reloaded
+from bettong.errors import SettingsError
+from bettong.logs import Logger
+from bettong.settings import ServingSettings
+
+# A file of so many bytes holds some thousand tokens.
+_TOKENS_BYTES_MAX = 1024 * 1024
+
+# Three kinds of probes, and some patience.
+_PROBES_MAX = 16
+
+
+class Entrance:
+    """Certificates and tokens of one server. Its interceptors belong to the server, then `listen` opens its port."""
+
+    def __init__(self, settings: ServingSettings, wishes: Wishes, log: Logger) -> None:
+        """Reads the files. Raises SettingsError that lists every fault of them."""
+        self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = ()
+        self._credentials: grpc.ServerCredentials | None = None
+        self._health_listen = settings.health_listen
+        self._probed: grpc.aio.Server | None = None
+        faults = []
+        if settings.tls_certificate is not None and settings.tls_key is not None:
+            try:
+                self._credentials = server_credentials(
+                    settings.tls_certificate, settings.tls_key, settings.tls_clients, log
+                )
+            except SettingsError as error:
+                faults.append(str(error))
+        if (path := settings.tokens) is not None:
+            try:
+                self.interceptors = (Guard(Reloaded([path], lambda: _tokens(path), log), wishes, log),)
+            except SettingsError as error:
+                faults.append(str(error))
+        if faults:
+            raise SettingsError("; ".join(faults))
+
+    async def answer_probes(self, add_health: Callable[[grpc.aio.Server], None]) -> None:
+        """Serves health at BETTONG_HEALTH_LISTEN, if there is one, until `close`. Raises SettingsError."""
+        if self._health_listen is None:
+            return
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)], maximum_concurrent_rpcs=_PROBES_MAX)
+        add_health(server)
+        try:
+            server.add_insecure_port(self._health_listen)
+        except RuntimeError:
+            raise SettingsError(
+                f"BETTONG_HEALTH_LISTEN: cannot listen on {self._health_listen!r}; expected host:port, free on this"
+                " machine"
+            ) from None
+        await server.start()
+        self._probed = server
+
+    async def close(self) -> None:
+        """Answers probes no more. Harmless when there were none."""
+        if self._probed is not None:
+            await self._probed.stop(None)
+
+    def listen(self, server: grpc.aio.Server, address: str) -> int:
+        """Has the server listen at host:port; returns the port. Raises RuntimeError, as gRPC does."""
+        if self._credentials is None:
+            return server.add_insecure_port(address)
+        return server.add_secure_port(address, self._credentials)
+
+
+def _tokens(path: Path) -> Grants:
+    try:
+        content = path.read_bytes()
+        if len(content) > _TOKENS_BYTES_MAX:
+            raise ValueError(f"{len(content)} bytes, at most {_TOKENS_BYTES_MAX}")
+        # A UnicodeDecodeError would quote bytes of the file.
+        return parse(content.decode("utf-8", "replace"))
+    except OSError as error:
+        raise SettingsError(f"BETTONG_TOKENS: cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise SettingsError(f"BETTONG_TOKENS: {path}: {error}") from None
