@@ -37,3 +37,30 @@ def test_figures_are_written_again_after_connections_were_cut(redis_server: Redi
         )
         figures.write("stage", 0, {metrics.OFFSET.name: 2})
         assert live.partitions()["stage", 0][metrics.OFFSET.name] == "2"
+
+
+def test_a_task_that_runs_twice_never_takes_figures_back_and_a_later_run_may(
+    redis_server: RedisServer,
+) -> None:
+    """Of two copies the one that was stopped for a while writes last; a later run may fold from further back."""
+    with RedisStore(redis_server.url, "figures-twice") as store:
+        live = LiveFigures(store)
+        figures = PartitionFigures(live, time.monotonic, structlog.get_logger())
+
+        def found() -> tuple[str, str]:
+            record = live.partitions()["stage", 0]
+            return record[metrics.OFFSET.name], record[metrics.MESSAGES.name]
+
+        def tell(offset: int, *, begun_ms: int) -> None:
+            told = {metrics.OFFSET.name: offset, metrics.MESSAGES.name: 10 * offset}
+            figures.write("stage", 0, told, begun_ms)
+
+        begun_ms = time.time_ns() // 1_000_000
+        tell(9, begun_ms=begun_ms)
+        tell(10, begun_ms=begun_ms)
+        tell(9, begun_ms=begun_ms)
+        assert found() == ("10", "100")
+        tell(99, begun_ms=begun_ms - 1)
+        assert found() == ("10", "100")
+        tell(3, begun_ms=begun_ms + 1)
+        assert found() == ("3", "30")

@@ -23,12 +23,18 @@ class PartitionFigures:
     log: Logger
     _resume_s: float = float("-inf")
 
-    def write(self, stage: str, partition: int, figures: Figures) -> None:
-        """Changes these figures of a partition. Never raises; what is left out is made good by the next batch."""
+    def write(self, stage: str, partition: int, figures: Figures, begun_ms: int | None = None) -> None:
+        """Changes these figures of a partition. Never raises; what is left out is made good by the next batch.
+
+        `begun_ms`: when the run began, if its tasks may run twice (LiveFigures.write_folded).
+        """
         if self.clock() < self._resume_s:
             return
         try:
-            self.figures.write_partition(stage, partition, figures)
+            if begun_ms is None:
+                self.figures.write_partition(stage, partition, figures)
+            else:
+                self.figures.write_folded(stage, partition, figures, begun_ms=begun_ms)
         except StoreError as error:
             self.log.warning("live figures not written", fault=str(error), pause_s=_PAUSE_S)
             self._resume_s = self.clock() + _PAUSE_S

@@ -89,7 +89,7 @@ def start(
     )
     query = (
         source.select("topic", "partition", "offset", "value")
-        .mapInArrow(Step(settings), _OUTPUT)
+        .mapInArrow(Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
         .writeStream.format("kafka")
         .queryName("bettong micro-batch")
         .option("kafka.bootstrap.servers", settings.kafka)

@@ -33,9 +33,13 @@ PIECE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value) in, OUTPUT out."""
+    """The function of `mapInArrow`: Arrow batches of (topic, partition, offset, value) in, OUTPUT out.
+
+    `begun_ms`: when the query was started, Unix milliseconds.
+    """
 
     settings: ProcessorSettings
+    begun_ms: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Folds the records of one task: those of one partition of one topic, in order."""
@@ -56,7 +60,7 @@ class Step:
             yield piece.take()
         if worker is not None:
             process.partitions.finish(worker)
-            process.tell(worker)
+            process.tell(worker, self.begun_ms)
 
 
 @dataclass(slots=True)
@@ -85,15 +89,15 @@ class Process:
     figures: PartitionFigures
     told: dict[tuple[str, int], int] = field(default_factory=dict)
 
-    def tell(self, worker: PartitionWorker) -> None:
-        """Writes a partition's live figures. Never fails a task: figures can wait, results cannot."""
+    def tell(self, worker: PartitionWorker, begun_ms: int) -> None:
+        """Writes a partition's live figures, of a run that began then. Never fails a task: figures can wait."""
         stage, partition = worker.program.stage.name, worker.assignment.partition
         saved = self.uploads.saved_offset(stage, partition)
         # Only what is news: another process may have saved a newer one since.
         news = saved if self.told.get((stage, partition)) != saved else None
         if news is not None:
             self.told[stage, partition] = news
-        self.figures.write(stage, partition, figures_of(worker, news))
+        self.figures.write(stage, partition, figures_of(worker, news), begun_ms)
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.metrics import OFFSET
 
 # Figures can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
 _ATTEMPTS_S = 0.5
@@ -13,6 +14,18 @@ _INTERVALS_PER_TTL = 10
 _TTL_S_MIN = 10.0
 
 Figures = Mapping[str, str | int | float]
+
+# KEYS: the record, the index. ARGV: when the writer's run began, its name in the index, figures and values in turns.
+_FOLDED = f"""
+local new = {{}}
+for place = 3, #ARGV, 2 do new[ARGV[place]] = ARGV[place + 1] end
+local run, offset = unpack(redis.call('HMGET', KEYS[1], 'run', '{OFFSET.name}'))
+local later = tonumber(ARGV[1]) - (tonumber(run or '') or 0)
+if later < 0 or later == 0 and tonumber(new['{OFFSET.name}']) < (tonumber(offset or '') or 0) then return 0 end
+redis.call('HSET', KEYS[1], 'run', ARGV[1], unpack(ARGV, 3))
+redis.call('SADD', KEYS[2], ARGV[2])
+return 1
+"""
 
 
 def ttl_of(interval_s: float) -> float:
@@ -36,6 +49,21 @@ class LiveFigures:
         """Changes these figures in the record of a partition. It stays, with what others wrote into it."""
         name = f"{stage}/{partition}"
         self._write(self._partitions, name, self._store.key("partition", name), figures, None, anew=False)
+
+    def write_folded(self, stage: str, partition: int, figures: Figures, *, begun_ms: int) -> None:
+        """The same, of a run that began at `begun_ms`; `figures` hold an offset.
+
+        Changes nothing when a later run has written, or the same one from further on: of a task that runs twice,
+        the copy that nobody waits for may write last.
+        """
+        name = f"{stage}/{partition}"
+        pairs = [str(part) for pair in figures.items() for part in pair]
+        key = self._store.key("partition", name)
+        self._store.ask(
+            f"writing figures of {name}",
+            lambda client: client.eval(_FOLDED, 2, key, self._partitions, str(begun_ms), name, *pairs),
+            attempts_s=_ATTEMPTS_S,
+        )
 
     def live(self) -> dict[str, dict[str, str]]:
         """The records of the instances that live, by instance."""
