@@ -28,7 +28,7 @@ _AWAY = {
 
 # It tells each attempt to connect; the edges say once, and in their own words, that they wait.
 _SILENT = logging.getLogger("librdkafka")
-_SILENT.setLevel(logging.CRITICAL)
+_SILENT.setLevel(logging.CRITICAL + 1)
 
 
 def connect(
