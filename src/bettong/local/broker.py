@@ -54,8 +54,8 @@ _SETTINGS = {
     "num.recovery.threads.per.data.dir": "2",
     # After a crash the controller counts the old broker as alive this long, and the new one waits: it asks 0.1, 0.3,
     # 0.7 and 1.5 s after its start.
-    "broker.session.timeout.ms": "1000",
-    "broker.heartbeat.interval.ms": "250",
+    "broker.session.timeout.ms": "1400",
+    "broker.heartbeat.interval.ms": "350",
 }
 
 # What the broker says, bounded: at most three files of 20 MB.
