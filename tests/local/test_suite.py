@@ -225,13 +225,17 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: R
 
     assert status()[0] == 0, status()
 
-    os.kill(record.services["receiver"].pid, signal.SIGKILL)
+    os.kill(running.process.pid, signal.SIGSTOP)  # else the next receiver may be there before one has looked
+    try:
+        os.kill(record.services["receiver"].pid, signal.SIGKILL)
+        eventually(lambda: status()[0] == 7, what="status tells that the receiver is dead")
+    finally:
+        os.kill(running.process.pid, signal.SIGCONT)
     eventually(
         lambda: re.search(
             r"receiver died \(signal SIGKILL; its last line: .*\) and is started again", running.output()
         )
     )
-    assert status()[0] == 7
     eventually(lambda: status()[0] == 0, seconds=START_S)
     again = running.ready().services["receiver"]
     assert again.restarts == 1
