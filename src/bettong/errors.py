@@ -92,6 +92,10 @@ class StoreUnavailableError(StoreError):
     """The store did not answer in time. Nothing is lost: try again."""
 
 
+class SupersededError(StoreError):
+    """Another processor of the application has begun to fold. Nothing is lost: this one stands by."""
+
+
 class ClientError(BettongError):
     """A call to a sender or receiver failed for now: connect again and resend."""
 

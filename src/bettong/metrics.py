@@ -18,7 +18,7 @@ class Figure:
 
 
 SERVICE = Figure("service", "text", "which service wrote the record: sender, processor or receiver")
-STATE = Figure("state", "text", "starting, waiting (for Kafka or Redis), running or stopping")
+STATE = Figure("state", "text", "starting, waiting (for Kafka or Redis), standby, running or stopping")
 SINCE = Figure("since", "Unix s", "when the service entered that state")
 DETAIL = Figure("detail", "text", "what it waits for, when it waits")
 MESSAGES = Figure("messages", "messages", "taken in (sender), folded (processor), delivered (receiver)")

@@ -7,7 +7,7 @@ import structlog
 
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import Deal, Heard, RedisMembership, Task
-from bettong.errors import StoreError
+from bettong.errors import SupersededError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.redis_server import RedisServer
 from bettong_processor.resident.dealer import GATHER_S, Dealer
@@ -201,8 +201,8 @@ def test_slots_are_told_to_stop(dealt: Dealt) -> None:
     assert answer.deal.stop
 
 
-def test_a_processor_that_another_one_has_followed_ends_with_the_reason(dealt: Dealt) -> None:
+def test_a_processor_that_another_one_has_followed_says_so(dealt: Dealt) -> None:
     dealt.beat(0)
     dealt.members.begin("run-2")
-    with pytest.raises(StoreError, match="another processor of this application has begun"):
+    with pytest.raises(SupersededError, match="another processor of this application has begun"):
         dealt.dealer.look(1)

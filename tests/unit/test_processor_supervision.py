@@ -18,6 +18,7 @@ from bettong.errors import (
     SettingsError,
     StoreError,
     StoreUnavailableError,
+    SupersededError,
 )
 from bettong.logs import Logger
 from bettong_processor.supervision import Supervisor
@@ -77,6 +78,18 @@ class Run:
         self.stopped = True
 
 
+@dataclass
+class Lead:
+    """Who leads, as the test wants it."""
+
+    leads: bool = True
+    leader: str = "here"
+
+    def wait(self, seconds: float) -> bool:
+        threading.Event().wait(min(0.001, seconds))
+        return self.leads
+
+
 @pytest.fixture
 def log() -> Logger:
     logger: Logger = structlog.get_logger()
@@ -92,20 +105,24 @@ class Running:
         attempts: list[Run | Exception],
         kafka: Part | None = None,
         redis: Part | None = None,
+        lead: Lead | None = None,
     ) -> None:
         self.told, self.kafka, self.redis = Told(), kafka or Part(), redis or Part()
         self.attempts = attempts
+        self.lead = lead or Lead()
         self.error: BaseException | None = None
+        self.java_ended = False
         self.supervisor = Supervisor(
             start=self._start,
             admin=self.kafka,
             store=self.redis,
+            lead=self.lead,
             live=self.told,
             log=log,
-            java_ended=lambda: False,
+            java_ended=lambda _wait_s: self.java_ended,
             wait_s_min=0.01,
         )
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def end(self) -> BaseException | None:
@@ -238,3 +255,37 @@ def test_what_a_run_waits_for_is_told_until_it_goes_on(log: Logger) -> None:
     run.reason = ""
     eventually(running.runs)
     assert running.end() is None
+
+
+def test_a_java_that_ends_is_noticed_though_the_run_says_nothing(log: Logger) -> None:
+    running = Running(log, [Run()])
+    eventually(running.runs)
+    running.java_ended = True
+    assert "Java process ended" in str(running.ended())
+
+
+def test_one_of_two_stands_by_until_it_leads_and_stands_by_again_when_another_does(log: Logger) -> None:
+    first, second = Run(), Run()
+    running = Running(log, [first, second], lead=Lead(leads=False, leader="other"))
+    eventually(lambda: running.told.states[-1:] == [("standby", "other is at work")])
+    assert len(running.attempts) == 2
+    running.lead.leads = True
+    eventually(running.runs)
+    running.lead.leads = False
+    eventually(lambda: running.told.states[-1:] == [("standby", "other is at work")])
+    assert first.stopped
+    running.lead.leads = True
+    eventually(lambda: not running.attempts)
+    assert running.end() is None
+
+
+def test_a_run_that_was_superseded_waits_for_the_lead(log: Logger) -> None:
+    running = Running(log, [SupersededError("another has begun"), Run()])
+    eventually(running.runs)
+    assert running.end() is None
+
+
+def test_who_stands_by_notices_that_its_java_ended(log: Logger) -> None:
+    running = Running(log, [], lead=Lead(leads=False))
+    running.java_ended = True
+    assert "Java process ended" in str(running.ended())

@@ -4,19 +4,21 @@ import signal
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_of_topic, stage_topic
+from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
@@ -38,31 +40,34 @@ def main(overrides: Mapping[str, object]) -> None:
     compiled = beside.submit(
         programs, settings.application, compiled=settings.compiled, cache=settings.kernel_cache
     )
-    begun_s = time.monotonic()
-    spark = session(settings, application=planned.application)
-    log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
-    try:
-        compiled.result()
-        if settings.schedule is Schedule.MICRO_BATCH:
-            # While the query is planned: its first batch finds Python started.
-            beside.submit(warm_up, spark)
-        supervisor = Supervisor(
-            start=lambda: _start(spark, settings, planned, admin, store, log),
-            admin=admin,
-            store=store,
-            live=live,
-            log=log,
-            java_ended=lambda: java_ended(spark),
-        )
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: supervisor.stop())
-        live.tell("starting")
-        supervisor.run()
-    finally:
-        stop(spark)
-        beside.shutdown(cancel_futures=True)
-        DirectorySnapshots(settings.state_folder(planned.application)).clear()
-        log.info("stopped")
+    lead = RedisLead(store, ttl_ms=TTL_MS)
+    with Leading(lead, settings.instance, clock=time.monotonic, log=log) as leading:
+        begun_s = time.monotonic()
+        spark = session(settings, application=planned.application)
+        log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
+        try:
+            compiled.result()
+            if settings.schedule is Schedule.MICRO_BATCH or not leading.leads:
+                # The first batch, or whoever takes over, finds Python started.
+                beside.submit(warm_up, spark, settings.schedule)
+            supervisor = Supervisor(
+                start=lambda: _start(spark, settings, planned, admin, store, lead, log),
+                admin=admin,
+                store=store,
+                lead=leading,
+                live=live,
+                log=log,
+                java_ended=partial(java_ended, spark),
+            )
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda _number, _frame: supervisor.stop())
+            live.tell("starting")
+            supervisor.run()
+        finally:
+            stop(spark)
+            beside.shutdown(cancel_futures=True)
+            DirectorySnapshots(settings.state_folder(planned.application)).clear()
+            log.info("stopped")
 
 
 def _start(
@@ -71,6 +76,7 @@ def _start(
     planned: Plan,
     admin: LogAdmin,
     store: RedisStore,
+    lead: RedisLead,
     log: Logger,
 ) -> Run:
     """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
@@ -86,7 +92,14 @@ def _start(
     if settings.schedule is Schedule.RESIDENT:
         if forget(spark, checkpoint):
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
+        lead.folds(settings.instance)
         return resident.start(spark, settings, planned, store, log)
+    last = lead.folded_last()
+    if last not in {"", settings.instance} and forget(spark, checkpoint):
+        log.info(
+            "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
+        )
+    lead.folds(settings.instance)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
     first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
     figures = LiveFigures(store)

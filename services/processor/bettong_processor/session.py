@@ -5,19 +5,18 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import py4j
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bettong.class_archives import SPARK, reading
 from bettong.errors import SettingsError
-from bettong.settings import PREFIX, ProcessorSettings
+from bettong.settings import PREFIX, ProcessorSettings, Schedule
 from bettong_processor.faults import fault_of
 
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
@@ -25,6 +24,7 @@ _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
 _DEATH_S_MAX = 1.0
 _END_S_MAX = 5.0
+_Item = TypeVar("_Item")
 _PY4J = str(Path(py4j.__file__).parent)
 
 
@@ -64,9 +64,9 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     return not record.pathname.startswith(_PY4J)
 
 
-def java_ended(spark: SparkSession) -> bool:
-    """Whether the Java process of a session is gone. Waits a moment for one whose connections have just closed."""
-    return _ended(_java(spark), _DEATH_S_MAX)
+def java_ended(spark: SparkSession, wait_s: float) -> bool:
+    """Whether the Java process of a session is gone, or goes within `wait_s`."""
+    return _ended(_java(spark), wait_s)
 
 
 def stop(spark: SparkSession, *, wait_s: float = _END_S_MAX) -> None:
@@ -96,19 +96,22 @@ def _ended(java: Any, wait_s: float) -> bool:
     return True
 
 
-def warm_up(spark: SparkSession) -> None:
+def warm_up(spark: SparkSession, schedule: Schedule) -> None:
     """Starts Python on every slot, which loads and compiles the application: the first batch need not wait.
 
-    By the same way as the query does: Spark keeps other Python daemons for other kinds of tasks.
+    By the same way as the schedule does: Spark keeps other Python daemons for other kinds of tasks.
     """
     slots = spark.sparkContext.defaultParallelism
+    if schedule is Schedule.RESIDENT:
+        spark.sparkContext.parallelize(range(slots), slots).mapPartitions(_same).count()
+        return
     numbers = spark.range(slots, numPartitions=slots)
     numbers.mapInArrow(_same, numbers.schema).write.format("noop").mode("overwrite").save()
 
 
-def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _same(items: Iterable[_Item]) -> Iterator[_Item]:
     """The shortest task there is."""
-    yield from batches
+    yield from items
 
 
 def options(settings: ProcessorSettings) -> dict[str, str]:

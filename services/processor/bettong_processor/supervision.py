@@ -1,9 +1,10 @@
 """Keeps a schedule running: waits for what is missing, starts again after passing faults, tells how it goes.
 
-    waiting ──> running ──fault──> waiting ──> running ...
-                   │
-                   ├── stop asked for ──> what is at work ends, then the schedule stops
-                   └── a fault that no new start mends ──> raises
+    waiting ──> standby ──it leads──> running ──fault──> waiting ──> standby ...
+                                         │
+                                         ├── another processor leads ──> standby
+                                         ├── stop asked for ──> what is at work ends, then the schedule stops
+                                         └── a fault that no new start mends ──> raises
 
 Starting again is always safe: offsets, snapshots and the delivery rule make it a replay.
 """
@@ -25,6 +26,7 @@ from bettong.errors import (
     SettingsError,
     StoreError,
     StoreUnavailableError,
+    SupersededError,
 )
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
@@ -35,6 +37,10 @@ _BACKOFF_S_MIN = 1.0
 # A query that ran this long has recovered: the next fault starts with a short wait again.
 _HEALTHY_S = 60.0
 _STOP_S_MAX = 20.0
+# One wait for the lead; it ends at once when there is something to lead.
+_LEAD_WAIT_S = 0.5
+# Connections of a Java that dies close a moment before it is gone.
+_DEATH_S_MAX = 1.0
 # One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
 # What is waited for is said once, and again after this long: a wait may last for hours.
@@ -46,6 +52,21 @@ class Part(Protocol):
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
         """Returns when it answers. Raises Log- or StoreUnavailableError when it did not for `deadline_s`."""
+
+
+class Lead(Protocol):
+    """Which of several processors of the application is to fold."""
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is this one."""
+
+    @property
+    def leader(self) -> str:
+        """The instance that it is; "" for nobody."""
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it is this one; waits that long for it."""
 
 
 class Run(Protocol):
@@ -115,18 +136,21 @@ class Supervisor:
         start: Callable[[], Run],
         admin: Part,
         store: Part,
+        lead: Lead,
         live: Teller,
         log: Logger,
-        java_ended: Callable[[], bool],
+        java_ended: Callable[[float], bool],
         wait_s_min: float = _BACKOFF_S_MIN,
     ) -> None:
         """`start` is called again and again. `wait_s_min`: between two attempts of whatever kind.
 
-        `java_ended` is asked after a fault of Spark: without Java there is no new start in this process.
+        `java_ended` waits for so many seconds and tells whether Java has ended: without it there is no new start in
+        this process.
         """
         self._start = start
         self._admin = admin
         self._store = store
+        self._lead = lead
         self._live = live
         self._log = log
         self._java_ended = java_ended
@@ -157,7 +181,7 @@ class Supervisor:
         """Runs the schedule until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
         backoff_s = self._wait_s_min
         started = False
-        while self.wait_for_parts():
+        while self.wait_for_parts() and self._wait_for_the_lead():
             started_s = time.monotonic()
             try:
                 run = self._start()
@@ -169,12 +193,13 @@ class Supervisor:
                 self._waiting(str(error))
                 self._stop.wait(self._wait_s_min)
                 continue
+            except SupersededError as error:
+                self._log.warning("stands back", reason=str(error))
+                self._stop.wait(self._wait_s_min)  # until the lead says so too
+                continue
             except (PySparkException, Py4JError, ConnectionError) as error:
-                if self._java_ended():
-                    raise LocalError(
-                        "Spark's Java process ended: killed, or out of memory? Start the processor again: it goes on"
-                        " from its checkpoint, and nothing is lost"
-                    ) from None
+                if self._java_ended(_DEATH_S_MAX):
+                    raise _without_java() from None
                 fault = fault_of(str(error))
                 if fault.final is not None:
                     self._live.tell("stopping", fault.text)
@@ -191,13 +216,35 @@ class Supervisor:
             self._stop.wait(backoff_s)
             backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
 
-    def _follow(self, run: Run) -> bool:
-        """Tells live figures until the run ends (False) or a stop is asked for (True)."""
+    def _wait_for_the_lead(self) -> bool:
+        """Waits until this processor is the one to fold, ready for it. False: asked to stop meanwhile."""
+        said = False
         while not self._stop.is_set():
+            if self._lead.wait(_LEAD_WAIT_S):
+                return True
+            if self._lead.leader:
+                self._live.tell("standby", f"{self._lead.leader} is at work")
+                if not said:
+                    self._log.info("stands by", leader=self._lead.leader)
+                    said = True
+            if self._java_ended(0.0):
+                raise _without_java()
+        return False
+
+    def _follow(self, run: Run) -> bool:
+        """Tells live figures until the run ends (False), another leads (False), or a stop is asked for (True)."""
+        while not self._stop.is_set():
+            if not self._lead.leads:
+                self._log.warning("another processor leads", leader=self._lead.leader)
+                run.stop(_STOP_S_MAX)
+                return False
             why = run.waits_for()
             self._live.tell("waiting" if why else "running", why, figures=run.figures())
             if run.ended(self._live.interval_s):
                 return False
+            # A thread that Java left while it began says nothing, and neither does its run.
+            if self._java_ended(0.0):
+                raise _without_java()
         self._live.tell("stopping")
         run.stop(_STOP_S_MAX)
         self._log.info("schedule stopped", run=run.name)
@@ -211,3 +258,10 @@ class Supervisor:
 
     def _log_fault(self, fault: Fault) -> None:
         self._log.error("schedule failed, starts again from where it was", fault=fault.text)
+
+
+def _without_java() -> LocalError:
+    return LocalError(
+        "Spark's Java process ended: killed, or out of memory? Start the processor again: it goes on"
+        " from its checkpoint, and nothing is lost"
+    )

@@ -102,6 +102,7 @@ def _options(spec: Spec, folder: Path) -> SuiteOptions:
         application=workload.application,
         partitions=workload.partitions,
         compiled=workload.compiled,
+        standby=workload.standby,
         settings=workload.settings,
         environment=environment,
     )

@@ -75,6 +75,7 @@ class Workload(_Table):
     inputs: Annotated[list[Input], Field(min_length=1, max_length=64)]
     partitions: Annotated[int, Field(ge=1, le=4096)] = 4
     compiled: bool = True
+    standby: bool = False  # a second processor, which takes over
     order: Order = Order.TURNS
     rounds_per_s: Annotated[float, Field(gt=0, le=50)] = 5.0
     settings: dict[str, str] = {}

@@ -8,6 +8,7 @@ import psutil
 
 from bettong.chaos.spec import Target
 from bettong.local.record import ServiceRecord
+from bettong.local.services import PROCESSOR, STANDBY
 
 # How Spark's Python processes are told from others: the module that the processor has them run.
 _DAEMON = "bettong_processor.daemon"
@@ -16,15 +17,28 @@ _DAEMON = "bettong_processor.daemon"
 def processes(target: Target, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
     """The running processes behind a target, oldest first; none while it is being started again."""
     if target in (Target.JVM, Target.EXECUTOR, Target.WORKER):
-        driver = _running(services.get(Target.PROCESSOR))
+        driver = _leader(services)
         machines = _java(driver) if driver is not None else []
         executors = [executor for each in machines for executor in _java(each)]
         workers = [worker for each in (*machines, *executors) for worker in _workers(each)]
         found = {Target.JVM: machines, Target.EXECUTOR: executors, Target.WORKER: workers}[target]
+    elif target is Target.PROCESSOR:
+        own = _leader(services)
+        found = [own] if own is not None else []
     else:
         own = _running(services.get(target.value))
         found = [own] if own is not None else []
     return sorted(found, key=lambda each: each.pid)
+
+
+def _leader(services: Mapping[str, ServiceRecord]) -> psutil.Process | None:
+    """The processor that is at work: of two the older one, for whoever dies and comes back stands by."""
+    living = [
+        (record.started_s, driver)
+        for name in (PROCESSOR, STANDBY)
+        if (record := services.get(name)) is not None and (driver := _running(record)) is not None
+    ]
+    return min(living)[1] if living else None
 
 
 def _running(record: ServiceRecord | None) -> psutil.Process | None:

@@ -9,7 +9,17 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.exit_codes import TERMINATED
-from bettong.cli.run import HERE, PARTITIONS, PYTHON, RECEIVER, SCHEDULE, SENDER, describe, suite_options
+from bettong.cli.run import (
+    HERE,
+    PARTITIONS,
+    PYTHON,
+    RECEIVER,
+    SCHEDULE,
+    SENDER,
+    STANDBY,
+    describe,
+    suite_options,
+)
 
 DIRECTORY = typer.Option(
     "--dir", metavar="DIR", help="The folder of the suite: its data, logs, results and addresses."
@@ -26,6 +36,7 @@ def up(
     schedule: Annotated[str, SCHEDULE] = "micro-batch",
     partitions: Annotated[int, PARTITIONS] = 16,
     python: Annotated[bool, PYTHON] = False,
+    standby: Annotated[bool, STANDBY] = False,
     sender: Annotated[str | None, SENDER] = None,
     receiver: Annotated[str | None, RECEIVER] = None,
 ) -> None:
@@ -44,6 +55,7 @@ def up(
         keep=directory.resolve(),
         results=None,
         python=python,
+        standby=standby,
         sender=sender,
         receiver=receiver,
         announce=None,

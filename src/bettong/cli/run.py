@@ -28,6 +28,9 @@ SCHEDULE = typer.Option(
 )
 PARTITIONS = typer.Option(min=1, max=4096, help="Partitions of every topic; fixed for kept data.")
 PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain Python.")
+STANDBY = typer.Option(
+    "--standby", help="Start a second processor, which takes over within seconds when the first dies."
+)
 SENDER = typer.Option(
     "--sender", metavar="HOST:PORT", help="Where the sender listens; by default a free port."
 )
@@ -52,6 +55,7 @@ def run(
     keep: Annotated[Path | None, _KEEP] = None,
     results: Annotated[Path | None, _RESULTS] = None,
     python: Annotated[bool, PYTHON] = False,
+    standby: Annotated[bool, STANDBY] = False,
     sender: Annotated[str | None, SENDER] = None,
     receiver: Annotated[str | None, RECEIVER] = None,
 ) -> None:
@@ -71,6 +75,7 @@ def run(
         keep=keep,
         results=results,
         python=python,
+        standby=standby,
         sender=sender,
         receiver=receiver,
         announce=HERE if keep is None else None,
@@ -98,6 +103,7 @@ def suite_options(
     keep: Path | None,
     results: Path | None,
     python: bool,
+    standby: bool,
     sender: str | None,
     receiver: str | None,
     announce: Path | None,
@@ -116,6 +122,7 @@ def suite_options(
         partitions=partitions,
         schedule=Schedule(schedule),
         compiled=not python,
+        standby=standby,
         keep=keep,
         results=results,
         announce=announce,

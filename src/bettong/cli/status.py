@@ -28,7 +28,13 @@ _REDIS = typer.Option(
 )
 _APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
-_COLOURS = {"running": "green", "starting": "yellow", "waiting": "yellow", "stopping": "yellow"}
+_COLOURS = {
+    "running": "green",
+    "standby": "green",
+    "starting": "yellow",
+    "waiting": "yellow",
+    "stopping": "yellow",
+}
 
 
 def status(
@@ -42,7 +48,7 @@ def status(
     from rich.console import Console
 
     from bettong.cli.overview import overview, partition_rows, stages
-    from bettong.cli.service_rows import RUNNING, local_rows, remote_rows
+    from bettong.cli.service_rows import RUNNING, STANDBY, local_rows, remote_rows
     from bettong.edges.redis_store import LiveFigures, RedisStore
     from bettong.errors import SettingsError
     from bettong.local.record import find
@@ -75,7 +81,7 @@ def status(
         console.print(partitions_table(partition_rows(partitions)))
     for text in summary(overview(live, partitions)):
         console.print(text, soft_wrap=True)
-    if any(row.state != RUNNING for row in rows):
+    if any(row.state not in {RUNNING, STANDBY} for row in rows):
         raise typer.Exit(NOT_RUNNING)
 
 

@@ -32,6 +32,9 @@ class SuiteOptions(BaseModel):
     partitions: int = 16
     schedule: Schedule = Schedule.MICRO_BATCH
     compiled: bool = True
+    standby: bool = Field(
+        default=False, description="A second processor that takes over when the first dies."
+    )
     keep: Path | None = Field(
         default=None, description="Folder for everything, kept at the end; the next start goes on from it."
     )

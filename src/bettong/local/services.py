@@ -20,8 +20,14 @@ _START_S_MAX = 180.0
 _STOP_S_MAX = 30.0  # the batch at work may end first
 
 
+PROCESSOR, STANDBY = "processor", "processor-2"
+
+
 class Service(Server):
-    """`python -m bettong <name>`. `settings` are its settings, by their names in bettong.settings."""
+    """`python -m bettong <service>`. `settings` are its settings, by their names in bettong.settings.
+
+    `name`: of this instance, where there are several of the service.
+    """
 
     def __init__(
         self,
@@ -31,11 +37,12 @@ class Service(Server):
         log: Path,
         answers: Callable[[], bool],
         environment: Mapping[str, str] | None = None,
+        service: str | None = None,
     ) -> None:
         variables = {PREFIX + key.upper(): value for key, value in {**settings, "instance": name}.items()}
         command = Command(
             name,
-            (sys.executable, "-m", "bettong", name),
+            (sys.executable, "-m", "bettong", service or name),
             log,
             environment={**(environment or {}), **variables},
             stop_s_max=_STOP_S_MAX,
@@ -74,25 +81,30 @@ def processor(
     *,
     application: str,
     scratch: Path,
+    name: str = PROCESSOR,
 ) -> Service:
-    """Ready when its live record in Redis says that its query runs. Spark's own files go to `scratch`."""
+    """Ready when its live record in Redis says that it runs or stands by. Spark's own files go to `scratch`."""
     launched_s = time.time()
 
     def answers() -> bool:
         with RedisStore(settings["redis"], application) as store:
             try:
-                figures = LiveFigures(store).live().get("processor", {})
+                figures = LiveFigures(store).live().get(name, {})
             except StoreError:
                 return False
         # A record of an earlier run may still be there.
-        return figures.get(STATE.name) == "running" and float(figures.get(SINCE.name, 0)) >= launched_s
+        return (
+            figures.get(STATE.name) in {"running", "standby"}
+            and float(figures.get(SINCE.name, 0)) >= launched_s
+        )
 
     return Service(
-        "processor",
+        name,
         settings=settings,
-        log=logs / "processor.log",
+        log=logs / f"{name}.log",
         answers=answers,
         environment={**spark_places(scratch), **environment},
+        service=PROCESSOR,
     )
 
 

@@ -31,6 +31,7 @@ _MEANING = {
     "redis": "state is folded again from the log where a snapshot is gone",
     "sender": "clients connect again and resend, nothing is lost",
     "processor": "it goes on from its snapshots, no result is lost or repeated",
+    "processor-2": "no result is lost or repeated; one that is left takes over",
     "receiver": "it goes on from its positions, no result is lost or repeated",
 }
 
@@ -156,6 +157,7 @@ class Suite:
             "processor": services.processor(
                 settings, logs, more.get("processor", {}), application=application, scratch=scratch
             ),
+            **self._standby(settings, logs, application, scratch),
             "sender": services.sender(settings, logs, more.get("sender", {})),
             "receiver": services.receiver(settings, logs, more.get("receiver", {})),
             "kafka": kafka,
@@ -178,6 +180,24 @@ class Suite:
             owner=ProcessRecord.own(),
             services={},
         )
+
+    def _standby(
+        self, settings: dict[str, str], logs: Path, application: str, scratch: Path
+    ) -> dict[str, Server]:
+        """The second processor, if there is to be one. It has a checkpoint of its own, for each writes its own."""
+        if not self._options.standby:
+            return {}
+        name = services.STANDBY
+        return {
+            name: services.processor(
+                {**settings, "checkpoint": f"{settings['checkpoint']}-2"},
+                logs,
+                self._options.environment.get("processor", {}),
+                application=application,
+                scratch=scratch,
+                name=name,
+            )
+        }
 
     def _settings(self, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
         options = self._options
@@ -202,13 +222,17 @@ class Suite:
         return settings | ({"receiver_dir": str(results.resolve())} if results is not None else {})
 
     def _launch(self) -> None:
-        """Launches all, the slow ones first, and waits for each: they start side by side."""
-        for name, server in self._servers.items():
+        """Launches all, the slow ones first, and waits for each: they start side by side.
+
+        A second processor starts when everything runs: until then it would only take the others' time.
+        """
+        first = {name: server for name, server in self._servers.items() if name != services.STANDBY}
+        for name, server in first.items():
             server.launch()
             if name == "redis":
                 server.wait()
         self._note(ready=False)
-        waiting = dict(self._servers)
+        waiting = dict(first)
         deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
         while waiting and not self._stopping.wait(_LOOK_S):
             for name, server in list(waiting.items()):
@@ -218,6 +242,7 @@ class Suite:
                 elif time.monotonic() > deadlines[name]:
                     raise server.mute()
         self._note(ready=not waiting)
+        self._due_s = dict.fromkeys(self._servers.keys() - first, time.monotonic())
 
     def _look(self) -> None:
         """Notices deaths and starts again what is due."""
@@ -302,7 +327,7 @@ class Suite:
 
     def _end(self, *, kept: bool) -> None:
         """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first."""
-        order = [["sender", "processor", "receiver"], ["kafka", "redis"]]
+        order = [["sender", services.PROCESSOR, services.STANDBY, "receiver"], ["kafka", "redis"]]
         for names in order:
             servers = [self._servers[name] for name in names if name in self._servers]
             gently = not self._hurry.is_set() and (kept or names is order[0])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from bettong.edges.redis_store.membership import Deal, RedisMembership
-from bettong.errors import StoreError, StoreUnavailableError
+from bettong.errors import StoreError, StoreUnavailableError, SupersededError
 from bettong.logs import Logger
 from bettong_processor.resident.dealing import Place, dealt
 
@@ -46,7 +46,8 @@ class Dealer:
     def look(self, slots: int) -> None:
         """Looks at the slots 0 to `slots` - 1, and deals anew when they have changed.
 
-        A store that is away changes nothing. Raises StoreError when it refuses, or when a newer run has begun.
+        A store that is away changes nothing. Raises StoreError when it refuses, SupersededError when a newer run has
+        begun.
         """
         try:
             seen = self._membership.look(self._run, range(slots))
@@ -98,9 +99,7 @@ class Dealer:
         """Whether it was written: not while the store is away."""
         try:
             if not self._membership.publish(self._run, deal):
-                raise StoreError(
-                    "another processor of this application has begun; only one may run, end one of them"
-                )
+                raise SupersededError("another processor of this application has begun")
         except StoreUnavailableError:
             return False
         self._deal = deal

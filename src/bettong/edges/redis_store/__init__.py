@@ -12,12 +12,14 @@
 | `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
 | `bettong:{application}:stream:{source}/{s}`   | hash   | who feeds a client's stream (`leases`); goes by itself     |
 | `bettong:{application}:epoch`                 | hash   | which run of Redis this is, and since when                 |
+| `bettong:{application}:lead`                  | string | which processor is at work (`lead`); goes by itself        |
 
 | name             | what it is for                                             |
 | ---------------- | ---------------------------------------------------------- |
 | `RedisStore`     | the connection of one application; the others are made from it |
 | `RedisSnapshots` | a `SnapshotStore`                                          |
 | `RedisLeases`    | who feeds a stream: one session at a time                  |
+| `RedisLead`      | which of several processors is at work                     |
 | `LiveFigures`    | what services say of themselves, for people to see         |
 | `RedisSink`      | results and the position they reach, in one transaction    |
 
@@ -25,6 +27,7 @@ Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait
 """
 
 from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveFigures, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
@@ -36,6 +39,7 @@ __all__ = [
     "Granted",
     "Held",
     "LiveFigures",
+    "RedisLead",
     "RedisLeases",
     "RedisSink",
     "RedisSnapshots",

@@ -1,0 +1,110 @@
+"""Several processors of one application: one leads and folds, the others stand by, ready to go on within seconds.
+
+    standing by ──the lead is nobody's for VACANT_S──> leading ──another one leads──> standing by
+
+A leader that cannot reach Redis goes on: nobody else can take the lead there either, and if two ever fold at a time,
+the delivery rule makes one of it.
+"""
+
+import threading
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, Self
+
+from bettong.errors import StoreError
+from bettong.logs import Logger
+
+# A leader that says nothing for this long leads no more. Eight looks: a busy machine must not look like a dead one.
+TTL_MS = 2_000
+_LOOK_S = 0.25
+# Two looks of a leader: a Redis that has lost its data has it back by then.
+VACANT_S = 0.5
+
+
+class Lease(Protocol):
+    """Where the lead lies."""
+
+    def hold(self, process: str, *, take: bool) -> str:
+        """Keeps or takes the lead; who leads then, "" for nobody. Raises StoreError."""
+
+    def release(self, process: str) -> None:
+        """Gives it back. Raises StoreError."""
+
+
+@dataclass(slots=True)
+class Candidate:
+    """What one process knows of the lead. Pure; seconds of one monotonic clock."""
+
+    process: str
+    leads: bool = False
+    leader: str = ""
+    _vacant_s: float | None = field(default=None)
+
+    def may_take(self, now_s: float) -> bool:
+        """Whether to take the lead if nobody has it: the leader at once, others after a while."""
+        return self.leads or (self._vacant_s is not None and now_s - self._vacant_s >= VACANT_S)
+
+    def sees(self, leader: str, now_s: float) -> None:
+        """What a look has shown: who leads, "" for nobody."""
+        self.leader = leader
+        self.leads = leader == self.process
+        if leader:
+            self._vacant_s = None
+        elif self._vacant_s is None:
+            self._vacant_s = now_s
+
+
+class Leading:
+    """Keeps the lead, or waits for it, in a thread. A context manager: leaving gives the lead back."""
+
+    def __init__(self, lease: Lease, instance: str, *, clock: Callable[[], float], log: Logger) -> None:
+        self._lease = lease
+        self._clock = clock
+        self._log = log
+        self._candidate = Candidate(f"{instance}/{uuid.uuid4().hex}")
+        self._leads = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="leading", daemon=True)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that folds, as of the last look."""
+        return self._leads.is_set()
+
+    @property
+    def leader(self) -> str:
+        """The instance that leads, as of the last look; "" for nobody."""
+        return self._candidate.leader.partition("/")[0]
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it leads; waits that long for it."""
+        return self._leads.wait(seconds)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        try:
+            self._lease.release(self._candidate.process)
+        except StoreError as error:
+            self._log.debug("the lead is not given back, it ends by itself", fault=str(error))
+
+    def _look(self) -> None:
+        candidate = self._candidate
+        while not self._stop.is_set():
+            try:
+                now_s = self._clock()
+                candidate.sees(
+                    self._lease.hold(candidate.process, take=candidate.may_take(now_s)), self._clock()
+                )
+            except StoreError as error:
+                self._log.debug("nobody says who leads", fault=str(error))
+            if candidate.leads:
+                self._leads.set()
+            else:
+                self._leads.clear()
+            self._stop.wait(_LOOK_S)

@@ -1,0 +1,88 @@
+"""Who leads, over any order of looks, deaths, pauses and losses of Redis."""
+
+import hypothesis.strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from bettong_processor.leading import TTL_MS, VACANT_S, Candidate
+
+_LOOKS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
+
+
+class Lease:
+    """As Redis keeps it: who holds it, and until when."""
+
+    def __init__(self) -> None:
+        self.holder, self.until_s = "", 0.0
+
+    def hold(self, process: str, now_s: float, *, take: bool) -> str:
+        if now_s >= self.until_s:
+            self.holder = ""
+        if self.holder == process or (not self.holder and take):
+            self.holder, self.until_s = process, now_s + TTL_MS / 1000
+        return self.holder
+
+
+class Leaders(RuleBasedStateMachine):
+    """Three processes that look at one lease now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+        self.lease = Lease()
+        self.processes = {name: Candidate(name) for name in "abc"}
+        self.looked_s = dict.fromkeys("abc", float("-inf"))
+        self.lives = 0
+
+    @initialize(name=st.sampled_from("abc"))
+    def begins(self, name: str) -> None:
+        self.look(name, 0.0)
+        self.look(name, VACANT_S)
+        assert self.processes[name].leads
+
+    @rule(name=st.sampled_from("abc"), later_s=_LOOKS_S)
+    def look(self, name: str, later_s: float) -> None:
+        """A process that looks as often as it should is never overtaken while Redis keeps its data."""
+        self.now_s += later_s
+        candidate = self.processes[name]
+        in_time = candidate.leads and self.now_s - self.looked_s[name] < TTL_MS / 1000
+        take = candidate.may_take(self.now_s)
+        leader = self.lease.hold(candidate.process, self.now_s, take=take)
+        candidate.sees(leader, self.now_s)
+        self.looked_s[name] = self.now_s
+        assert candidate.leads == (leader == candidate.process)
+        assert candidate.leads or not in_time
+
+    @rule(name=st.sampled_from("abc"))
+    def dies_and_comes_back(self, name: str) -> None:
+        self.lives += 1
+        self.processes[name] = Candidate(f"{name}/{self.lives}")
+        self.looked_s[name] = float("-inf")
+
+    @precondition(lambda self: sum(each.leads for each in self.processes.values()) <= 1)
+    @rule()
+    def redis_loses_its_data(self) -> None:
+        """Whoever leads has it back: it may take it at once, the others look twice before.
+
+        Of two that both believe to lead, for one was paused, the first one to look has it.
+        """
+        self.lease = Lease()
+        leader = next((name for name, each in self.processes.items() if each.leads), None)
+        for name in (each for each in self.processes if each != leader):
+            if not self.processes[name].may_take(self.now_s + 0.05):
+                self.look(name, 0.05)
+        if leader is not None and self.now_s - self.looked_s[leader] < TTL_MS / 1000:
+            self.look(leader, 0.05)
+            assert self.processes[leader].leads
+
+
+TestLeaders = Leaders.TestCase
+
+
+def test_a_lead_that_nobody_has_is_taken_only_after_a_while() -> None:
+    candidate = Candidate("a")
+    candidate.sees("", 0.0)
+    assert not candidate.may_take(VACANT_S / 2)
+    candidate.sees("b", VACANT_S / 2)
+    candidate.sees("", VACANT_S)
+    assert not candidate.may_take(1.4 * VACANT_S)
+    assert candidate.may_take(2 * VACANT_S)
