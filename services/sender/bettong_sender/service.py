@@ -94,6 +94,7 @@ def _topic(
         connection,
         options_of(connections, connection, user=f"source {source.name!r}", needs="bootstrap_servers"),
     )
+    there.check_reading()
     here = ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": settings.kafka})
     return Topic(
         source.name,

@@ -1,4 +1,4 @@
-"""Topics of the user's in any Kafka cluster, with any client options. Imports kafka-python, as `kafka_log` does.
+"""Topics of the user's in any Kafka cluster, with any client options. Imports Kafka's clients, as `kafka_log` does.
 
 | name                 | what it is for                                                          |
 | -------------------- | ------------------------------------------------------------------------ |

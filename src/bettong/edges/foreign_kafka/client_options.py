@@ -7,6 +7,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
 from bettong.connections import Options
+from bettong.edges.foreign_kafka.reading_options import of_librdkafka, without_counterpart
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
 from bettong.errors import LogError, SettingsError
 
@@ -50,8 +51,23 @@ class ClientOptions:
             raise SettingsError(
                 f"connection {name!r} in the file of BETTONG_CONNECTIONS: {'; '.join(faults)}"
             )
+        self._connection = name
         self.servers = str(options["bootstrap_servers"])
         self._options = dict(options) | {"bootstrap_servers": self.servers.split(",")}
+
+    def check_reading(self) -> None:
+        """Raises SettingsError that lists all options with which no topic can be read; quotes no value."""
+        if without := without_counterpart(self._options):
+            raise SettingsError(
+                f"connection {self._connection!r} in the file of BETTONG_CONNECTIONS:"
+                f" {', '.join(map(repr, without))}: librdkafka, by which topics are read, has no such option"
+            )
+
+    def for_reading(self) -> dict[str, object]:
+        """The options of a client of librdkafka, without the servers."""
+        return {
+            key: value for key, value in of_librdkafka(self._options).items() if key != "bootstrap.servers"
+        }
 
     def connect(self, kind: Callable[..., Any], **ours: object) -> Any:
         """A connected client of `kind` (a class of kafka-python), with `ours` on top of the options.

@@ -1,21 +1,21 @@
 """Reading a topic of the user's from given offsets, committed records only, over holes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
-from kafka import KafkaConsumer, TopicPartition
-from kafka.errors import KafkaError, LogTruncationError, OffsetOutOfRangeError
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
 from bettong.edges.foreign_kafka.client_options import ClientOptions
-from bettong.edges.kafka_log.connecting import translated
-from bettong.errors import LogError, LogHoleError
+from bettong.edges.kafka_log.librdkafka import connect, fault, is_outside, may_pass, topics_at
+from bettong.errors import LogError, LogHoleError, LogUnavailableError
 
 _ANSWER_WAIT_MS_MAX = 10_000
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
-
-_Found = TypeVar("_Found")
+# What is read ahead of `poll`, of all partitions together.
+_QUEUE_KIB_MAX = 16 * 1024
+_AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,83 +38,96 @@ class TopicReader:
         """Connects. Raises LogUnavailableError, LogError."""
         self._topic = topic
         self._servers = options.servers
-        self._consumer: Any = options.connect(
-            KafkaConsumer,
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset="none",
-            isolation_level="read_committed",
-            allow_auto_create_topics=False,
-            fetch_max_bytes=_FETCH_BYTES_MAX,
-        )
+        self._positions: dict[int, int] = {}
+        ours: dict[str, object] = {
+            "group.id": "bettong",  # must be there, and is not joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "allow.auto.create.topics": False,
+            "isolation.level": "read_committed",
+            # The end of a partition is told, for behind its last record there may be markers of transactions.
+            "enable.partition.eof": True,
+            "fetch.max.bytes": _FETCH_BYTES_MAX,
+            "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
+            "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
+        }
+        try:
+            self._consumer, _ = connect(
+                Consumer, options.servers, {"client.id": "bettong", **options.for_reading(), **ours}
+            )
+        except KafkaException as error:
+            # An option of the wrong type, a file of certificates that is not there.
+            reason: KafkaError = error.args[0]
+            raise LogError(f"connecting to Kafka at {self._servers}: {reason.str()}") from None
 
     def partitions(self) -> list[int]:
         """All partitions of the topic now. LogError when there is no such topic."""
-        found = self._told("asking for partitions", lambda: self._consumer.partitions_for_topic(self._topic))
+        found = topics_at(self._consumer, self._servers, wait_ms=_ANSWER_WAIT_MS_MAX).get(self._topic, 0)
         if not found:
             raise LogError(f"{self._name}: there is no such topic; create it, or correct the application")
-        return sorted(found)
+        return list(range(found))
 
     def bounds(self, partitions: list[int]) -> dict[int, tuple[int, int]]:
         """For each partition the offset of its oldest record, and the one behind its newest."""
-        places = [TopicPartition(self._topic, each) for each in partitions]
-        wait_ms = _ANSWER_WAIT_MS_MAX
-        firsts = self._told(
-            "asking for offsets", lambda: self._consumer.beginning_offsets(places, timeout_ms=wait_ms)
-        )
-        ends = self._told(
-            "asking for offsets", lambda: self._consumer.end_offsets(places, timeout_ms=wait_ms)
-        )
-        return {place.partition: (firsts[place], ends[place]) for place in places}
+        found: dict[int, tuple[int, int]] = {}
+        for partition in partitions:
+            try:
+                answer = self._consumer.get_watermark_offsets(
+                    self._place(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
+                )
+            except KafkaException as error:
+                raise fault(error.args[0], f"{self._name}: asking for offsets", self._servers) from None
+            if answer is None:
+                raise LogUnavailableError(f"{self._name}: no answer when asked for offsets")
+            found[partition] = answer
+        return found
 
     def assign(self, starts: Mapping[int, int]) -> None:
         """Reads these partitions, each from its offset."""
-        self._consumer.assign([TopicPartition(self._topic, each) for each in starts])
-        for partition, offset in starts.items():
-            self._consumer.seek(TopicPartition(self._topic, partition), offset)
+        self._positions = dict(starts)
+        self._consumer.assign([self._place(*start) for start in starts.items()])
 
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, list[ForeignRecord]]:
         """The next records of each partition in order; nothing while the cluster is away.
 
         Raises LogHoleError when records were deleted before they were read.
         """
-        try:
-            answer = self._consumer.poll(timeout_ms=timeout_ms, max_records=records_max)
-        except (OffsetOutOfRangeError, LogTruncationError) as error:
-            raise LogHoleError(
-                f"{self._name}: an offset that is needed is not there any more: {error}"
-            ) from None
-        except KafkaError as error:
-            raise translated(error, f"{self._name}: reading", self._servers) from None
-        return {
-            place.partition: [
-                ForeignRecord(each.offset, max(each.timestamp or 0, 0), each.value) for each in found
-            ]
-            for place, found in answer.items()
-        }
+        found: dict[int, list[ForeignRecord]] = {}
+        for each in self._polled(timeout_ms, records_max):
+            partition = each.partition()
+            if (event := each.error()) is None:
+                offset = each.offset()
+                record = ForeignRecord(offset, max(each.timestamp()[1], 0), each.value())
+                found.setdefault(partition, []).append(record)
+                self._positions[partition] = offset + 1
+            elif event.code() == _AT_END:
+                self._positions[partition] = max(self._positions[partition], each.offset())
+            elif is_outside(event):
+                raise LogHoleError(
+                    f"{self._name}: an offset that is needed is not there any more:"
+                    f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
+                )
+            elif not may_pass(event):
+                raise fault(event, f"{self._name}: reading", self._servers)
+        return found
 
     def position(self, partition: int) -> int:
         """The next offset of a partition that `poll` may return: all records below it were returned."""
-        place = TopicPartition(self._topic, partition)
-        found: int | None = self._told(
-            "asking for a position", lambda: self._consumer.position(place, timeout_ms=_ANSWER_WAIT_MS_MAX)
-        )
-        if found is None:
-            raise LogError(f"{self._name}: partition {partition} has no position")
-        return found
+        return self._positions[partition]
 
     def lag(self) -> int:
         """Records that are there and were not returned yet, as far as the last fetch told."""
         total = 0
-        for place in self._consumer.assignment():
-            newest = self._consumer.highwater(place)
-            if newest is not None:
-                total += max(0, newest - self.position(place.partition))
+        for partition, position in self._positions.items():
+            known = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
+            if known is not None:
+                total += max(0, known[1] - position)
         return total
 
     def close(self) -> None:
         """Lets go of the connection. Never raises."""
-        self._consumer.close(autocommit=False, timeout_ms=0)
+        self._consumer.close()
 
     def __enter__(self) -> Self:
         return self
@@ -124,12 +137,17 @@ class TopicReader:
     ) -> None:
         self.close()
 
+    def _polled(self, timeout_ms: int, records_max: int) -> list[Any]:
+        """`consume` alone would wait until it has as many as it may return."""
+        try:
+            first = self._consumer.poll(timeout_ms / 1000)
+            return [] if first is None else [first, *self._consumer.consume(max(records_max - 1, 1), 0)]
+        except KafkaException as error:
+            raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
+
+    def _place(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
+        return TopicPartition(self._topic, partition, offset)
+
     @property
     def _name(self) -> str:
         return f"topic {self._topic} of Kafka at {self._servers}"
-
-    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
-        try:
-            return call()
-        except KafkaError as error:
-            raise translated(error, f"{self._name}: {doing}", self._servers) from None

@@ -18,6 +18,11 @@ _MISSING = {
     KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001 - its codes of its own are named so
     KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001
 }
+_OUTSIDE = {
+    KafkaError._AUTO_OFFSET_RESET,  # noqa: SLF001
+    KafkaError.OFFSET_OUT_OF_RANGE,
+    KafkaError._LOG_TRUNCATION,  # noqa: SLF001
+}
 _AWAY = {
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
     KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
@@ -77,5 +82,15 @@ def fault(error: KafkaError, doing: str, bootstrap: str) -> LogError:
         f"{error.name()}: {error.str()}",
         is_missing=error.code() in _MISSING,
         is_too_large=error.code() in _TOO_LARGE,
-        may_pass=error.code() in _AWAY or error.retriable(),
+        may_pass=may_pass(error),
     )
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Whether it is a matter of waiting: no broker answers, or not yet."""
+    return error.code() in _AWAY or bool(error.retriable())
+
+
+def is_outside(error: KafkaError) -> bool:
+    """Whether an offset that was asked for is not in the log, or not any more."""
+    return error.code() in _OUTSIDE

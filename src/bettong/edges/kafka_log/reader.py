@@ -8,7 +8,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
-from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
+from bettong.edges.kafka_log.librdkafka import connect, fault, is_outside, topics_at
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
@@ -26,7 +26,6 @@ _ABSENCE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
 _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
-_OUTSIDE = {KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION}  # noqa: SLF001
 
 _Place = tuple[str, int]
 
@@ -180,7 +179,7 @@ class LogReader:
         return [first, *self._consumer.consume(records_max - 1, 0)] if records_max > 1 else [first]
 
     def _take_note(self, error: KafkaError) -> None:
-        if error.code() in _OUTSIDE:
+        if is_outside(error):
             self._hole = self._holes(error)
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)

@@ -1,0 +1,59 @@
+"""A connection's options, which are kafka-python's, as librdkafka's: topics are read by that. Pure.
+
+Most names differ by dots for underscores alone. Source of both: kafka-python's `KafkaConsumer.DEFAULT_CONFIG`, and
+https://docs.confluent.io/platform/current/clients/librdkafka/html/md_CONFIGURATION.html
+"""
+
+from bettong.connections import Options
+
+_NAMES = {
+    "fetch_max_wait_ms": "fetch.wait.max.ms",
+    "receive_buffer_bytes": "socket.receive.buffer.bytes",
+    "request_timeout_ms": "socket.timeout.ms",
+    "sasl_kerberos_name": "sasl.kerberos.principal",
+    "sasl_plain_password": "sasl.password",
+    "sasl_plain_username": "sasl.username",
+    "send_buffer_bytes": "socket.send.buffer.bytes",
+    "ssl_cafile": "ssl.ca.location",
+    "ssl_certfile": "ssl.certificate.location",
+    "ssl_ciphers": "ssl.cipher.suites",
+    "ssl_crlfile": "ssl.crl.location",
+    "ssl_keyfile": "ssl.key.location",
+    "ssl_password": "ssl.key.password",
+}
+_SAME = {
+    "bootstrap_servers",
+    "check_crcs",
+    "client_id",
+    "client_rack",
+    "connections_max_idle_ms",
+    "fetch_min_bytes",
+    "max_partition_fetch_bytes",
+    "metadata_max_age_ms",
+    "reconnect_backoff_max_ms",
+    "reconnect_backoff_ms",
+    "retry_backoff_max_ms",
+    "retry_backoff_ms",
+    "sasl_kerberos_service_name",
+    "sasl_mechanism",
+    "security_protocol",
+}
+_HOST_NAMES = "ssl_check_hostname"
+
+
+def without_counterpart(options: Options) -> list[str]:
+    """Those that say nothing to librdkafka, sorted: a topic cannot be read with them."""
+    return sorted(options.keys() - _NAMES.keys() - _SAME - {_HOST_NAMES})
+
+
+def of_librdkafka(options: Options) -> dict[str, object]:
+    """Those that have a counterpart."""
+    found: dict[str, object] = {}
+    for name, value in options.items():
+        if name == _HOST_NAMES:
+            found["ssl.endpoint.identification.algorithm"] = "https" if value else "none"
+        elif name in _NAMES:
+            found[_NAMES[name]] = value
+        elif name in _SAME:
+            found[name.replace("_", ".")] = value
+    return found

@@ -1,0 +1,64 @@
+"""The reader of a topic of the user's, on a real broker."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bettong.edges.foreign_kafka import ClientOptions, TopicReader
+from bettong.edges.kafka_log import LogAdmin
+from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.local.broker import KafkaBroker
+from tests.foreign_topic import Producer
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def topic(unique_name: Callable[..., str], kafka: KafkaBroker) -> str:
+    name = unique_name("read")
+    with LogAdmin(kafka.bootstrap) as admin:
+        admin.create_topics([name], partitions=2, replication=1, frame_bytes_max=1_000_000)
+    return name
+
+
+def reader_of(bootstrap: str, topic: str, **options: object) -> TopicReader:
+    return TopicReader(ClientOptions("test", {"bootstrap_servers": bootstrap, **options}), topic)
+
+
+def test_what_was_aborted_is_passed_over_and_positions_go_behind_it(topic: str, kafka: KafkaBroker) -> None:
+    producer = Producer(kafka.bootstrap, transactional_id=topic)
+    producer.transaction(topic, 0, [b"a", b"b"], commit=True)  # offsets 0, 1, and 2 is its marker
+    producer.transaction(topic, 0, [b"lost"] * 3, commit=False)  # 3 to 5, and 6
+    producer.transaction(topic, 1, [b"lost"], commit=False)  # 0, and 1
+    producer.close()
+    with reader_of(kafka.bootstrap, topic) as reader:
+        assert reader.partitions() == [0, 1]
+        assert reader.bounds([0, 1]) == {0: (0, 7), 1: (0, 2)}
+        reader.assign({0: 1, 1: 0})
+        found: list[tuple[int, int, bytes | None]] = []
+
+        def at_the_end() -> bool:
+            for partition, records in reader.poll(100, 10).items():
+                found.extend((partition, each.offset, each.value) for each in records)
+            return [reader.position(0), reader.position(1)] == [7, 2]
+
+        eventually(at_the_end, what="both partitions are read to their ends")
+        assert found == [(0, 1, b"b")]
+        assert reader.lag() == 0
+
+
+def test_an_offset_that_is_not_there_is_a_hole_with_its_name(topic: str, kafka: KafkaBroker) -> None:
+    with reader_of(kafka.bootstrap, topic) as reader:
+        reader.assign({0: 0, 1: 99})
+        with pytest.raises(LogHoleError, match=f"{topic}.*99 of partition 1"):
+            eventually(lambda: reader.poll(100, 10) and False, seconds=10)
+
+
+def test_a_topic_that_is_not_there_a_cluster_that_is_away_and_a_wrong_option_are_told(
+    topic: str, kafka: KafkaBroker
+) -> None:
+    with reader_of(kafka.bootstrap, f"{topic}-not") as reader, pytest.raises(LogError, match="no such topic"):
+        reader.partitions()
+    with pytest.raises(LogUnavailableError, match="is it running and reachable"):
+        reader_of("127.0.0.1:1", topic)
+    with pytest.raises(LogError, match=r"security\.protocol"):
+        reader_of(kafka.bootstrap, topic, security_protocol="NONSENSE")
