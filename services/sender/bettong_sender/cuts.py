@@ -13,9 +13,11 @@ gone by then (compacted away) make a frame smaller, which changes nothing for th
 """
 
 import json
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from bettong.edges.foreign_kafka import ForeignRecord
 from bettong.errors import FrameError
@@ -110,9 +112,7 @@ class Slicer:
         return ends if last is None else [*ends, last + 1]
 
     def _take(self, end: int) -> Slice:
-        inside = 0
-        while inside < len(self._pending) and self._pending[inside].offset < end:
-            inside += 1
+        inside = bisect_left(self._pending, end, key=attrgetter("offset"))
         taken, self._pending = self._pending[:inside], self._pending[inside:]
         stamps = [record.timestamp_ms for record in taken if record.timestamp_ms]
         full = [(record.offset, record.value) for record in taken if record.value is not None]

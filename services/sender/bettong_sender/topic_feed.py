@@ -89,11 +89,14 @@ class _Stream:
 
     def _giants(self, piece: Slice) -> dict[int, str]:
         """The records that no frame can hold. Sending less at a time is no remedy for them."""
+        most = self._frame_bytes_max - _ROW_BYTES
+        if max(map(len, piece.values)) <= most:
+            return {}
         return {
             place: f"the record at offset {offset} of {self._name} has {len(value)} bytes, at most"
-            f" {self._frame_bytes_max - _ROW_BYTES} are taken (BETTONG_FRAME_BYTES_MAX)"
+            f" {most} are taken (BETTONG_FRAME_BYTES_MAX)"
             for place, (offset, value) in enumerate(zip(piece.offsets, piece.values, strict=True))
-            if len(value) > self._frame_bytes_max - _ROW_BYTES
+            if len(value) > most
         }
 
 

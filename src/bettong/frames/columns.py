@@ -261,9 +261,17 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
 
 def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:
     encoded = list(map(str.encode, values)) if field.kind is Kind.TEXT else values
-    for value in encoded:
+    if not encoded:
+        return np.empty(0, dtype)
+    if set(map(type, encoded)) != {bytes} or max(map(len, encoded)) > dtype.itemsize:
+        _check_text(field, encoded, dtype.itemsize)
+    return np.array(encoded, dtype)
+
+
+def _check_text(field: Field, values: list[Any], width: int) -> None:
+    """Raises SchemaError for the first that is no text, or too long."""
+    for value in values:
         if not isinstance(value, bytes):
             raise SchemaError(f"field {field.name!r}: expected bytes, got {type(value).__name__}")
-        if len(value) > dtype.itemsize:
-            raise SchemaError(f"field {field.name!r}: {value!r} is longer than {dtype.itemsize} bytes")
-    return np.array(encoded, dtype) if encoded else np.empty(0, dtype)
+        if len(value) > width:
+            raise SchemaError(f"field {field.name!r}: {value!r} is longer than {width} bytes")

@@ -1,9 +1,8 @@
 """Reading a topic of the user's from given offsets, committed records only, over holes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -18,8 +17,7 @@ _QUEUE_KIB_MAX = 16 * 1024
 _AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignRecord:
+class ForeignRecord(NamedTuple):
     """A record of a foreign topic. `timestamp_ms` is 0 when it has none; `value` None: a tombstone."""
 
     offset: int
