@@ -29,7 +29,8 @@ def test_the_base_is_an_argument_with_a_tag_and_every_stage_grows_from_it() -> N
     tag = default.partition("=")[2].rpartition(":")[2]
     assert tag
     assert tag != "latest"
-    assert {stage.origin for stage in STAGES.values()} - STAGES.keys() == {"${BASE}"}
+    assert {stage.origin for stage in STAGES.values()} - STAGES.keys() == {"${BASE}", "${SERVICE}"}
+    assert STAGES["live"].origin == "${SERVICE}"
 
 
 @pytest.mark.parametrize("service", SERVICES)
