@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults kubernetes lint format types check lock bench docs clean
+.PHONY: help setup demo test faults kubernetes load images lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,13 @@ kubernetes: setup  ## Test the chart on a real control plane; builds one the fir
 	@$(PYTHON) -m deploy.bootstrap --tests
 	@$(BIN)/python -m tests.kubernetes.building
 	@exec $(BIN)/pytest tests/kubernetes -m "cluster or long" $(ARGS)
+
+load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and check every total (ARGS="--payments 1000000")
+	@exec $(BIN)/python -m examples.payments_load $(ARGS)
+
+images: setup  ## Build the images, twice, and run them, as root and without an engine: 20 minutes (ARGS="-k word" for some)
+	@$(PYTHON) -m deploy.bootstrap --images
+	@exec $(BIN)/pytest tests/images -m "long or not long" $(ARGS)
 
 check: lint types test  ## All that CI runs
 

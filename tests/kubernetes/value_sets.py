@@ -19,7 +19,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "tls": {"secretName": "certificate", "clients": True},
         "tokens": {"secretName": "tokens"},
         "test": {"clientSecret": "tester"},
-        "image": {"pullSecrets": ["pull"], "digest": "sha256:" + "0" * 64},
+        "image": {"pullSecrets": ["pull"], "processor": "my/totals@sha256:" + "0" * 64},
     },
     "many": {"sender": {"initialReplicas": 3}, "worker": {"initialReplicas": 4}},
     "fixed": {"sender": {"replicas": 2}, "worker": {"replicas": 3}},

@@ -35,8 +35,9 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- end -}}
 {{- end -}}
 
+{{/* The image of a service: (list root service). */}}
 {{- define "bettong.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ default $.Chart.AppVersion .tag }}{{- end -}}
-{{- end -}}
+{{- $root := index . 0 -}}
+{{- $image := $root.Values.image -}}
+{{- default (printf "%s/%s:%s" $image.repository (index . 1) (default $root.Chart.AppVersion $image.tag)) (get $image (index . 1)) -}}
 {{- end -}}

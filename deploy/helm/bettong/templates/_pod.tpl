@@ -58,9 +58,10 @@ topologySpreadConstraints:
       matchLabels: {{- include "bettong.selector" (list $root .component) | nindent 8 }}
 {{- end -}}
 
-{{/* Fields of a container: (dict "root" "name" "of" "image" "passing"). */}}
+{{/* Fields of a container: (dict "root" "name" "of" "image" "passing"). What is no service of its own runs in the sender's image. */}}
 {{- define "bettong.container" -}}
-image: {{ default (include "bettong.image" .root) .image }}
+{{- $service := get (dict "receiver" "receiver" "master" "processor" "worker" "processor" "driver" "processor") .name | default "sender" -}}
+image: {{ default (include "bettong.image" (list .root $service)) .image }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 securityContext:
   allowPrivilegeEscalation: false

@@ -7,7 +7,7 @@ spec:
   containers:
     - name: sender
       {{- include "bettong.container" . | nindent 6 }}
-      command: [bettong, sender]
+      args: [bettong, sender]
       ports:
         - {name: grpc, containerPort: 7100}
       env:
