@@ -98,6 +98,7 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- if .root.Values.connectionsSecret }}
 - {name: connections, mountPath: /etc/bettong/connections, readOnly: true}
 {{- end }}
+{{- include "bettong.storesMounts" .root }}
 {{- with .of.volumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -111,6 +112,7 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- with .root.Values.connectionsSecret }}
 - {name: connections, secret: {secretName: {{ . }}}}
 {{- end }}
+{{- include "bettong.storesVolumes" .root }}
 {{- with .of.volumes }}
 {{ toYaml . }}
 {{- end }}
