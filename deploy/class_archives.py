@@ -22,7 +22,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings, read
+from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.topics import stage_topic
 from bettong_processor.micro_batch.query import start
 from bettong_processor.session import session, stop, warm_up
@@ -78,21 +78,21 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         frame_bytes_max=settings.frame_bytes_max,
     )
     spark = session(settings, application=planned.application)
-    topics = tuple(stage_topic(planned.application, stage.name) for stage in planned.stages)
+    stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     try:
-        warm_up(spark)
+        warm_up(spark, Schedule.MICRO_BATCH)
         query = start(
             spark,
             settings,
             checkpoint=str(settings.checkpoint),
-            topics=topics,
+            stages=stages,
             first_offsets={},
             log=configure(settings, "setup"),
         ).query
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
                 answers: list[int | LogError] = []
-                log.append(topics[0], 0, line(sequence), on_done=answers.append)
+                log.append(next(iter(stages)), 0, line(sequence), on_done=answers.append)
                 log.flush(60)
                 if isinstance(answers[0], LogError):
                     raise answers[0]

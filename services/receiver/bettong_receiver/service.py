@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2_grpc
 from bettong.application.plan import Plan
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogReader
+from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import LogError, SettingsError
@@ -60,7 +61,7 @@ class Receiver:
         self._formats = formats(plan)
         self._status = Status(time.time, log)
         self._stopping = threading.Event()
-        self._store = RedisStore(settings.redis, plan.application)
+        self._store = RedisStore(settings.redis_place, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
         self._lanes = Lanes(
             routes(plan, settings, self._store),
@@ -70,8 +71,12 @@ class Receiver:
             status=self._status,
             log=log,
         )
+        live = LiveFigures(self._store)
+        self._metrics = MetricsEndpoint(
+            settings.metrics_listen, Identity("receiver", plan.application, settings.instance), live, log
+        )
         self._reporter = Reporter(
-            LiveFigures(self._store),
+            live,
             self._opening.admin(),
             self._status,
             log,
@@ -92,6 +97,10 @@ class Receiver:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
+        with self._metrics:
+            await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         await self._serving.say(serving=False)
         server = self._server()
         await server.start()
@@ -183,7 +192,9 @@ class Receiver:
             delivery.close(saving=saving)
 
     def _server(self) -> grpc.aio.Server:
-        server = grpc.aio.server(interceptors=self._entrance.interceptors, options=_OPTIONS)
+        server = grpc.aio.server(
+            interceptors=self._entrance.interceptors, options=(*_OPTIONS, *self._entrance.options)
+        )
         add_SubscribeServiceServicer_to_server(self._servicer, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
         listen = self._settings.receiver_listen

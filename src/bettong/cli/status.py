@@ -28,6 +28,7 @@ _REDIS = typer.Option(
 )
 _APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
+_NAMED_MAX = 4
 _COLOURS = {
     "running": "green",
     "standby": "green",
@@ -52,6 +53,8 @@ def status(
     from bettong.edges.redis_store import LiveFigures, RedisStore
     from bettong.errors import SettingsError
     from bettong.local.record import find
+    from bettong.reaching import ReachingSettings, RedisPlace
+    from bettong.settings import read
 
     console = Console(highlight=False)
     record = None
@@ -69,7 +72,8 @@ def status(
         raise SettingsError(
             "--redis and --application go together: give both, or neither for the suite on this machine"
         )
-    with RedisStore(redis, application) as store:
+    place = RedisPlace(redis) if record is not None else read(ReachingSettings, {"redis": redis}).redis_place
+    with RedisStore(place, application) as store:
         figures = LiveFigures(store)
         live, partitions = figures.live(), figures.partitions()
     rows = local_rows(live, processes_of(record)) if record is not None else remote_rows(live)
@@ -78,7 +82,7 @@ def status(
     if partitions:
         console.print(stages_table(stages(partitions)))
     if partitions and each:
-        console.print(partitions_table(partition_rows(partitions)))
+        console.print(partitions_table(partition_rows(live, partitions)))
     for text in summary(overview(live, partitions)):
         console.print(text, soft_wrap=True)
     if any(row.state not in {RUNNING, STANDBY} for row in rows):
@@ -173,6 +177,12 @@ def summary(found: Overview) -> list[str]:
         lines.append("no dead letters")
     if found.skipped:
         lines.append(f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says')
+    if found.shared:
+        first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
+        lines.append(
+            f"[yellow]{len(found.shared)} partitions are folded on CPUs that are shared[/yellow]: {escape(first)};"
+            " their workers were promised CPUs of their own"
+        )
     return lines
 
 

@@ -18,6 +18,7 @@ from bettong.settings import ProcessorSettings
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
 from bettong_processor.micro_batch.saving import Ends, save
+from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
 
 _FETCH_WAIT_MS = 20
@@ -31,6 +32,7 @@ class MicroBatch:
 
     query: StreamingQuery
     log: Logger
+    stages: Mapping[str, str]
     save: Callable[[Ends], None]
 
     @property
@@ -46,7 +48,7 @@ class MicroBatch:
         """See Run."""
         progress = self.query.lastProgress
         self.log.debug("progress", **durations_of(progress))
-        return figures_of(progress)
+        return figures_of(progress, self.stages)
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
@@ -67,15 +69,20 @@ def start(
     settings: ProcessorSettings,
     *,
     checkpoint: str,
-    topics: tuple[str, ...],
+    stages: Mapping[str, str],
     first_offsets: Mapping[tuple[str, int], int],
     log: Logger,
 ) -> MicroBatch:
-    """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0)."""
+    """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0).
+
+    `stages`: by their topics.
+    """
+    topics = tuple(stages)
+    kafka = spark_options(settings.kafka_place)
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka)
+        .options(**kafka)
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", starting_offsets(topics, settings.partitions, first_offsets))
         .option("failOnDataLoss", "true")
@@ -92,7 +99,7 @@ def start(
         .mapInArrow(Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
         .writeStream.format("kafka")
         .queryName("bettong micro-batch")
-        .option("kafka.bootstrap.servers", settings.kafka)
+        .options(**kafka)
         .option("kafka.max.request.size", 2 * record_bytes_max)
         .option("kafka.buffer.memory", max(64 * 1024 * 1024, 4 * record_bytes_max))
         .option("kafka.batch.size", 256 * 1024)
@@ -103,4 +110,4 @@ def start(
         .trigger(processingTime="0 seconds")
         .start()
     )
-    return MicroBatch(query, log, lambda ends: save(spark, settings, ends, log))
+    return MicroBatch(query, log, stages, lambda ends: save(spark, settings, ends, log))

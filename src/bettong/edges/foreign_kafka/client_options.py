@@ -10,6 +10,7 @@ from bettong.connections import Options
 from bettong.edges.foreign_kafka.reading_options import of_librdkafka, without_counterpart
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
 from bettong.errors import LogError, SettingsError
+from bettong.reaching import KafkaPlace
 
 # The promises stand on these; whoever sets them in a connection is told.
 OURS = frozenset(
@@ -62,6 +63,11 @@ class ClientOptions:
                 f"connection {self._connection!r} in the file of BETTONG_CONNECTIONS:"
                 f" {', '.join(map(repr, without))}: librdkafka, by which topics are read, has no such option"
             )
+
+    @property
+    def place(self) -> KafkaPlace:
+        """The cluster, for clients of librdkafka."""
+        return KafkaPlace(self.servers, connection=self._connection)
 
     def for_reading(self) -> dict[str, object]:
         """The options of a client of librdkafka, without the servers."""

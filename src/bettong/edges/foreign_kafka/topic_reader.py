@@ -50,14 +50,9 @@ class TopicReader:
             "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
             "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
         }
-        try:
-            self._consumer, _ = connect(
-                Consumer, options.servers, {"client.id": "bettong", **options.for_reading(), **ours}
-            )
-        except KafkaException as error:
-            # An option of the wrong type, a file of certificates that is not there.
-            reason: KafkaError = error.args[0]
-            raise LogError(f"connecting to Kafka at {self._servers}: {reason.str()}") from None
+        self._consumer, _ = connect(
+            Consumer, options.place, {"client.id": "bettong", **options.for_reading(), **ours}
+        )
 
     def partitions(self) -> list[int]:
         """All partitions of the topic now. LogError when there is no such topic."""
