@@ -68,7 +68,13 @@ def _sysctls(wanted: dict[str, str]) -> dict[str, str]:
 class TunerSettings(BaseSettings):
     """Everything that a tuner is told. A toggle that is not given leaves its files alone."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        frozen=True,
+        extra="ignore",
+        coerce_numbers_to_str=True,  # {"vm.swappiness": 1} is as good as "1"
+    )
 
     mode: Mode = Field(
         default=Mode.DRY_RUN,
