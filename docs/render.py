@@ -19,7 +19,8 @@ from bettong.settings import (
     ServiceSettings,
     ServingSettings,
 )
-from docs.render_chart import chart_pages
+from bettong_node_tuner.settings import TunerSettings
+from docs.render_chart import chart_pages, marks
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
@@ -30,6 +31,7 @@ GROUPS: dict[str, type[BaseSettings]] = {
     "Processor": ProcessorSettings,
     "Receiver": ReceiverSettings,
     "Clients": ClientSettings,
+    "Node tuner": TunerSettings,
 }
 
 
@@ -49,7 +51,8 @@ def _settings() -> str:
         "",
         "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
         "empty variable counts as unset. The commands `bettong sender | processor | receiver` take each as a flag",
-        "too (`--frame-bytes-max`). Rendered from `src/bettong/settings.py` by `make docs`.",
+        "too (`--frame-bytes-max`). Rendered from `src/bettong/settings.py`, and for the node tuner from its own, by",
+        "`make docs`.",
     ]
     for title, kind in GROUPS.items():
         shared = {name for base in kind.__bases__ for name in getattr(base, "model_fields", {})}
@@ -78,8 +81,8 @@ def _default(field: FieldInfo) -> str:
 
 
 def _range(field: FieldInfo) -> str:
-    least = next((mark.ge for mark in field.metadata if isinstance(mark, Ge)), None)
-    most = next((mark.le for mark in field.metadata if isinstance(mark, Le)), None)
+    least = next((mark.ge for mark in marks(field) if isinstance(mark, Ge)), None)
+    most = next((mark.le for mark in marks(field) if isinstance(mark, Le)), None)
     return "" if least is None and most is None else f"{least} to {most}"
 
 

@@ -1,4 +1,4 @@
-"""The chart's README.md, out of the comments in values.yaml, and the settings in its schema.
+"""The README.md of each chart, out of the comments in its values.yaml, and the settings in its schema.
 
 A comment above a key describes it. Lists and maps in one line are one value.
 """
@@ -9,14 +9,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
 
 from bettong.settings import ProcessorSettings, ReceiverSettings, SenderSettings, ServiceSettings
+from bettong_node_tuner.settings import TunerSettings
 
-CHART = Path(__file__).parent.parent / "deploy" / "helm" / "bettong"
+CHARTS = Path(__file__).parent.parent / "deploy" / "helm"
 KINDS: tuple[type[ServiceSettings], ...] = (SenderSettings, ProcessorSettings, ReceiverSettings)
 # What the chart decides: addresses and folders of its own objects, and what differs from pod to pod.
 DECIDED = {
@@ -54,7 +57,10 @@ DECIDED = {
     "tokens",
 }
 
-_LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z]+):(?: (?P<value>.*))?$")
+# What the chart of node tuning decides.
+TUNER_DECIDED = {"journal", "metrics_listen", "mode", "node", "root"}
+
+_LINE = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z_0-9]+):(?: (?P<value>.*))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +72,60 @@ class Value:
     comment: str
 
 
+@dataclass(frozen=True, slots=True)
+class ChartPages:
+    """What is rendered of one chart: the settings that its values may hold, and what its README begins with."""
+
+    name: str
+    kinds: Sequence[type[BaseSettings]]
+    decided: set[str]
+    about: Sequence[str]
+
+    def settings_schema(self) -> dict[str, Any]:
+        """What `settings` may hold: every setting of every kind but those that the chart decides."""
+        fields = {name: field for kind in self.kinds for name, field in kind.model_fields.items()}
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                name: _of(field) for name, field in sorted(fields.items()) if name not in self.decided
+            },
+        }
+
+
+CHART = ChartPages(
+    "bettong",
+    KINDS,
+    DECIDED,
+    (
+        "Senders, a Spark cluster (master, workers, driver) and a receiver, for one application. How to use it, and",
+        "why it is as it is: [docs/kubernetes.md](../../../docs/kubernetes.md). Rendered from values.yaml by",
+        "`make docs`.",
+    ),
+)
+TUNING = ChartPages(
+    "bettong-node-tuning",
+    (TunerSettings,),
+    TUNER_DECIDED,
+    (
+        "A DaemonSet that tunes the kernel of opted-in nodes, and sets everything back. What each setting does, its",
+        "risk, and how to set back by hand: [docs/node-tuning.md](../../../docs/node-tuning.md). Rendered from",
+        "values.yaml by `make docs`.",
+    ),
+)
+
+
 def chart_pages() -> dict[Path, str]:
     """Each page's path and text."""
-    values = (CHART / "values.yaml").read_text().splitlines()
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    schema["properties"]["settings"] = settings_schema()
-    return {
-        CHART / "README.md": _readme(list(described(values))),
-        CHART / "values.schema.json": json.dumps(schema, indent=1) + "\n",
-    }
+    found = {}
+    for chart in (CHART, TUNING):
+        folder = CHARTS / chart.name
+        values = (folder / "values.yaml").read_text().splitlines()
+        schema = json.loads((folder / "values.schema.json").read_text())
+        schema["properties"]["settings"] = chart.settings_schema()
+        found[folder / "README.md"] = _readme(chart, list(described(values)))
+        found[folder / "values.schema.json"] = json.dumps(schema, indent=1) + "\n"
+    return found
 
 
 def described(lines: Sequence[str]) -> Iterator[Value]:
@@ -95,13 +146,21 @@ def described(lines: Sequence[str]) -> Iterator[Value]:
 
 
 def settings_schema() -> dict[str, Any]:
-    """What `settings` may hold: every setting of every service but those that the chart decides."""
-    fields = {name: field for kind in KINDS for name, field in kind.model_fields.items()}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {name: _of(field) for name, field in sorted(fields.items()) if name not in DECIDED},
-    }
+    """What `settings` of the chart bettong may hold."""
+    return CHART.settings_schema()
+
+
+def marks(field: FieldInfo) -> list[Any]:
+    """The limits of a setting, also where it may be None."""
+    found = list(field.metadata)
+    for each in get_args(field.annotation) if _is_optional(field.annotation) else ():
+        if get_origin(each) is Annotated:
+            found += get_args(each)[1:]
+    return [deeper for each in found for deeper in (each.metadata if isinstance(each, FieldInfo) else [each])]
+
+
+def _is_optional(kind: Any) -> bool:
+    return get_origin(kind) in {Union, UnionType} and NoneType in get_args(kind)
 
 
 def _of(field: FieldInfo) -> dict[str, Any]:
@@ -109,8 +168,8 @@ def _of(field: FieldInfo) -> dict[str, Any]:
     kind = field.annotation
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {**found, "enum": [each.value for each in kind]}
-    found["type"] = {bool: "boolean", int: "integer"}.get(kind, "string")  # type: ignore[arg-type]
-    for mark in field.metadata:
+    found |= _type(kind)
+    for mark in marks(field):
         if isinstance(mark, Ge):
             found["minimum"] = mark.ge
         if isinstance(mark, Le):
@@ -120,13 +179,25 @@ def _of(field: FieldInfo) -> dict[str, Any]:
     return found
 
 
-def _readme(values: list[Value]) -> str:
+def _type(kind: Any) -> dict[str, Any]:
+    if get_origin(kind) is list:
+        return {"type": "array", "items": {"type": "string"}}
+    if get_origin(kind) is dict:
+        return {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    if _is_optional(kind):
+        (given,) = (each for each in get_args(kind) if each is not NoneType)
+        return {"type": [_type(given)["type"], "null"]}
+    names: dict[Any, str] = {bool: "boolean", int: "integer"}
+    return {"type": names.get(kind, "string")}
+
+
+def _readme(chart: ChartPages, values: list[Value]) -> str:
     lines = [
-        "# The chart `bettong`",
+        f"# The chart `{chart.name}`",
         "",
-        "Senders, a Spark cluster (master, workers, driver) and a receiver, for one application. How to use it, and",
-        "why it is as it is: [docs/kubernetes.md](../../../docs/kubernetes.md). Rendered from values.yaml by",
-        "`make docs`.",
+        *chart.about,
         "",
         "| value | default | what it is |",
         "| --- | --- | --- |",

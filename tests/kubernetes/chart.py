@@ -13,6 +13,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "deploy" / "helm" / "bettong"
+TUNING = FOLDER.with_name("bettong-node-tuning")
 DEV = FOLDER / "values-dev.yaml"
 HELM = Path(sys.prefix) / "share" / "bettong" / "helm" / "helm"
 RELEASE = "trial"
@@ -101,8 +102,9 @@ def pod_of(owner: str, pod: Object) -> Pod:
 
 @dataclass
 class Chart:
-    """The chart in the tree. Renders with the values given, over `values-dev.yaml` when `dev`."""
+    """A chart in the tree. Renders with the values given, over `values-dev.yaml` when `dev`."""
 
+    folder: Path = FOLDER
     _kept: dict[str, Rendered] = field(default_factory=dict)
 
     def render(self, values: Values | None = None, *, dev: bool = False, upgrade: bool = False) -> Rendered:
@@ -110,7 +112,15 @@ class Chart:
         text = json.dumps(values or {}, sort_keys=True)
         key = f"{dev} {upgrade} {text}"
         if key not in self._kept:
-            words = ["template", RELEASE, str(FOLDER), "--namespace", NAMESPACE, "--kube-version", "1.37.0"]
+            words = [
+                "template",
+                RELEASE,
+                str(self.folder),
+                "--namespace",
+                NAMESPACE,
+                "--kube-version",
+                "1.37.0",
+            ]
             words += ["--is-upgrade"] * upgrade + ["--values", str(DEV)] * dev
             out = helm(*words, "--values", "-", given=text)
             self._kept[key] = Rendered([each for each in yaml.load_all(out, yaml.CSafeLoader) if each])

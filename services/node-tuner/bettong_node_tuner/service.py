@@ -1,0 +1,104 @@
+"""The life of a tuner: look and act, tell, wait, again; at the end everything is set back."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from bettong_node_tuner.decisions import Decision, State, is_done
+from bettong_node_tuner.effects import Effects
+from bettong_node_tuner.errors import NodeError
+from bettong_node_tuner.figures import Figures
+from bettong_node_tuner.report import annotation, place
+from bettong_node_tuner.settings import Mode, TunerSettings
+
+_log = logging.getLogger(__name__)
+_WARNED = frozenset({State.FAILED, State.REFUSED, State.FOREIGN})
+
+
+class Told(Protocol):
+    """Who is told how a node stands: `bettong_node_tuner.node.Node`, which takes seconds of a CPU to load."""
+
+    def annotate(self, text: str) -> None:
+        """Sets the report. Raises NodeError."""
+
+    def remove_taint(self) -> bool:
+        """Removes the startup taint; whether there was one. Raises NodeError."""
+
+
+class Tuner:
+    """Tunes one node. Without a `node` nobody but log and metrics is told."""
+
+    def __init__(
+        self, settings: TunerSettings, effects: Effects, figures: Figures, node: Told | None
+    ) -> None:
+        self._settings = settings
+        self._effects = effects
+        self._figures = figures
+        self._node = node
+        self._told = ""
+        self._tainted = True
+        self._said: dict[str, str] = {}
+
+    def run(self, is_ended: Callable[[float], bool]) -> None:
+        """Until `is_ended`, which waits for so many seconds at most. In mode apply everything is then set back.
+
+        Raises JournalError when it cannot go on.
+        """
+        self.look()
+        while not is_ended(self._settings.interval_s):
+            self.look()
+        if self._settings.mode is Mode.APPLY:
+            self.revert()
+
+    def look(self) -> list[Decision]:
+        """One pass; how each key stands after it."""
+        return self._pass(self._settings)
+
+    def revert(self) -> list[Decision]:
+        """Sets everything back that is still ours."""
+        found = self._pass(self._settings.model_copy(update={"mode": Mode.REVERT}))
+        self._effects.end()
+        return found
+
+    def _pass(self, wanted: TunerSettings) -> list[Decision]:
+        found = self._effects.perform(wanted)
+        writes = wanted.mode in {Mode.APPLY, Mode.REVERT}
+        self._figures.look(found, wanted.mode, writes=writes, now_s=time.time())
+        self._say(found)
+        self._tell(found, wanted.mode)
+        return found
+
+    def _say(self, decisions: Sequence[Decision]) -> None:
+        """A line for each key whose state is new."""
+        states = {place(each): f"{each.state.value} {each.why}".strip() for each in decisions}
+        for each in decisions:
+            state = states[place(each)]
+            if self._said.get(place(each)) != state:
+                level = logging.WARNING if each.state in _WARNED else logging.INFO
+                _log.log(
+                    level,
+                    "%s %s: %s now=%r wanted=%r",
+                    each.setting.value,
+                    place(each),
+                    state,
+                    each.now,
+                    each.value,
+                )
+        self._said = states
+
+    def _tell(self, decisions: list[Decision], mode: Mode) -> None:
+        if self._node is None:
+            return
+        try:
+            text = annotation(decisions, mode)
+            if text != self._told:
+                self._node.annotate(text)
+                self._told = text
+            if self._tainted and is_done(decisions, mode):
+                if self._node.remove_taint():
+                    _log.info("the startup taint is removed: the node takes pods")
+                self._tainted = False
+        except NodeError as error:
+            self._figures.api_error()
+            _log.warning("%s", error)
