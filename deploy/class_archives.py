@@ -78,21 +78,21 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         frame_bytes_max=settings.frame_bytes_max,
     )
     spark = session(settings, application=planned.application)
-    topics = tuple(stage_topic(planned.application, stage.name) for stage in planned.stages)
+    stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     try:
         warm_up(spark)
         query = start(
             spark,
             settings,
             checkpoint=str(settings.checkpoint),
-            topics=topics,
+            stages=stages,
             first_offsets={},
             log=configure(settings, "setup"),
         ).query
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
                 answers: list[int | LogError] = []
-                log.append(topics[0], 0, line(sequence), on_done=answers.append)
+                log.append(next(iter(stages)), 0, line(sequence), on_done=answers.append)
                 log.flush(60)
                 if isinstance(answers[0], LogError):
                     raise answers[0]

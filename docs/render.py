@@ -91,8 +91,42 @@ def _figures() -> str:
         "| figure | unit | what it says |",
         "| --- | --- | --- |",
         *(f"| `{figure.name}` | {figure.unit} | {figure.meaning} |" for figure in metrics.ALL),
+        "",
+        "## For Prometheus",
+        "",
+        "With `BETTONG_METRICS_LISTEN` a service serves what it last wrote to Redis over HTTP, at every path; a",
+        "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
+        "`_total` is a counter, which a restart may set back; all others are gauges. `stage`, `partition`, `sink` and",
+        "`source` are names of the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
+        "",
+        "| series | labels | figure | of |",
+        "| --- | --- | --- | --- |",
+        *(
+            f"| `{name}` | {labels or '-'} | {meaning} | every service |"
+            for name, (labels, meaning) in metrics.BESIDE.items()
+        ),
+        *_series(),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _series() -> list[str]:
+    """One row a name: quantiles of one figure each share theirs."""
+    rows: dict[str, tuple[str, list[str], str]] = {}
+    for each in metrics.SERIES:
+        labels = {
+            metrics.Scope.PARTITION: ("stage", "partition"),
+            metrics.Scope.SERVICE: ("service",),
+        }.get(each.scope, each.labels)
+        if each.quantile:
+            labels = (*labels, "quantile")
+        unit = f" / {each.per:g}" if each.per != 1 else ""
+        _, figures, _ = rows.setdefault(each.name, (", ".join(labels) or "-", [], each.scope))
+        figures.append(f"`{each.figure.name}`{unit}")
+    return [
+        f"| `{name}` | {labels} | {', '.join(figures)} | {scope} |"
+        for name, (labels, figures, scope) in rows.items()
+    ]
 
 
 def _exit_codes() -> str:

@@ -28,6 +28,7 @@ DECIDED = {
     "jars",
     "kafka",
     "kernel_cache",
+    "metrics_listen",
     "receiver_dir",
     "receiver_listen",
     "redis",

@@ -1,4 +1,4 @@
-"""Every live figure that services write and people read, by name.
+"""Every live figure that services write and people read, by name; and by the name that Prometheus knows it by.
 
 A service writes one flat record of figures under its instance name (see `edges.redis_store`), with a time to
 live, so that the record of a dead instance goes by itself. The processor writes one record a partition.
@@ -6,6 +6,7 @@ live, so that the record of a dead instance goes by itself. The processor writes
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ SKIPPED = Figure(
     "messages",
     'that could not be processed, of computations, sources and sinks with on_error="skip"',
 )
+REFUSED = Figure(
+    "refused", "sessions", "that a sender ended with a refusal: a wrong frame, a name that is taken, no room"
+)
 DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
 GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")
 UNREADABLE = Figure(
@@ -47,7 +51,8 @@ KEYS = Figure("keys", "keys", "with a state in a partition")
 LAG = Figure(
     "lag",
     "records",
-    "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads",
+    "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads,"
+    " of a stage's partition",
 )
 RATE = Figure("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
 BATCH = Figure("batch", "batch", "the last micro-batch")
@@ -65,6 +70,114 @@ LATENCY_P99 = Figure("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster"
 LATENCY_MAX = Figure("latency_max_ms", "ms", f"{_LATENCY}: slowest")
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Figure))
+
+
+class Scope(StrEnum):
+    """Whose record holds a figure."""
+
+    SERVICE = "every service"
+    SENDER = "sender"
+    PROCESSOR = "processor"
+    PARTITION = "processor, for each partition"
+    RECEIVER = "receiver"
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A figure as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
+
+    `labels`: what stands behind the figure's name, `messages/SINK`, and is left out when nothing does. A `_total` is
+    a counter, all others are gauges. `per`: units of the figure in one of the series.
+    """
+
+    name: str
+    figure: Figure
+    scope: Scope
+    labels: tuple[str, ...] = ()
+    per: float = 1.0
+    quantile: str = ""
+
+
+_SINK = ("sink",)
+_QUANTILES = ((LATENCY_P50, "0.5"), (LATENCY_P99, "0.99"), (LATENCY_MAX, "1"))
+
+SERIES = (
+    Series("bettong_state_entered_timestamp_seconds", SINCE, Scope.SERVICE),
+    Series("bettong_sender_messages_total", MESSAGES, Scope.SENDER),
+    Series("bettong_sender_frames_total", FRAMES, Scope.SENDER),
+    Series("bettong_sender_sessions", SESSIONS, Scope.SENDER),
+    Series("bettong_sender_refused_sessions_total", REFUSED, Scope.SENDER),
+    Series("bettong_sender_buffered_bytes", BUFFERED, Scope.SENDER),
+    Series("bettong_sender_dead_letters_total", DEAD_LETTERS, Scope.SENDER),
+    Series("bettong_sender_skipped_messages_total", SKIPPED, Scope.SENDER),
+    Series("bettong_sender_topic_lag_records", LAG, Scope.SENDER, ("source",)),
+    Series("bettong_processor_lag_records", LAG, Scope.PROCESSOR),
+    Series("bettong_processor_batch", BATCH, Scope.PROCESSOR),
+    Series("bettong_processor_batch_duration_seconds", BATCH_MS, Scope.PROCESSOR, per=1000),
+    Series("bettong_partition_lag_records", LAG, Scope.PROCESSOR, ("stage", "partition")),
+    Series("bettong_partition_messages_total", MESSAGES, Scope.PARTITION),
+    Series("bettong_partition_frames_total", FRAMES, Scope.PARTITION),
+    Series("bettong_partition_results_total", RESULTS, Scope.PARTITION),
+    Series("bettong_partition_dead_letters_total", DEAD_LETTERS, Scope.PARTITION),
+    Series("bettong_partition_skipped_messages_total", SKIPPED, Scope.PARTITION),
+    Series("bettong_partition_duplicate_frames_total", DUPLICATES, Scope.PARTITION),
+    Series("bettong_partition_gap_frames_total", GAPS, Scope.PARTITION),
+    Series("bettong_partition_keys", KEYS, Scope.PARTITION),
+    Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
+    Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
+    Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
+    *(
+        Series("bettong_partition_latency_seconds", figure, Scope.PARTITION, per=1000, quantile=quantile)
+        for figure, quantile in _QUANTILES
+    ),
+    Series("bettong_receiver_messages_total", MESSAGES, Scope.RECEIVER, _SINK),
+    Series("bettong_receiver_frames_total", FRAMES, Scope.RECEIVER),
+    Series("bettong_receiver_dead_letters_total", DEAD_LETTERS, Scope.RECEIVER),
+    Series("bettong_receiver_skipped_messages_total", SKIPPED, Scope.RECEIVER),
+    Series("bettong_receiver_duplicate_frames_total", DUPLICATES, Scope.RECEIVER),
+    Series("bettong_receiver_gap_frames_total", GAPS, Scope.RECEIVER),
+    Series("bettong_receiver_unreadable_records_total", UNREADABLE, Scope.RECEIVER),
+    Series("bettong_receiver_subscribers", SESSIONS, Scope.RECEIVER),
+    Series("bettong_receiver_lag_records", LAG, Scope.RECEIVER),
+    Series("bettong_receiver_destination_lag_records", LAG, Scope.RECEIVER, _SINK),
+    *(
+        Series("bettong_receiver_latency_seconds", figure, Scope.RECEIVER, per=1000, quantile=quantile)
+        for figure, quantile in _QUANTILES
+    ),
+    *(
+        Series("bettong_receiver_sink_latency_seconds", figure, Scope.RECEIVER, _SINK, 1000, quantile)
+        for figure, quantile in _QUANTILES
+    ),
+)
+
+# What an endpoint adds of its own: name, labels, what it says.
+BESIDE: Mapping[str, tuple[str, str]] = {
+    "bettong_service_info": (
+        "application, instance, service, version",
+        "always 1: whose figures these are",
+    ),
+    "bettong_state": ("service, state", "1 for the state that the service is in, 0 for the others"),
+    "bettong_heartbeat_age_seconds": (
+        "service",
+        "since Redis took the service's live record; no sample before the first. Grows while Redis is away",
+    ),
+    "bettong_partition_figures_readable": (
+        "",
+        "1 when Redis told the processor the figures of partitions for this scrape; 0: they are left out",
+    ),
+}
+STATES = ("starting", "waiting", "running", "stopping")
+
+
+def lags(
+    ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int], names: Mapping[str, str]
+) -> dict[str, int]:
+    """LAG of all, and of each partition as `lag/NAME/PARTITION`; `names`: of each topic. See `lag`."""
+    return {LAG.name: lag(ends, offsets)} | {
+        f"{LAG.name}/{names[topic]}/{partition}": lag(ends, {(topic, partition): offset})
+        for (topic, partition), offset in offsets.items()
+        if topic in names
+    }
 
 
 def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]) -> int:

@@ -85,6 +85,11 @@ class ServiceSettings(BaseSettings):
     log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
         "info", description="Least level of log lines that are written."
     )
+    metrics_listen: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Where live figures are served to Prometheus, host:port, in plain text over HTTP: keep it from"
+        " strangers. docs/figures.md.",
+    )
     live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
         500, description="How often live figures are written to Redis, in milliseconds."
     )

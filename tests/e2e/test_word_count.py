@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -10,9 +11,11 @@ import pytest
 from bettong import metrics
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
+from bettong.cli.overview import SERVICES, overview, partition_rows
 from bettong.client.sender import Sender
 from bettong.settings import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
+from tests.scraped import Scraped
 from tests.waiting import eventually
 
 APPLICATION = "examples/word_count.py"
@@ -43,12 +46,13 @@ def test_word_count_equals_a_plain_counter_under_each_schedule(
 def undisturbed(start_suite: StartSuite, kept: Path) -> dict[str, list[bytes]]:
     """Micro-batches, and the resident schedule on the same log."""
     half = len(LINES) // 2
-    running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=SETTINGS)
+    settings = {**SETTINGS, "metrics_listen": "127.0.0.1:0"}
+    running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=settings)
     send(running, LINES[:half])
-    finished(running)
-    running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=SETTINGS)
+    finished(running, told_to_prometheus)
+    running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=settings)
     send(running, LINES[half:])
-    return finished(running)
+    return finished(running, told_to_prometheus)
 
 
 def killed(start_suite: StartSuite, kept: Path) -> dict[str, list[bytes]]:
@@ -79,9 +83,13 @@ def send(running: RunningSuite, lines: list[str]) -> None:
         sender.flush(60)
 
 
-def finished(running: RunningSuite) -> dict[str, list[bytes]]:
+def finished(
+    running: RunningSuite, look: Callable[[RunningSuite], None] | None = None
+) -> dict[str, list[bytes]]:
     """The results of each word, in order, once all have come. The suite is stopped, and ends well."""
     running.settle()
+    if look is not None:
+        look(running)
     assert running.sum(metrics.DEAD_LETTERS) == 0
     running.suite.stop()
     assert "Traceback" not in running.suite.record.services["processor"].log.read_text()
@@ -89,6 +97,29 @@ def finished(running: RunningSuite) -> dict[str, list[bytes]]:
     for line in running.all_bytes_of("counts").splitlines():
         words[json.loads(line)["word"]].append(line)
     return dict(words)
+
+
+def told_to_prometheus(running: RunningSuite) -> None:
+    """Each service tells Prometheus what `bettong status` shows."""
+    logs = {name: running.suite.record.services[name].log for name in SERVICES}
+    found = {name: Scraped.of(log) for name, log in logs.items()}
+    sender, processor, receiver = (found[name] for name in SERVICES)
+    told = overview(running.figures.live(), running.figures.partitions())
+    assert sender["bettong_sender_messages_total"] == told.messages
+    assert sender["bettong_sender_sessions"] == 0
+    assert receiver["bettong_receiver_messages_total", "counts"] == told.results
+    assert receiver["bettong_receiver_dead_letters_total"] == told.dead_letters == 0
+    assert receiver["bettong_receiver_latency_seconds", "0.99"] == pytest.approx((told.p99_ms or 0) / 1000)
+    assert processor["bettong_partition_figures_readable"] == 1
+    for each in found.values():
+        assert each["bettong_state", "running"] == 1
+        assert 0 <= each["bettong_heartbeat_age_seconds"] < 60
+    for row in partition_rows(running.figures.live(), running.figures.partitions()):
+        labels = (row.stage, str(row.partition))
+        assert processor["bettong_partition_offset", *labels] == row.offset
+        assert processor["bettong_partition_messages_total", *labels] == row.messages
+        assert processor["bettong_partition_lag_records", *labels] == row.lag == 0
+    assert processor["bettong_processor_lag_records"] == 0
 
 
 def victims(running: RunningSuite, target: Target) -> list[psutil.Process]:

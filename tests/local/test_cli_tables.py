@@ -100,11 +100,16 @@ def test_stages_are_summed_over_their_partitions() -> None:
 
 def test_each_partition_has_a_row_with_what_its_schedule_measures() -> None:
     measured = {"lag": "3", "messages_per_s": "1250.0", "latency_p50_ms": "1.5", "latency_p99_ms": "12.25"}
-    rows = partition_rows({**PARTITIONS, ("nbbo", 10): {"offset": "7", **measured}})
+    rows = partition_rows(LIVE, {**PARTITIONS, ("nbbo", 10): {"offset": "7", **measured}})
     assert [row.partition for row in rows] == [0, 1, 10]
     text = printed(partitions_table(rows)).splitlines()
     assert text[1].split() == ["nbbo/0", "10", "8", "900"]
     assert text[3].split() == ["nbbo/10", "7", "3", "0", "1,250", "1.5", "12.2"]
+
+
+def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:
+    live = {"p": {"service": "processor", "lag": "12", "lag/nbbo/0": "12"}}
+    assert [row.lag for row in partition_rows(live, {("nbbo", 0): {"offset": "1", "lag": "3"}})] == [12]
 
 
 def test_dead_letters_are_those_of_the_receiver_which_reads_each_once() -> None:

@@ -39,7 +39,7 @@ class Query:
 def test_a_stop_saves_what_the_last_batch_led_to(last: Mapping[str, Any] | None, saved: list[Any]) -> None:
     found: list[Any] = []
     query = Query(last)
-    MicroBatch(cast("StreamingQuery", query), structlog.get_logger(), found.append).stop(10)
+    MicroBatch(cast("StreamingQuery", query), structlog.get_logger(), {}, found.append).stop(10)
     assert query.stopped
     assert query.active == []
     assert found == saved

@@ -84,19 +84,23 @@ def test_progress_becomes_batch_duration_and_lag() -> None:
             }
         ],
     }
-    assert figures_of(progress) == {
+    assert figures_of(progress, {"a": "count"}) == {
         metrics.BATCH.name: "12",
         metrics.BATCH_MS.name: 100.0,
         metrics.LAG.name: 6,
+        "lag/count/0": 4,
+        "lag/count/1": 0,
     }
     assert durations_of(progress) == {"batch": 12, "addBatch": 80, "triggerExecution": 100}
 
 
 def test_before_the_first_batch_there_are_no_figures() -> None:
-    assert figures_of(None) == {}
+    assert figures_of(None, {}) == {}
     assert durations_of(None) == {}
     assert (
-        figures_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]})[metrics.LAG.name]
+        figures_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]}, {})[
+            metrics.LAG.name
+        ]
         == 0
     )
 
@@ -112,6 +116,6 @@ def test_offsets_that_spark_gives_as_text_are_read_too() -> None:
         "batchId": 1,
         "sources": [{"endOffset": '{"a":{"0":4}}', "latestOffset": '{"a":{"0":9,"1":2}}'}],
     }
-    assert figures_of(progress)[metrics.LAG.name] == 7
+    assert figures_of(progress, {})[metrics.LAG.name] == 7
     assert ends_of(progress) == {("a", 0): 4}
     assert ends_of(None) == {}

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.logs import Logger, configure
@@ -34,7 +35,16 @@ def main(overrides: Mapping[str, object]) -> None:
     log = configure(settings, "processor")
     planned = plan(load(settings.application))
     admin, store = LogAdmin(settings.kafka), RedisStore(settings.redis, planned.application)
-    live = Live(LiveFigures(store), settings.instance, log, time.time, settings.live_interval_ms / 1000)
+    figures = LiveFigures(store)
+    live = Live(figures, settings.instance, log, time.time, settings.live_interval_ms / 1000)
+    identity = Identity("processor", planned.application, settings.instance)
+    with MetricsEndpoint(settings.metrics_listen, identity, figures, log, partitions=True):
+        _run(settings, planned, admin, store, live, log)
+
+
+def _run(
+    settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore, live: Live, log: Logger
+) -> None:
     beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
     # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
     compiled = beside.submit(
@@ -112,7 +122,7 @@ def _start(
         spark,
         settings,
         checkpoint=checkpoint,
-        topics=tuple(stage_topic(planned.application, stage.name) for stage in planned.stages),
+        stages={stage_topic(planned.application, stage.name): stage.name for stage in planned.stages},
         first_offsets=first_offsets,
         log=log,
     )

@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2_grpc
 from bettong.application.plan import Plan
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogReader
+from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import LogError, SettingsError
@@ -70,8 +71,12 @@ class Receiver:
             status=self._status,
             log=log,
         )
+        live = LiveFigures(self._store)
+        self._metrics = MetricsEndpoint(
+            settings.metrics_listen, Identity("receiver", plan.application, settings.instance), live, log
+        )
         self._reporter = Reporter(
-            LiveFigures(self._store),
+            live,
             self._opening.admin(),
             self._status,
             log,
@@ -92,6 +97,10 @@ class Receiver:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
+        with self._metrics:
+            await self._run(stop)
+
+    async def _run(self, stop: asyncio.Event) -> None:
         await self._serving.say(serving=False)
         server = self._server()
         await server.start()

@@ -7,7 +7,7 @@ from typing import Self
 
 from structlog.stdlib import BoundLogger
 
-from bettong.edges.redis_store import LiveFigures, RedisStore, ttl_of
+from bettong.edges.redis_store import LiveFigures, ttl_of
 from bettong.errors import StoreError
 
 # The last record says that the sender stops; without Redis nobody waits for it longer.
@@ -20,10 +20,10 @@ class LiveReport:
     """Writes `figures()` under `instance` every `interval_s`, from entering to leaving, and once more then."""
 
     def __init__(
-        self, store: RedisStore, instance: str, figures: _Figures, interval_s: float, logger: BoundLogger
+        self, live: LiveFigures, instance: str, figures: _Figures, interval_s: float, logger: BoundLogger
     ) -> None:
         """`figures` is called in the report's thread."""
-        self._live = LiveFigures(store)
+        self._live = live
         self._instance = instance
         self._figures = figures
         self._interval_s = interval_s

@@ -16,7 +16,8 @@ from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import RedisLeases, RedisStore
+from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
+from bettong.edges.redis_store import LiveFigures, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
@@ -125,10 +126,12 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     entrance = Entrance(settings, WISHES, logger)
     intake = Intake(plan.application, routes, limits, status, clock=time.time_ns)
+    identity = Identity("sender", plan.application, settings.instance)
     with (
         RedisStore(settings.redis, plan.application) as store,
+        MetricsEndpoint(settings.metrics_listen, identity, live := LiveFigures(store), logger),
         LiveReport(
-            store,
+            live,
             settings.instance,
             lambda: status.figures(buffered=intake.buffer.bytes),
             settings.live_interval_ms / 1000,

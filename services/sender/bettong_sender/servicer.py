@@ -65,6 +65,7 @@ class IngestServicer(IngestServiceServicer):
         try:
             await self._session(request_iterator, context, logger)
         except Refusal as refusal:
+            self._intake.status.refused += 1
             logger.info("session refused", status=refusal.code.value, reason=str(refusal))
             await context.abort(
                 grpc.StatusCode[refusal.code.value], str(refusal), tuple(refusal.metadata.items())

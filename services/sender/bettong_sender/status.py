@@ -29,6 +29,7 @@ class Status:
     messages: int = 0
     frames: int = 0
     sessions: int = 0
+    refused: int = 0
     dead_letters: int = 0
     dead_letter_last: str = ""
     skipped: int = 0
@@ -67,6 +68,7 @@ class Status:
             metrics.MESSAGES.name: self.messages,
             metrics.FRAMES.name: self.frames,
             metrics.SESSIONS.name: self.sessions,
+            metrics.REFUSED.name: self.refused,
             metrics.BUFFERED.name: buffered,
             metrics.DEAD_LETTERS.name: self.dead_letters,
             metrics.DEAD_LETTER_LAST.name: self.dead_letter_last,

@@ -78,7 +78,7 @@ def status(
     if partitions:
         console.print(stages_table(stages(partitions)))
     if partitions and each:
-        console.print(partitions_table(partition_rows(partitions)))
+        console.print(partitions_table(partition_rows(live, partitions)))
     for text in summary(overview(live, partitions)):
         console.print(text, soft_wrap=True)
     if any(row.state not in {RUNNING, STANDBY} for row in rows):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from bettong import metrics
 
 
-def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
-    """Live figures of Spark's last progress report; none before the first."""
+def figures_of(progress: Mapping[str, object] | None, stages: Mapping[str, str]) -> dict[str, str | float]:
+    """Live figures of Spark's last progress report; none before the first. `stages`: by their topics."""
     if not progress:
         return {}
     durations = progress.get("durationMs")
@@ -16,7 +16,7 @@ def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
         figures[metrics.BATCH_MS.name] = float(durations.get("triggerExecution", 0))
     sources = progress.get("sources")
     if isinstance(sources, list) and sources:
-        figures[metrics.LAG.name] = lag_of(sources[0])
+        figures |= lags_of(sources[0], stages)
     return figures
 
 
@@ -32,10 +32,10 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
 
 
-def lag_of(source: Mapping[str, object]) -> int:
-    """Records in the log beyond the last batch, by a source's progress."""
+def lags_of(source: Mapping[str, object], stages: Mapping[str, str]) -> dict[str, int]:
+    """Records in the log beyond the last batch, by a source's progress: of all, and of each partition."""
     latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
-    return metrics.lag(latest, {place: end.get(place, 0) for place in latest}) if end else 0
+    return metrics.lags(latest, {place: end.get(place, 0) for place in latest} if end else {}, stages)
 
 
 def _offsets(reported: object) -> dict[tuple[str, int], int]:

@@ -31,6 +31,7 @@ class MicroBatch:
 
     query: StreamingQuery
     log: Logger
+    stages: Mapping[str, str]
     save: Callable[[Ends], None]
 
     @property
@@ -46,7 +47,7 @@ class MicroBatch:
         """See Run."""
         progress = self.query.lastProgress
         self.log.debug("progress", **durations_of(progress))
-        return figures_of(progress)
+        return figures_of(progress, self.stages)
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
@@ -67,11 +68,15 @@ def start(
     settings: ProcessorSettings,
     *,
     checkpoint: str,
-    topics: tuple[str, ...],
+    stages: Mapping[str, str],
     first_offsets: Mapping[tuple[str, int], int],
     log: Logger,
 ) -> MicroBatch:
-    """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0)."""
+    """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0).
+
+    `stages`: by their topics.
+    """
+    topics = tuple(stages)
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
         spark.readStream.format("kafka")
@@ -103,4 +108,4 @@ def start(
         .trigger(processingTime="0 seconds")
         .start()
     )
-    return MicroBatch(query, log, lambda ends: save(spark, settings, ends, log))
+    return MicroBatch(query, log, stages, lambda ends: save(spark, settings, ends, log))

@@ -51,8 +51,8 @@ class Progress:
     live: LiveFigures
     topics: Mapping[str, str]
 
-    def lag(self) -> int | None:
-        """Records not yet folded, over all stages; None when Kafka or Redis does not say."""
+    def lags(self) -> dict[str, int] | None:
+        """Records not yet folded, over all stages and of each partition; None when Kafka or Redis does not say."""
         try:
             ends = self.admin.ends(self.topics)
             folded = self.live.partitions()
@@ -62,7 +62,7 @@ class Progress:
             (topic, number): int(folded.get((self.topics[topic], number), {}).get(metrics.OFFSET.name, 0))
             for topic, number in ends
         }
-        return metrics.lag(ends, offsets)
+        return metrics.lags(ends, offsets, self.topics)
 
 
 def start(
@@ -101,7 +101,7 @@ class Resident:
         self._submit(slots_of(self._context))
         self._thread = InheritableThread(target=self._deal, name="dealer", daemon=True)
         self._thread.start()
-        self._lag: int | None = None
+        self._lags: dict[str, int] | None = None
         threading.Thread(target=self._measure, name="progress", daemon=True).start()
 
     @property
@@ -115,7 +115,7 @@ class Resident:
 
     def figures(self) -> Mapping[str, str | float]:
         """See Run."""
-        return {} if self._lag is None else {metrics.LAG.name: self._lag}
+        return self._lags or {}
 
     def ended(self, wait_s: float) -> bool:
         """See Run. By itself it ends only by a fault; the tasks that are left are drained then."""
@@ -184,7 +184,7 @@ class Resident:
     def _measure(self) -> None:
         with self._progress.admin:
             while not self._stopping.wait(_COUNT_S):
-                self._lag = self._progress.lag()
+                self._lags = self._progress.lags()
 
     def _is_over(self) -> bool:
         """Whether Spark has stopped, or Java is gone: no job will ever run again."""

@@ -36,7 +36,7 @@ _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0
 
 # No attempt is begun after this. The last one may take a connection and an answer longer.
-_ATTEMPTS_S = 6.0
+ATTEMPTS_S = 6.0
 
 # redis-py's own types leave open whether answers are bytes or text; ours are bytes.
 Client = Any
@@ -89,7 +89,7 @@ class RedisStore:
         self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
 
     def ask(
-        self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = _ATTEMPTS_S
+        self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = ATTEMPTS_S
     ) -> _Answer:
         """What `command` answers; for the modules of this package. It must be harmless to carry out twice.
 

@@ -1,12 +1,13 @@
 """What services say of themselves, for people to see."""
 
+import time
 from collections.abc import Mapping
 
-from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.edges.redis_store.connection import ATTEMPTS_S, Client, RedisStore
 from bettong.metrics import OFFSET
 
 # Figures can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
-_ATTEMPTS_S = 0.5
+_WRITE_ATTEMPTS_S = 0.5
 
 # A live record outlives this many intervals, and at least some seconds: one late write does not make an instance
 # vanish, and that of a dead one is gone soon.
@@ -34,16 +35,27 @@ def ttl_of(interval_s: float) -> float:
 
 
 class LiveFigures:
-    """Live figures, named in `bettong.metrics`, one record an instance and one a partition. Raises StoreError."""
+    """Live figures, named in `bettong.metrics`, one record an instance and one a partition. Raises StoreError.
+
+    `latest`: the record that was last given to `write_live` here, whether Redis took it or not.
+    """
 
     def __init__(self, store: RedisStore) -> None:
+        self.latest: Figures = {}
+        self._taken_s: float | None = None
         self._store = store
         self._instances = store.key("live")
         self._partitions = store.key("partitions")
 
     def write_live(self, instance: str, figures: Figures, ttl_s: float) -> None:
         """Replaces the record of an instance. It disappears after `ttl_s` (see `ttl_of`) unless it is written again."""
+        self.latest = figures
         self._write(self._instances, instance, self._store.key("live", instance), figures, ttl_s)
+        self._taken_s = time.monotonic()
+
+    def age_s(self) -> float | None:
+        """Since Redis took a record of `write_live` here; None before the first."""
+        return None if self._taken_s is None else time.monotonic() - self._taken_s
 
     def write_partition(self, stage: str, partition: int, figures: Figures) -> None:
         """Changes these figures in the record of a partition. It stays, with what others wrote into it."""
@@ -62,17 +74,17 @@ class LiveFigures:
         self._store.ask(
             f"writing figures of {name}",
             lambda client: client.eval(_FOLDED, 2, key, self._partitions, str(begun_ms), name, *pairs),
-            attempts_s=_ATTEMPTS_S,
+            attempts_s=_WRITE_ATTEMPTS_S,
         )
 
     def live(self) -> dict[str, dict[str, str]]:
         """The records of the instances that live, by instance."""
-        return self._records(self._instances, "live")
+        return self._records(self._instances, "live", ATTEMPTS_S)
 
-    def partitions(self) -> dict[tuple[str, int], dict[str, str]]:
-        """The records of the partitions, by (stage, partition)."""
+    def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[tuple[str, int], dict[str, str]]:
+        """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
         found = {}
-        for name, figures in self._records(self._partitions, "partition").items():
+        for name, figures in self._records(self._partitions, "partition", attempts_s).items():
             stage, _, partition = name.rpartition("/")
             found[stage, int(partition)] = figures
         return found
@@ -91,9 +103,9 @@ class LiveFigures:
                 together.sadd(index, name)
                 together.execute()
 
-        self._store.ask(f"writing figures of {name}", command, attempts_s=_ATTEMPTS_S)
+        self._store.ask(f"writing figures of {name}", command, attempts_s=_WRITE_ATTEMPTS_S)
 
-    def _records(self, index: str, kind: str) -> dict[str, dict[str, str]]:
+    def _records(self, index: str, kind: str, attempts_s: float) -> dict[str, dict[str, str]]:
         def command(client: Client) -> dict[str, dict[str, str]]:
             names = sorted(name.decode() for name in client.smembers(index))
             with client.pipeline(transaction=False) as together:
@@ -109,4 +121,4 @@ class LiveFigures:
                 if record
             }
 
-        return self._store.ask("reading figures", command)
+        return self._store.ask("reading figures", command, attempts_s=attempts_s)

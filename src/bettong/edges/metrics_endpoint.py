@@ -1,0 +1,176 @@
+"""What Prometheus reads of a service: its live figures, by the names in `bettong.metrics`. Counts nothing itself.
+
+Plain HTTP, for reading alone. Texts (errors, what is waited for) are not among the series, and labels are names of the
+application: sources, sinks, stages, partitions.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import TracebackType
+from typing import Self
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from bettong.edges.redis_store import LiveFigures
+from bettong.edges.redis_store.live import Figures
+from bettong.errors import SettingsError, StoreError
+from bettong.logs import Logger
+from bettong.metrics import BESIDE, SERIES, SERVICE, STATE, STATES, Scope, Series
+
+# A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
+_ATTEMPTS_S = 0.5
+
+Partitions = Mapping[tuple[str, int], Figures]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose figures an endpoint tells."""
+
+    service: str
+    application: str
+    instance: str
+
+
+class MetricsEndpoint:
+    """Serves the series of one service from entering to leaving, on threads of its own; does nothing without `listen`.
+
+    Raises SettingsError, on entering, when it cannot listen.
+    """
+
+    def __init__(
+        self,
+        listen: str | None,
+        identity: Identity,
+        live: LiveFigures,
+        log: Logger,
+        *,
+        partitions: bool = False,
+    ) -> None:
+        """`listen`: host:port. `partitions`: whether the figures of partitions are told here, too."""
+        self._listen = listen
+        self._log = log
+        self._figures = _Figures(identity, live, partitions=partitions)
+        self._stop = _nothing
+
+    def __enter__(self) -> Self:
+        if self._listen is None:
+            return self
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self._figures)
+        host, _, port = self._listen.rpartition(":")
+        try:
+            server, thread = start_http_server(int(port), host.strip("[]"), registry)
+        except OSError as error:
+            raise SettingsError(
+                f"BETTONG_METRICS_LISTEN: cannot listen on {self._listen}: {error.strerror or error};"
+                " choose another address, or stop who listens there"
+            ) from None
+
+        self._log.info("figures for Prometheus", address=f"{host}:{server.server_port}")
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        self._stop = stop
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+
+
+def families(record: Figures, partitions: Partitions) -> list[Metric]:
+    """The series of a service's record and of those of partitions, in the order of `metrics.SERIES`. Pure."""
+    found: dict[str, Metric] = {}
+    service = str(record.get(SERVICE.name, ""))
+    for series in SERIES:
+        family = found.get(series.name) or _family(series.name, f"{series.figure.meaning} [{series.scope}]")
+        if series.scope is Scope.PARTITION:
+            for (stage, partition), figures in partitions.items():
+                own = {"stage": stage, "partition": str(partition)}
+                _add(family, series, own, figures.get(series.figure.name))
+        elif series.scope is Scope.SERVICE:
+            _add(family, series, {"service": service}, record.get(series.figure.name))
+        elif series.scope.value == service:
+            for labels, value in _labelled(series, record):
+                _add(family, series, labels, value)
+        if family.samples:
+            found[series.name] = family
+    return list(found.values())
+
+
+def _labelled(series: Series, record: Figures) -> Iterator[tuple[dict[str, str], object]]:
+    """The values of a series in a record: of the figure itself, or of what stands behind its name."""
+    if not series.labels:
+        yield {}, record.get(series.figure.name)
+        return
+    for name, value in record.items():
+        figure, _, behind = name.partition("/")
+        if figure == series.figure.name and behind:
+            yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
+
+
+def _family(name: str, meaning: str) -> Metric:
+    kind = "counter" if name.endswith("_total") else "gauge"
+    return Metric(name.removesuffix("_total"), meaning, kind)
+
+
+def _add(family: Metric, series: Series, labels: dict[str, str], value: object) -> None:
+    if value is None or value == "":
+        return
+    if series.quantile:
+        labels = {**labels, "quantile": series.quantile}
+    family.add_sample(series.name, labels, float(str(value)) / series.per)
+
+
+class _Figures(Collector):
+    def __init__(self, identity: Identity, live: LiveFigures, *, partitions: bool) -> None:
+        self._identity = identity
+        self._live = live
+        self._partitions = partitions
+
+    def collect(self) -> Iterator[Metric]:
+        """See Collector. Called by a scrape, on a thread of its own."""
+        record, service = self._live.latest, self._identity.service
+        yield self._one("bettong_service_info", {**self._named(), "version": version("bettong")}, 1)
+        age_s = self._live.age_s()
+        if age_s is not None:
+            yield self._one("bettong_heartbeat_age_seconds", {"service": service}, age_s)
+        states = _family("bettong_state", BESIDE["bettong_state"][1])
+        for state in STATES:
+            held = float(record.get(STATE.name) == state)
+            states.add_sample("bettong_state", {"service": service, "state": state}, held)
+        yield states
+        partitions: Partitions = {}
+        if self._partitions:
+            try:
+                partitions = self._live.partitions(attempts_s=_ATTEMPTS_S)
+                readable = 1
+            except StoreError:
+                readable = 0
+            yield self._one("bettong_partition_figures_readable", {}, readable)
+        yield from families(record, partitions)
+
+    def _named(self) -> dict[str, str]:
+        return {
+            "application": self._identity.application,
+            "instance": self._identity.instance,
+            "service": self._identity.service,
+        }
+
+    @staticmethod
+    def _one(name: str, labels: dict[str, str], value: float) -> Metric:
+        family = _family(name, BESIDE[name][1])
+        family.add_sample(name, labels, value)
+        return family
+
+
+def _nothing() -> None:
+    """The end of an endpoint that never listened."""
