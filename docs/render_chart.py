@@ -22,6 +22,7 @@ KINDS: tuple[type[ServiceSettings], ...] = (SenderSettings, ProcessorSettings, R
 DECIDED = {
     "application",
     "checkpoint",
+    "connection_age_max_s",
     "connections",
     "health_listen",
     "instance",

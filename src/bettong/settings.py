@@ -113,6 +113,11 @@ class ServingSettings(ServiceSettings):
         description="TOML file of tokens and what each may: docs/security.md. With it, calls without one are refused."
         " Read again when it changes.",
     )
+    connection_age_max_s: Annotated[int, Ge(0), Le(86_400)] = Field(
+        0,
+        description="How old a client's connection may grow, in seconds, before the client must connect anew, perhaps"
+        " to a service that came later; 0: for ever. A call that goes on is cut 5 s after that, and clients resume it.",
+    )
     health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
         description="Where gRPC's health service, and nothing else, is served without TLS, host:port: for probes that"

@@ -81,6 +81,7 @@ def test_first_counts_are_set_once_by_a_job_that_may_do_nothing_else(chart: Char
     assert chart.render(MATRIX["autoscaled-burstable"]).of("Job") == {}
 
 
+WATCHED = {"metrics": {"enabled": True}}
 GUARANTEED = {"qos": {"mode": "guaranteed"}}
 FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"workers": 3}, "additional properties 'workers' not allowed"),
@@ -130,6 +131,23 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "tokens.secretName: without tls.secretName tokens would come in plain text",
     ),
     ({"tls": {"clients": True}}, "tls.clients: clients show certificates by TLS alone; give tls.secretName"),
+    (
+        {"serviceMonitor": {"enabled": True}},
+        "serviceMonitor.enabled: there is nothing to read without metrics",
+    ),
+    ({"worker": {"keda": {"enabled": True}}}, "worker.keda.enabled: KEDA asks the driver for its lag; set"),
+    (
+        {**WATCHED, "worker": {"replicas": 2, "keda": {"enabled": True}}},
+        "worker.replicas and worker.keda.enabled exclude each other",
+    ),
+    (
+        {**WATCHED, "worker": {"autoscaling": {"enabled": True}, "keda": {"enabled": True}}},
+        "worker.keda.enabled and worker.autoscaling.enabled exclude each other",
+    ),
+    (
+        {**WATCHED, "settings": {"partitions": 4}, "worker": {"keda": {"enabled": True, "minReplicas": 3}}},
+        "worker.keda.minReplicas: 3 workers, but 2 are the most",
+    ),
     ({"tls": {"secret": "a"}}, "at '/tls': additional properties 'secret' not allowed"),
     ({"test": {"source": "orders"}}, "test: give all of source, message and sink, or none"),
 ]

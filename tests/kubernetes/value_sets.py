@@ -21,7 +21,11 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "test": {"clientSecret": "tester"},
         "image": {"pullSecrets": ["pull"], "processor": "my/totals@sha256:" + "0" * 64},
     },
-    "many": {"sender": {"initialReplicas": 3}, "worker": {"initialReplicas": 4}},
+    "many": {
+        "sender": {"initialReplicas": 3},
+        "worker": {"initialReplicas": 4},
+        "tls": {"certManager": {"issuerRef": {"name": "ours"}, "dnsNames": ["feed.example"]}},
+    },
     "fixed": {"sender": {"replicas": 2}, "worker": {"replicas": 3}},
     "autoscaled": {
         "sender": {"autoscaling": {"enabled": True}},
@@ -31,8 +35,11 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "topicSender": {"enabled": True, "topics": "orders"},
         "receiver": {"files": {"enabled": True, "storageClassName": "fast"}, "labels": {"team": "a"}},
         "priorityClass": {"create": True},
+        "metrics": {"enabled": True},
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
         "networkPolicies": {
             "clients": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}],
+            "scrapers": [{"namespaceSelector": {"matchLabels": {"team": "watchers"}}}],
             "egress": [{"ports": [{"port": 5432, "protocol": "TCP"}]}],
         },
         "settings": {"partitions": 32, "schedule": "resident", "compiled": False, "log_format": "json"},
@@ -43,6 +50,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
             "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
             "affinity": {"nodeAffinity": {}},
             "slots": 1,
+            "keda": {"enabled": True, "maxReplicas": 50},
         },
         "driver": {"checkpoint": {"url": "s3a://bucket/checkpoint"}},
         "spark": {"conf": {"spark.log.level": "INFO"}},

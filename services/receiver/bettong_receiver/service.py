@@ -192,7 +192,9 @@ class Receiver:
             delivery.close(saving=saving)
 
     def _server(self) -> grpc.aio.Server:
-        server = grpc.aio.server(interceptors=self._entrance.interceptors, options=_OPTIONS)
+        server = grpc.aio.server(
+            interceptors=self._entrance.interceptors, options=(*_OPTIONS, *self._entrance.options)
+        )
         add_SubscribeServiceServicer_to_server(self._servicer, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
         listen = self._settings.receiver_listen

@@ -217,6 +217,7 @@ async def _listen(
             ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
             ("grpc.keepalive_timeout_ms", _KEEPALIVE_ANSWER_MS),
             ("grpc.http2.min_ping_interval_without_data_ms", _CLIENT_PING_MS_MIN),
+            *entrance.options,
         ],
         maximum_concurrent_rpcs=settings.sender_sessions_max + _OTHER_CALLS_MAX,
     )

@@ -29,10 +29,12 @@
 {{- include "bettong.slotChecks" . -}}
 {{- include "bettong.stopChecks" . -}}
 {{- include "bettong.memoryChecks" . -}}
-{{- if and $v.tokens.secretName (not $v.tls.secretName) -}}
+{{- include "bettong.metricsChecks" . -}}
+{{- $tls := include "bettong.tlsSecret" . -}}
+{{- if and $v.tokens.secretName (not $tls) -}}
 {{- fail "tokens.secretName: without tls.secretName tokens would come in plain text; give both" -}}
 {{- end -}}
-{{- if and $v.tls.clients (not $v.tls.secretName) -}}
+{{- if and $v.tls.clients (not $tls) -}}
 {{- fail "tls.clients: clients show certificates by TLS alone; give tls.secretName" -}}
 {{- end -}}
 {{- $test := 0 -}}
@@ -47,6 +49,7 @@
 {{- $worker := .Values.worker -}}
 {{- $count := $worker.initialReplicas -}}
 {{- if $worker.autoscaling.enabled -}}{{- $count = $worker.autoscaling.minReplicas -}}{{- end -}}
+{{- if $worker.keda.enabled -}}{{- $count = $worker.keda.minReplicas -}}{{- end -}}
 {{- if not (kindIs "invalid" $worker.replicas) -}}{{- $count = $worker.replicas -}}{{- end -}}
 {{- $slots := include "bettong.slots" . | int -}}
 {{- $total := mul $count $slots -}}

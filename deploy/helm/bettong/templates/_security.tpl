@@ -1,9 +1,14 @@
 {{/* Certificates and tokens of the pods that serve gRPC. Files of a mounted Secret follow it; the services read them again. */}}
 
+{{/* The Secret of the certificate: the one that is given, or the one that cert-manager fills; empty without TLS. */}}
+{{- define "bettong.tlsSecret" -}}
+{{- default (ternary (printf "%s-tls" (include "bettong.fullname" .)) "" (not (empty .Values.tls.certManager.issuerRef.name))) .Values.tls.secretName -}}
+{{- end -}}
+
 {{/* (list root port): the port on which probes, which speak no TLS, are told of health and nothing else. */}}
 {{- define "bettong.securityEnv" -}}
 {{- $v := (index . 0).Values -}}
-{{- if $v.tls.secretName }}
+{{- if include "bettong.tlsSecret" (index . 0) }}
 - {name: BETTONG_HEALTH_LISTEN, value: "0.0.0.0:{{ index . 1 }}"}
 - {name: BETTONG_TLS_CERTIFICATE, value: /etc/bettong/tls/tls.crt}
 - {name: BETTONG_TLS_KEY, value: /etc/bettong/tls/tls.key}
@@ -17,7 +22,7 @@
 {{- end -}}
 
 {{- define "bettong.securityMounts" -}}
-{{- if .Values.tls.secretName }}
+{{- if include "bettong.tlsSecret" . }}
 - {name: tls, mountPath: /etc/bettong/tls, readOnly: true}
 {{- end }}
 {{- if .Values.tokens.secretName }}
@@ -26,7 +31,7 @@
 {{- end -}}
 
 {{- define "bettong.securityVolumes" -}}
-{{- with .Values.tls.secretName }}
+{{- with include "bettong.tlsSecret" . }}
 - {name: tls, secret: {secretName: {{ . }}, defaultMode: 0440}}
 {{- end }}
 {{- with .Values.tokens.secretName }}
@@ -37,7 +42,7 @@
 {{/* The variables of a client in the release itself: the pod of `helm test`. */}}
 {{- define "bettong.clientEnv" -}}
 {{- $v := .Values -}}
-{{- if and $v.test.clientSecret $v.tls.secretName }}
+{{- if and $v.test.clientSecret (include "bettong.tlsSecret" .) }}
 - {name: BETTONG_CLIENT_CA, value: /etc/bettong/client/ca.crt}
 {{- if $v.tls.clients }}
 - {name: BETTONG_CLIENT_CERTIFICATE, value: /etc/bettong/client/tls.crt}

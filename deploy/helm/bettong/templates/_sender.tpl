@@ -10,13 +10,16 @@ spec:
       args: [bettong, sender]
       ports:
         - {name: grpc, containerPort: 7100}
+        {{- include "bettong.metricsPort" .root | nindent 8 }}
       env:
         {{- include "bettong.env" (merge (dict "threads" (include "bettong.threads" (dict "root" .root "of" .of.resources))) .) | nindent 8 }}
         - {name: BETTONG_SENDER_LISTEN, value: "0.0.0.0:7100"}
         {{- include "bettong.securityEnv" (list .root 7101) | nindent 8 }}
+        {{- include "bettong.connectionAgeEnv" .of | nindent 8 }}
+        {{- include "bettong.metricsEnv" .root | nindent 8 }}
         - {name: BETTONG_SENDER_TOPICS, value: {{ .topics | quote }}}
       envFrom: {{- include "bettong.envFrom" . | nindent 8 }}
-      {{- include "bettong.grpcProbes" (ternary 7101 7100 (not (empty .root.Values.tls.secretName))) | nindent 6 }}
+      {{- include "bettong.grpcProbes" (ternary 7101 7100 (not (empty (include "bettong.tlsSecret" .root)))) | nindent 6 }}
       {{- with .of.preStopSeconds }}
       lifecycle: {preStop: {sleep: {seconds: {{ . }}}}}
       {{- end }}
@@ -64,4 +67,12 @@ spec:
   selector: {{- include "bettong.selector" (list .root .component) | nindent 4 }}
   ports:
     - {name: grpc, port: {{ .port }}, targetPort: grpc, appProtocol: grpc}
+    {{- include "bettong.metricsServicePort" .root | nindent 4 }}
+{{- end -}}
+
+{{/* (of): grpc-go's MAX_CONNECTION_AGE, by the setting. */}}
+{{- define "bettong.connectionAgeEnv" -}}
+{{- with .maxConnectionAgeSeconds -}}
+- {name: BETTONG_CONNECTION_AGE_MAX_S, value: {{ . | quote }}}
+{{- end -}}
 {{- end -}}

@@ -20,12 +20,25 @@ _TOKENS_BYTES_MAX = 1024 * 1024
 _PROBES_MAX = 16
 
 
+# A session that lasts is cut then, and its client resends what has no receipt; a short call ends before.
+_AGE_GRACE_MS = 5_000
+
+
 class Entrance:
-    """Certificates and tokens of one server. Its interceptors belong to the server, then `listen` opens its port."""
+    """Certificates, tokens and age of connections of one server.
+
+    Its interceptors and options belong to the server, then `listen` opens its port.
+    """
 
     def __init__(self, settings: ServingSettings, wishes: Wishes, log: Logger) -> None:
         """Reads the files. Raises SettingsError that lists every fault of them."""
         self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = ()
+        self.options: tuple[tuple[str, int], ...] = ()
+        if settings.connection_age_max_s:
+            self.options = (
+                ("grpc.max_connection_age_ms", settings.connection_age_max_s * 1000),
+                ("grpc.max_connection_age_grace_ms", _AGE_GRACE_MS),
+            )
         self._credentials: grpc.ServerCredentials | None = None
         self._health_listen = settings.health_listen
         self._probed: grpc.aio.Server | None = None
