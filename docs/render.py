@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings
 
 from bettong import metrics
 from bettong.cli.exit_codes import MEANINGS
+from bettong.reaching import ReachingSettings
 from bettong.settings import (
     PREFIX,
     ClientSettings,
@@ -22,6 +23,7 @@ from docs.render_chart import chart_pages
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
+    "Kafka and Redis": ReachingSettings,
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
     "Sender": SenderSettings,

@@ -1,6 +1,6 @@
 """Every setting of every service: environment variables `BETTONG_<NAME>`, read and checked once at start.
 
-A setting stands here and nowhere else; `docs/settings.md` is checked against this module by a test.
+A setting stands here, or in `bettong.reaching`, and nowhere else; a test checks `docs/settings.md` against them.
 """
 
 import difflib
@@ -17,8 +17,9 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_va
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bettong.endpoints import is_loopback, listening, redis_url, servers, snapshots_place
+from bettong.endpoints import is_loopback, listening, snapshots_place
 from bettong.errors import SettingsError
+from bettong.reaching import ReachingSettings
 
 PREFIX = "BETTONG_"
 
@@ -50,18 +51,10 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class ServiceSettings(BaseSettings):
+class ServiceSettings(ReachingSettings):
     """What every service needs."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="ignore")
-
     application: str = Field(description="The application: path of a Python file, or path:name.")
-    kafka: Annotated[str, AfterValidator(servers)] = Field(
-        "127.0.0.1:9092", description="Kafka's bootstrap servers, host:port[,host:port]."
-    )
-    redis: Annotated[str, AfterValidator(redis_url)] = Field(
-        "redis://127.0.0.1:6379/0", description="Redis, as a URL."
-    )
     partitions: Annotated[int, Ge(1), Le(4096)] = Field(
         16, description="Partitions of every topic; fixed for the life of an application."
     )
@@ -286,11 +279,11 @@ class ClientSettings(BaseSettings):
         return self
 
 
-_Settings = TypeVar("_Settings", bound=ServiceSettings)
+_Settings = TypeVar("_Settings", bound=ReachingSettings)
 
 
 def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _Settings:
-    """The settings of a service from the environment, `overrides` (flags) first.
+    """The settings of a service (or how Kafka and Redis are reached) from the environment, `overrides` (flags) first.
 
     Raises SettingsError that lists every fault at once.
     """

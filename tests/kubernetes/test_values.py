@@ -148,6 +148,19 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {**WATCHED, "settings": {"partitions": 4}, "worker": {"keda": {"enabled": True, "minReplicas": 3}}},
         "worker.keda.minReplicas: 3 workers, but 2 are the most",
     ),
+    ({"kafka": {"sasl": {"user": "a"}}}, "kafka.sasl: give both of user and secretName"),
+    ({"kafka": {"tls": {"secretName": "a"}}}, "kafka.tls: secretName and clients need kafka.tls.enabled"),
+    ({"kafka": {"tls": {"enabled": True, "clients": True}}}, "kafka.tls.clients: give secretName"),
+    (
+        {"kafka": {"bootstrapServers": "", "bundled": {"enabled": True}, "tls": {"enabled": True}}},
+        "kafka.bundled: it speaks plain text and knows no users",
+    ),
+    ({"redis": {"tls": {"secretName": "a"}}}, "redis.tls.secretName: the URL of a Redis that speaks TLS"),
+    ({"redis": {"auth": {"user": "a"}}}, "redis.auth.user: give secretName"),
+    (
+        {"redis": {"url": "", "urlSecret": {"name": "a"}, "auth": {"secretName": "b"}}},
+        "redis.auth: it goes with redis.url",
+    ),
     ({"tls": {"secret": "a"}}, "at '/tls': additional properties 'secret' not allowed"),
     ({"test": {"source": "orders"}}, "test: give all of source, message and sink, or none"),
 ]
@@ -354,7 +367,7 @@ def test_who_serves_grpc_has_certificates_and_tokens_by_files_alone(chart: Chart
             assert secrets[volume] == {"secretName": secret, "defaultMode": 0o440}
     others = [name for name in rendered.pods if not name.endswith(("sender", "receiver"))]
     assert others
-    assert not any("tls" in str(rendered.pods[name].spec.get("volumes")) for name in others)
+    assert not any("'certificate'" in str(rendered.pods[name].spec.get("volumes")) for name in others)
     assert "certificate" not in str(rendered.of("ConfigMap"))
 
 

@@ -16,6 +16,10 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
     "secrets": {
         "redis": {"url": "", "urlSecret": {"name": "redis", "port": 6390}},
         "connectionsSecret": "connections",
+        "kafka": {
+            "tls": {"enabled": True, "secretName": "kafka-ca", "clients": True},
+            "sasl": {"user": "ann", "secretName": "kafka-user"},
+        },
         "tls": {"secretName": "certificate", "clients": True},
         "tokens": {"secretName": "tokens"},
         "test": {"clientSecret": "tester"},

@@ -77,7 +77,7 @@ class Opening:
         Raises LogError, LogUnavailableError at once when Kafka is away.
         """
         return LogReader(
-            self._settings.kafka,
+            self._settings.kafka_place,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=_OWN_FETCH_BYTES_MAX,
@@ -86,14 +86,14 @@ class Opening:
     def writer(self) -> LogWriter:
         """What the dead letters of one foreign system are appended with. LogUnavailableError when Kafka is away."""
         return LogWriter(
-            self._settings.kafka,
+            self._settings.kafka_place,
             frame_bytes_max=self._settings.frame_bytes_max,
             buffer_bytes_max=_LETTERS_BYTES_MAX,
         )
 
     def admin(self) -> LogAdmin:
         """For one thread to ask the log questions with. Does not connect yet."""
-        return LogAdmin(self._settings.kafka)
+        return LogAdmin(self._settings.kafka_place)
 
     def _patiently(self, part: str, attempt: Callable[[], _Found]) -> _Found | None:
         while not self._stopping.is_set():
@@ -138,7 +138,7 @@ class Opening:
 
     def _reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
         return LogReader(
-            self._settings.kafka,
+            self._settings.kafka_place,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             on_wait=lambda why: self._status.waits_for("Kafka", why),

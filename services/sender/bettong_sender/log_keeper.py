@@ -88,7 +88,7 @@ class LogKeeper:
     def _open(self) -> LogWriter:
         """In a thread. Raises LogUnavailableError after a while without a broker."""
         settings = self._settings
-        with LogAdmin(settings.kafka) as admin:
+        with LogAdmin(settings.kafka_place) as admin:
             admin.wait(_WAIT_S, lambda _: None)
             created = admin.create_topics(
                 self._topics,
@@ -103,7 +103,7 @@ class LogKeeper:
         if created:
             self._logger.info("topics created", topics=sorted(created), partitions=settings.partitions)
         return LogWriter(
-            settings.kafka,
+            settings.kafka_place,
             frame_bytes_max=settings.frame_bytes_max,
             # The intake's own bound is lower: it never waits for this one.
             buffer_bytes_max=2 * settings.sender_buffer_bytes_max,

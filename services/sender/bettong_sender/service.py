@@ -15,11 +15,12 @@ from bettong.application.streams import Source
 from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
-from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.kafka_log import LogAdmin, python_options
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
+from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
@@ -96,7 +97,9 @@ def _topic(
         options_of(connections, connection, user=f"source {source.name!r}", needs="bootstrap_servers"),
     )
     there.check_reading()
-    here = ClientOptions("BETTONG_KAFKA", {"bootstrap_servers": settings.kafka})
+    here = ClientOptions(
+        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_place)}
+    )
     return Topic(
         source.name,
         external,
@@ -128,7 +131,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     intake = Intake(plan.application, routes, limits, status, clock=time.time_ns)
     identity = Identity("sender", plan.application, settings.instance)
     with (
-        RedisStore(settings.redis, plan.application) as store,
+        RedisStore(settings.redis_place, plan.application) as store,
         MetricsEndpoint(settings.metrics_listen, identity, live := LiveFigures(store), logger),
         LiveReport(
             live,
@@ -143,7 +146,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             instance=settings.instance,
             lease_s=settings.sender_lease_ms / 1000,
             new_token=lambda: uuid.uuid4().hex,
-            log_is_new=lambda: _is_new(settings.kafka, plan.topics),
+            log_is_new=lambda: _is_new(settings.kafka_place, plan.topics),
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
@@ -192,7 +195,7 @@ async def _serve(
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
 
 
-def _is_new(kafka: str, topics: tuple[str, ...]) -> bool:
+def _is_new(kafka: KafkaPlace, topics: tuple[str, ...]) -> bool:
     """Whether nothing was ever appended. Raises LogError."""
     with LogAdmin(kafka) as admin:
         return not any(admin.ends(topics).values())

@@ -70,7 +70,7 @@ def _state(settings: ProcessorSettings, application: str) -> str:
     from bettong.errors import StoreError
 
     try:
-        with RedisStore(settings.redis, application) as store:
+        with RedisStore(settings.redis_place, application) as store:
             return (
                 LiveFigures(store).live().get(settings.instance, {}).get(metrics.STATE.name, "says nothing")
             )
@@ -87,7 +87,7 @@ def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]
 
     names = {stage: topic for topic, stage in topics.items()}
     try:
-        with RedisStore(settings.redis, application) as store, LogAdmin(settings.kafka) as admin:
+        with RedisStore(settings.redis_place, application) as store, LogAdmin(settings.kafka_place) as admin:
             live, partitions = LiveFigures(store).live(), LiveFigures(store).partitions()
             ends = admin.ends(topics)
     except (LogError, StoreError):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import LogUnavailableError
+from bettong.reaching import KafkaPlace
 
 Offsets = Mapping[tuple[str, int], int]
 
@@ -16,7 +17,9 @@ _POLL_MS = 500
 _SILENCE_S_MAX = 30.0
 
 
-def stretch(kafka: str, firsts: Offsets, untils: Offsets, *, frame_bytes_max: int) -> Iterator[Record]:
+def stretch(
+    kafka: str | KafkaPlace, firsts: Offsets, untils: Offsets, *, frame_bytes_max: int
+) -> Iterator[Record]:
     """The records of each (topic, partition) from its first offset up to but not including its last, in order.
 
     Memory is bounded by a few fetches. Raises LogHoleError when records are missing, LogUnavailableError when the
@@ -36,6 +39,6 @@ def stretch(kafka: str, firsts: Offsets, untils: Offsets, *, frame_bytes_max: in
                     yield record
             if time.monotonic() - heard_s > _SILENCE_S_MAX:
                 raise LogUnavailableError(
-                    f"Kafka at {kafka} gave no record for {_SILENCE_S_MAX:.0f} s, {left} are left to read;"
-                    " is it running?"
+                    f"Kafka at {KafkaPlace.of(kafka).bootstrap} gave no record for {_SILENCE_S_MAX:.0f} s, {left} are"
+                    " left to read; is it running?"
                 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bettong.cli.background import DIRECTORY
+
+if TYPE_CHECKING:
+    from bettong.reaching import KafkaPlace, RedisPlace
 
 
 def without_password_flag(url: str | None) -> str | None:
@@ -45,8 +48,8 @@ DirectoryFlag = Annotated[Path, DIRECTORY]
 class Places:
     """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
 
-    kafka: str
-    redis: str
+    kafka: KafkaPlace
+    redis: RedisPlace
     sender: str | None
     compiled: bool
     kernel_cache: Path | None
@@ -70,6 +73,7 @@ def places(
     """
     from bettong.errors import LocalError
     from bettong.local.record import find
+    from bettong.reaching import KafkaPlace, RedisPlace
     from bettong.settings import PREFIX, ProcessorSettings, read
     from bettong.worker.kernel_cache import folder_of
 
@@ -92,8 +96,8 @@ def places(
             f" --kafka or {PREFIX}KAFKA"
         )
     return Places(
-        kafka=settings.kafka,
-        redis=settings.redis,
+        kafka=KafkaPlace(record.kafka) if record is not None else settings.kafka_place,
+        redis=RedisPlace(settings.redis) if record is not None else settings.redis_place,
         sender=record.sender if record is not None else None,
         compiled=record.compiled if record is not None else settings.compiled,
         kernel_cache=folder_of(settings.kernel_cache),

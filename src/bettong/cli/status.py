@@ -52,6 +52,8 @@ def status(
     from bettong.edges.redis_store import LiveFigures, RedisStore
     from bettong.errors import SettingsError
     from bettong.local.record import find
+    from bettong.reaching import ReachingSettings, RedisPlace
+    from bettong.settings import read
 
     console = Console(highlight=False)
     record = None
@@ -69,7 +71,8 @@ def status(
         raise SettingsError(
             "--redis and --application go together: give both, or neither for the suite on this machine"
         )
-    with RedisStore(redis, application) as store:
+    place = RedisPlace(redis) if record is not None else read(ReachingSettings, {"redis": redis}).redis_place
+    with RedisStore(place, application) as store:
         figures = LiveFigures(store)
         live, partitions = figures.live(), figures.partitions()
     rows = local_rows(live, processes_of(record)) if record is not None else remote_rows(live)

@@ -117,7 +117,7 @@ class KafkaBroker(Server):
         if not any(self._jars.glob("kafka-server-*.jar")):
             raise LocalError(f"Kafka's jars are not in {self._jars}: run `make setup`")
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings = {**_SETTINGS, **self._addresses(), "log.dirs": str(self._data)}
+        settings = {**_SETTINGS, **self.addresses(), "log.dirs": str(self._data)}
         lines = (f"{name}={value}\n" for name, value in settings.items())
         self._settings_file.write_text("".join(lines))
         (self.directory / "log4j2.properties").write_text(
@@ -126,13 +126,19 @@ class KafkaBroker(Server):
         if not (self._data / "meta.properties").exists():
             self._format()
 
+    def format_arguments(self) -> tuple[str, ...]:
+        """What the storage holds from the start on."""
+        return ()
+
     def _format(self) -> None:
         # A name that starts with a dash would be an option; Kafka's own never do either.
         cluster = "-"
         while cluster.startswith("-"):
             cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = self._call(
-            *_TOOL_OPTIONS, main="kafka.tools.StorageTool", arguments=("format", "-t", cluster, "-c")
+            *_TOOL_OPTIONS,
+            main="kafka.tools.StorageTool",
+            arguments=("format", "-t", cluster, *self.format_arguments(), "-c"),
         )
         formatting = Process(Command("kafka's storage tool", tool, self.command.log))
         ending = formatting.wait(_FORMAT_S_MAX)
@@ -154,7 +160,8 @@ class KafkaBroker(Server):
             str(self._settings_file),
         )
 
-    def _addresses(self) -> dict[str, str]:
+    def addresses(self) -> dict[str, str]:
+        """Where it listens, in its own settings."""
         clients = f"CLIENTS://{self.bootstrap}"
         return {
             "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{self._controller_port}",

@@ -30,6 +30,7 @@
 {{- include "bettong.stopChecks" . -}}
 {{- include "bettong.memoryChecks" . -}}
 {{- include "bettong.metricsChecks" . -}}
+{{- include "bettong.storesChecks" . -}}
 {{- $tls := include "bettong.tlsSecret" . -}}
 {{- if and $v.tokens.secretName (not $tls) -}}
 {{- fail "tokens.secretName: without tls.secretName tokens would come in plain text; give both" -}}

@@ -99,6 +99,7 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- if .root.Values.connectionsSecret }}
 - {name: connections, mountPath: /etc/bettong/connections, readOnly: true}
 {{- end }}
+{{- include "bettong.storesMounts" .root }}
 {{- with .of.volumeMounts }}
 {{ toYaml . }}
 {{- end }}
@@ -112,6 +113,7 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- with .root.Values.connectionsSecret }}
 - {name: connections, secret: {secretName: {{ . }}}}
 {{- end }}
+{{- include "bettong.storesVolumes" .root }}
 {{- with .of.volumes }}
 {{ toYaml . }}
 {{- end }}

@@ -18,6 +18,7 @@ from bettong.settings import ProcessorSettings
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
 from bettong_processor.micro_batch.saving import Ends, save
+from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
 
 _FETCH_WAIT_MS = 20
@@ -77,10 +78,11 @@ def start(
     `stages`: by their topics.
     """
     topics = tuple(stages)
+    kafka = spark_options(settings.kafka_place)
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", settings.kafka)
+        .options(**kafka)
         .option("subscribe", ",".join(topics))
         .option("startingOffsets", starting_offsets(topics, settings.partitions, first_offsets))
         .option("failOnDataLoss", "true")
@@ -97,7 +99,7 @@ def start(
         .mapInArrow(Step(settings, time.time_ns() // 1_000_000), _OUTPUT)
         .writeStream.format("kafka")
         .queryName("bettong micro-batch")
-        .option("kafka.bootstrap.servers", settings.kafka)
+        .options(**kafka)
         .option("kafka.max.request.size", 2 * record_bytes_max)
         .option("kafka.buffer.memory", max(64 * 1024 * 1024, 4 * record_bytes_max))
         .option("kafka.batch.size", 256 * 1024)

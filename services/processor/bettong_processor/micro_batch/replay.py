@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from bettong.edges.kafka_log import LogAdmin, LogReader, Record
+from bettong.reaching import KafkaPlace
 
 # Small enough to stay well within a worker's memory, large enough to keep the broker busy.
 _RECORDS_MAX = 500
@@ -12,19 +13,19 @@ _POLL_MS = 1000
 class Replay:
     """The log, for folding it again. Connects only when it is asked: most batches never need it."""
 
-    def __init__(self, bootstrap: str, *, frame_bytes_max: int) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: str | KafkaPlace, *, frame_bytes_max: int) -> None:
+        self._kafka = kafka
         self._frame_bytes_max = frame_bytes_max
 
     def log_start(self, topic: str, partition: int) -> int:
         """The offset of the oldest record that the log still holds."""
-        with LogAdmin(self._bootstrap) as admin:
+        with LogAdmin(self._kafka) as admin:
             return admin.beginnings([topic])[topic, partition]
 
     def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
         """The records from `first` up to but not including `until`, which must exist."""
         starts = {(topic, partition): first}
-        with LogReader(self._bootstrap, starts, frame_bytes_max=self._frame_bytes_max) as reader:
+        with LogReader(self._kafka, starts, frame_bytes_max=self._frame_bytes_max) as reader:
             at = first
             while at < until:
                 for record in reader.poll(_POLL_MS, _RECORDS_MAX):

@@ -105,7 +105,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     """This process's workers and connections: made by its first task, kept for all later ones."""
     log = configure(settings, "processor-worker")
     ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
-    store = RedisStore(settings.redis, ready.plan.application)
+    store = RedisStore(settings.redis_place, ready.plan.application)
     stores = Stores(
         local=local_states(settings.state_folder(ready.plan.application)),
         durable=snapshot_store(settings.snapshots, ready.plan.application, store),
@@ -115,7 +115,7 @@ def process_of(settings: ProcessorSettings) -> Process:
         Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
         stores=stores,
         uploads=uploads,
-        replay_log=Replay(settings.kafka, frame_bytes_max=settings.frame_bytes_max),
+        replay_log=Replay(settings.kafka_place, frame_bytes_max=settings.frame_bytes_max),
         log=log,
     )
     return Process(partitions, uploads, PartitionFigures(LiveFigures(store), time.monotonic, log))

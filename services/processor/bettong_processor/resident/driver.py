@@ -78,7 +78,7 @@ def start(
         for partition in range(settings.partitions)
     ]
     topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
-    progress = Progress(LogAdmin(settings.kafka), LiveFigures(store), topics)
+    progress = Progress(LogAdmin(settings.kafka_place), LiveFigures(store), topics)
     dealer = Dealer(membership, run, places, settle_s=TTL_MS / 1000, clock=time.monotonic, log=log)
     return Resident(spark, SlotTask(settings, run), dealer, progress, log)
 

@@ -46,14 +46,14 @@ class SlotTask:
         sys.setswitchinterval(_SWITCH_S)
         ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
         with (
-            RedisStore(settings.redis, ready.plan.application) as redis,
+            RedisStore(settings.redis_place, ready.plan.application) as redis,
             LogWriter(
-                settings.kafka,
+                settings.kafka_place,
                 frame_bytes_max=settings.frame_bytes_max,
                 buffer_bytes_max=2 * OUTPUT_BYTES_MAX,
             ) as writer,
             LogReader(
-                settings.kafka,
+                settings.kafka_place,
                 {},
                 frame_bytes_max=settings.frame_bytes_max,
                 fetch_wait_ms=_FETCH_WAIT_MS,

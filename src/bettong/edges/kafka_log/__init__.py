@@ -6,6 +6,7 @@
 | `LogWriter`         | append values to partitions, durably, in order, without duplicates    |
 | `LogReader`         | read partitions from given offsets, never past a hole                 |
 | `Record`            | one value and where it stands                                         |
+| `python_options`    | how it is spoken to, for other clients of kafka-python                |
 
 Kafka's own errors and types stay inside: whatever goes wrong is a `LogError`, `LogUnavailableError` when no broker
 answers (try again), `LogHoleError` when records are missing (stop). Every wait is bounded.
@@ -14,6 +15,7 @@ answers (try again), `LogHoleError` when records are missing (stop). Every wait 
 from bettong.edges.kafka_log.admin import LogAdmin
 from bettong.edges.kafka_log.reader import LogReader
 from bettong.edges.kafka_log.record import Record
+from bettong.edges.kafka_log.secured import python_options
 from bettong.edges.kafka_log.writer import LogWriter
 
-__all__ = ["LogAdmin", "LogReader", "LogWriter", "Record"]
+__all__ = ["LogAdmin", "LogReader", "LogWriter", "Record", "python_options"]

@@ -26,6 +26,7 @@ from tenacity import (
 from bettong.edges.kafka_log.connecting import connect, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
+from bettong.reaching import KafkaPlace
 
 _ANSWER_WAIT_S_MAX = 10.0
 
@@ -52,9 +53,10 @@ class LogAdmin:
     Every method raises LogUnavailableError when no broker answers within 10 s, and LogError when it refuses.
     """
 
-    def __init__(self, bootstrap: str) -> None:
-        """`bootstrap`: host:port[,host:port]. Does not connect yet."""
-        self._bootstrap = bootstrap
+    def __init__(self, where: str | KafkaPlace) -> None:
+        """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet."""
+        self._place = KafkaPlace.of(where)
+        self._bootstrap = self._place.bootstrap
         self._client: Any = None
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
@@ -210,7 +212,7 @@ class LogAdmin:
 
     def _connected(self, wait_ms_max: int) -> Any:
         if self._client is None:
-            self._client = connect(self._bootstrap, wait_ms_max=wait_ms_max)
+            self._client = connect(self._place, wait_ms_max=wait_ms_max)
         return self._client
 
     def _ask(

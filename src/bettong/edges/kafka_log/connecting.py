@@ -11,7 +11,9 @@ from kafka.errors import (
 from kafka.net.compat import KafkaNetClient
 
 from bettong.edges.kafka_log.faults import log_error, places
+from bettong.edges.kafka_log.secured import python_options, why_not
 from bettong.errors import LogError
+from bettong.reaching import KafkaPlace
 
 CONNECT_WAIT_MS_MAX = 10_000
 
@@ -22,10 +24,11 @@ REQUEST_WAIT_MS_MAX = 5_000
 _RECONNECT_WAIT_MS_MAX = 500
 
 
-def connect(bootstrap: str, *, wait_ms_max: int) -> KafkaAdminClient:
+def connect(place: KafkaPlace, *, wait_ms_max: int) -> KafkaAdminClient:
     """A connected client.
 
-    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then.
+    Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then; LogError
+    when it refuses the password, SettingsError when that cannot be read.
     """
     networks: list[KafkaNetClient] = []
 
@@ -35,26 +38,33 @@ def connect(bootstrap: str, *, wait_ms_max: int) -> KafkaAdminClient:
 
     try:
         return KafkaAdminClient(
-            bootstrap_servers=places(bootstrap).split(","),
+            bootstrap_servers=places(place.bootstrap).split(","),
             bootstrap_timeout_ms=wait_ms_max,
             reconnect_backoff_max_ms=_RECONNECT_WAIT_MS_MAX,
             request_timeout_ms=REQUEST_WAIT_MS_MAX,
             client_id="bettong-admin",
             kafka_client=network,
+            **python_options(place),
         )
     except KafkaError as error:
         # A constructor that fails leaves its network thread running; without this, each attempt would leak one.
         for each in networks:
             each.close()
-        raise translated(error, "connecting", bootstrap) from None
+        raise (why_not(place) or translated(error, "connecting", place.bootstrap, place)) from None
+    except OSError as error:
+        raise LogError(
+            f"connecting to Kafka at {place.bootstrap}: {error.strerror or error}; correct BETTONG_KAFKA_CA,"
+            " BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY"
+        ) from None
 
 
-def translated(error: BaseException, doing: str, bootstrap: str) -> LogError:
-    """Kafka's error as ours: `doing` says what failed, and to which topic."""
+def translated(error: BaseException, doing: str, bootstrap: str, place: KafkaPlace | None = None) -> LogError:
+    """Kafka's error as ours: `doing` says what failed, and to which topic; `place`: of the log, which settings name."""
+    spoken = f"; BETTONG_KAFKA_SECURITY is {place.security}" if place is not None else ""
     return log_error(
         doing,
         bootstrap,
-        str(error) or type(error).__name__,
+        (str(error) or type(error).__name__) + spoken,
         is_missing=isinstance(error, UnknownTopicOrPartitionError),
         is_too_large=isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError),
         may_pass=isinstance(error, RetriableError),

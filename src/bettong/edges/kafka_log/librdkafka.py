@@ -4,13 +4,16 @@ A record's way through kafka-python costs five times the CPU and ten times the t
 """
 
 import logging
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX
 from bettong.edges.kafka_log.faults import log_error, places
-from bettong.errors import LogError
+from bettong.edges.kafka_log.secured import librdkafka_options, refusal, settings_fault
+from bettong.errors import LogError, LogUnavailableError
+from bettong.reaching import KafkaPlace
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 _MISSING = {
@@ -31,35 +34,61 @@ _AWAY = {
     KafkaError._RESOLVE,  # noqa: SLF001
 }
 
+# One attempt to connect: short, so that a refusal is told soon.
+_ATTEMPT_MS = 1_000
+
 # It tells each attempt to connect; the edges say once, and in their own words, that they wait.
 _SILENT = logging.getLogger("librdkafka")
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
 def connect(
-    kind: type[Producer] | type[Consumer], bootstrap: str, options: dict[str, object]
+    kind: type[Producer] | type[Consumer], place: KafkaPlace, options: dict[str, object]
 ) -> tuple[Any, dict[str, int]]:
     """A client that has reached a broker, and the partitions of each topic there.
 
-    Raises LogUnavailableError when no broker answers within 10 s.
+    Raises LogUnavailableError when no broker answers within 10 s, LogError when it refuses the password,
+    SettingsError when that cannot be read.
     """
-    client = kind(
-        {
-            "bootstrap.servers": places(bootstrap),
-            "socket.nagle.disable": True,
-            # By default it waits up to 10 s between two attempts to connect; a broker restarts in 4 s.
-            "reconnect.backoff.ms": 50,
-            "reconnect.backoff.max.ms": 500,
-            "log.connection.close": False,
-            **options,
-        },
-        logger=_SILENT,
-    )
+    heard = options.get("error_cb")
+    refusals: list[LogError] = []
+
+    def hear(error: KafkaError) -> None:
+        if (refused := refusal(error, "connecting", place)) is not None:
+            refusals[:] = [refused]
+        if callable(heard):
+            heard(error)
+
     try:
-        return client, topics_at(client, bootstrap, wait_ms=CONNECT_WAIT_MS_MAX)
+        client = kind(_options(place) | options | {"error_cb": hear}, logger=_SILENT)
+    except KafkaException as error:
+        raise settings_fault(error, place) from None
+    deadline_s = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
+    try:
+        while True:
+            try:
+                return client, topics_at(client, place.bootstrap, wait_ms=_ATTEMPT_MS)
+            except LogUnavailableError:
+                client.poll(0)  # what it has heard meanwhile
+                if refusals:
+                    raise refusals[0] from None
+                if time.monotonic() > deadline_s:
+                    raise
     except BaseException:
         client.close()
         raise
+
+
+def _options(place: KafkaPlace) -> dict[str, object]:
+    return {
+        "bootstrap.servers": places(place.bootstrap),
+        "socket.nagle.disable": True,
+        # By default it waits up to 10 s between two attempts to connect; a broker restarts in 4 s.
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 500,
+        "log.connection.close": False,
+        **librdkafka_options(place),
+    }
 
 
 def topics_at(client: Any, bootstrap: str, *, wait_ms: int) -> dict[str, int]:

@@ -12,6 +12,7 @@ from bettong.edges.kafka_log.librdkafka import connect, fault, is_outside, topic
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.reaching import KafkaPlace
 
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
@@ -38,7 +39,7 @@ class LogReader:
 
     def __init__(
         self,
-        bootstrap: str,
+        where: str | KafkaPlace,
         starts: Mapping[tuple[str, int], int],
         *,
         frame_bytes_max: int,
@@ -55,7 +56,8 @@ class LogReader:
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
         or partition that does not exist.
         """
-        self._bootstrap = bootstrap
+        place = KafkaPlace.of(where)
+        self._bootstrap = place.bootstrap
         self._on_wait = on_wait
         self._next: dict[_Place, int] = {}
         self._hole: LogHoleError | None = None
@@ -65,7 +67,7 @@ class LogReader:
         batch_bytes = batch_bytes_max(frame_bytes_max)
         self._consumer, self._partitions = connect(
             Consumer,
-            bootstrap,
+            place,
             {
                 "client.id": "bettong-reader",
                 "group.id": "bettong-reader",  # must be there, and is not joined

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
 from bettong.edges.kafka_log.sizes import batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
+from bettong.reaching import KafkaPlace
 
 Done = Callable[[int | LogError], None]
 
@@ -47,7 +48,7 @@ class LogWriter:
 
     def __init__(
         self,
-        bootstrap: str,
+        where: str | KafkaPlace,
         *,
         frame_bytes_max: int,
         buffer_bytes_max: int,
@@ -57,7 +58,8 @@ class LogWriter:
 
         `buffer_bytes_max` bounds the bytes of all values that are not answered yet; memory: about twice that.
         """
-        self._bootstrap = bootstrap
+        place = KafkaPlace.of(where)
+        self._bootstrap = place.bootstrap
         self._value_bytes_max = value_bytes_max(frame_bytes_max)
         self._buffer_bytes_max = buffer_bytes_max
         self._delivery_timeout_ms = delivery_timeout_ms
@@ -72,7 +74,7 @@ class LogWriter:
         batch_bytes = batch_bytes_max(frame_bytes_max)
         self._producer, self._partitions = connect(
             Producer,
-            bootstrap,
+            place,
             {
                 "client.id": "bettong-writer",
                 "acks": "all",

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.credentials import CredentialProvider
 from redis.exceptions import (
     AuthenticationError,
     AuthorizationError,
@@ -31,6 +32,7 @@ from tenacity import (
 )
 
 from bettong.errors import StoreError, StoreUnavailableError
+from bettong.reaching import RedisPlace
 
 _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0
@@ -52,18 +54,28 @@ class RedisStore:
     harmless when it is carried out twice.
     """
 
-    def __init__(self, url: str, application: str) -> None:
-        """`url`: redis://, rediss:// or unix://. StoreError when it is none. Does not connect yet."""
+    def __init__(self, where: str | RedisPlace, application: str) -> None:
+        """`where`: a URL (redis://, rediss:// or unix://), or how to speak to it, too.
+
+        StoreError when it is none. Does not connect yet.
+        """
         self._application = application
+        place = RedisPlace.of(where)
+        secured: dict[str, Any] = {}
+        if place.ca is not None:
+            secured["ssl_ca_certs"] = str(place.ca)
+        if place.password_file is not None:
+            secured["credential_provider"] = _OfFile(place)
         try:
-            self._name = _without_secrets(url)
+            self._name = _without_secrets(place.url)
             self._client = Redis.from_url(
-                url,
+                place.url,
                 socket_connect_timeout=_CONNECT_WAIT_S_MAX,
                 socket_timeout=_ANSWER_WAIT_S_MAX,
                 # redis-py would try again at several levels, which multiply; `ask` does it at one.
                 retry=Retry(NoBackoff(), 0),
                 client_name="bettong",
+                **secured,
             )
         except (ValueError, RedisError):
             # The reason may quote a part of the password.
@@ -130,6 +142,18 @@ class RedisStore:
             raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
 
 
+class _OfFile(CredentialProvider):
+    """Asked for each connection that is made."""
+
+    def __init__(self, place: RedisPlace) -> None:
+        self._place = place
+
+    def get_credentials(self) -> tuple[str] | tuple[str, str]:
+        """See CredentialProvider. Raises SettingsError."""
+        password = self._place.password()
+        return (self._place.user, password) if self._place.user else (password,)
+
+
 def _may_pass(error: BaseException) -> bool:
     refused = isinstance(error, AuthenticationError | AuthorizationError)
     return isinstance(error, RedisConnectionError | RedisTimeoutError) and not refused
@@ -139,7 +163,12 @@ def _complaint(error: RedisError) -> str:
     """What is wrong, and the remedy."""
     reason = str(error) or type(error).__name__
     if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
-        return f"refuses this user or password; correct BETTONG_REDIS ({reason})"
+        return (
+            "refuses this user or password; correct BETTONG_REDIS, or BETTONG_REDIS_USER and"
+            f" BETTONG_REDIS_PASSWORD_FILE ({reason})"
+        )
+    if isinstance(error, RedisConnectionError) and "CERTIFICATE_VERIFY_FAILED" in reason:
+        return f"does not answer as the one that is wanted; is BETTONG_REDIS_CA its authority? ({reason})"
     if isinstance(error, RedisConnectionError | RedisTimeoutError):
         return f"does not answer; is it running and reachable? ({reason})"
     if isinstance(error, OutOfMemoryError):

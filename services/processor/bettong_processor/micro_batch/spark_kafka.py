@@ -1,0 +1,46 @@
+"""How Spark's Kafka source and sink speak to a Kafka: options for Java's clients. Pure.
+
+Options show in plans, in the web page and in event logs, so they hold no secrets: Java's clients read key and password
+from their files themselves (KIP-421, DirectoryConfigProvider), on each machine.
+"""
+
+from pathlib import Path
+
+from bettong.reaching import KafkaMechanism, KafkaPlace
+
+_SECURITY = "org.apache.kafka.common.security"
+_MODULES = {
+    KafkaMechanism.SCRAM_512: f"{_SECURITY}.scram.ScramLoginModule",
+    KafkaMechanism.SCRAM_256: f"{_SECURITY}.scram.ScramLoginModule",
+    KafkaMechanism.PLAIN: f"{_SECURITY}.plain.PlainLoginModule",
+}
+_PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+
+
+def spark_options(place: KafkaPlace) -> dict[str, str]:
+    """Options of `format("kafka")`, for reading and writing alike."""
+    options = {"bootstrap.servers": place.bootstrap, "security.protocol": place.security.upper()}
+    if place.security.tls:
+        if place.ca is not None:
+            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(place.ca.absolute())}
+        if place.certificate is not None and place.key is not None:
+            options |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": _content(place.certificate),
+                "ssl.keystore.key": _content(place.key),
+            }
+    if place.security.sasl and place.password_file is not None:
+        options |= {
+            "sasl.mechanism": place.mechanism.value,
+            "sasl.jaas.config": f'{_MODULES[place.mechanism]} required username="{place.user}"'
+            f' password="{_content(place.password_file)}";',
+        }
+    if any("${" in value for value in options.values()):
+        options |= {"config.providers": "directory", "config.providers.directory.class": _PROVIDER}
+    return {f"kafka.{name}": value for name, value in options.items()}
+
+
+def _content(path: Path) -> str:
+    """What Java's client takes for the file's content."""
+    absolute = path.absolute()
+    return f"${{directory:{absolute.parent}:{absolute.name}}}"

@@ -1,0 +1,250 @@
+"""Kafka by TLS with a password, Redis by TLS as a user of its own: every client of the log, and every service.
+
+One broker and one Redis for all of it, which take nothing else at these ports.
+"""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bettong import metrics
+from bettong.client import Sender, Subscriber
+from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import LogError, LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.probes import grpc_serves
+from bettong.local.processes import Command
+from bettong.local.server import Server
+from bettong.local.services import spark_places
+from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
+from tests.certificates import Authority
+from tests.secured_broker import PASSWORD, SecuredBroker, pkcs8
+from tests.secured_redis import SECRET, SecuredRedis
+from tests.service_program import program_of
+from tests.waiting import eventually
+
+SUMS = """\
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Payment:
+    account: str
+    amount: float
+
+@dataclass
+class Sum:
+    amount: float = 0.0
+
+def add(payment: Payment, total: Sum) -> Payment:
+    total.amount += payment.amount
+    return Payment(payment.account, total.amount)
+
+app = bettong.Application({name!r})
+app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")
+"""
+FRAME_BYTES_MAX = 1024 * 1024
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with SecuredBroker(tmp_path_factory.mktemp("secured")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredRedis]:
+    with SecuredRedis(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+def wrong_places(broker: SecuredBroker, folder: Path) -> dict[str, tuple[KafkaPlace, str]]:
+    """What is refused, and which settings the error names."""
+    guessed = folder / "guessed"
+    guessed.write_text("guessed-word")
+    place, change = broker.place, dataclasses.replace
+    return {
+        "password": (change(place, password_file=guessed), "BETTONG_KAFKA_PASSWORD_FILE"),
+        "mechanism": (change(place, mechanism=KafkaMechanism.PLAIN), "BETTONG_KAFKA_MECHANISM"),
+        "authority": (change(place, ca=Authority(folder / "stranger").ca), "BETTONG_KAFKA_CA"),
+        "plain text": (KafkaPlace(place.bootstrap), "BETTONG_KAFKA_SECURITY is plaintext"),
+        "no password": (
+            change(place, security=KafkaSecurity.SSL, password_file=None),
+            "BETTONG_KAFKA_SECURITY is ssl",
+        ),
+    }
+
+
+@pytest.mark.parametrize("what", ["password", "mechanism", "authority", "plain text", "no password"])
+def test_who_is_not_let_in_is_told_which_setting_to_correct(
+    broker: SecuredBroker, tmp_path: Path, what: str
+) -> None:
+    place, setting = wrong_places(broker, tmp_path)[what]
+    with LogAdmin(place) as admin, pytest.raises(LogError, match=setting) as told:
+        admin.wait(0.1, lambda _: None)
+    passes = what in {"authority", "plain text", "no password"}
+    assert isinstance(told.value, LogUnavailableError) is passes, (
+        "a password that is refused is not waited for"
+    )
+    assert PASSWORD not in str(told.value)
+    assert "guessed-word" not in str(told.value)
+
+
+def test_writers_and_readers_are_refused_with_the_same_words(broker: SecuredBroker, tmp_path: Path) -> None:
+    """Those are clients of librdkafka, and topics are asked for by one of kafka-python."""
+    for what in ("password", "authority"):
+        place, setting = wrong_places(broker, tmp_path)[what]
+        with pytest.raises(LogError, match=setting):
+            LogWriter(place, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 20)
+
+
+def test_files_that_are_none_are_named(broker: SecuredBroker, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    for place in (
+        dataclasses.replace(broker.place, ca=nothing),
+        dataclasses.replace(broker.place, certificate=nothing, key=nothing),
+    ):
+        with LogAdmin(place) as admin, pytest.raises(LogError, match="BETTONG_KAFKA_CERTIFICATE"):
+            admin.wait(0.1, lambda _: None)
+        with pytest.raises(LogError, match="BETTONG_KAFKA_CERTIFICATE"):
+            LogReader(place, {}, frame_bytes_max=FRAME_BYTES_MAX)
+    place = dataclasses.replace(broker.place, password_file=nothing)
+    with (
+        LogAdmin(place) as admin,
+        pytest.raises(SettingsError, match="BETTONG_KAFKA_PASSWORD_FILE: cannot read"),
+    ):
+        admin.wait(0.1, lambda _: None)
+
+
+def test_redis_refuses_a_wrong_password_a_wrong_authority_and_plain_text(
+    redis: SecuredRedis, tmp_path: Path
+) -> None:
+    guessed = tmp_path / "guessed"
+    guessed.write_text("guessed-word")
+    place, change = redis.place, dataclasses.replace
+    wrong: dict[str, tuple[RedisPlace, type[StoreError]]] = {
+        "BETTONG_REDIS_PASSWORD_FILE": (change(place, password_file=guessed), StoreError),
+        "BETTONG_REDIS_CA": (change(place, ca=Authority(tmp_path / "stranger").ca), StoreUnavailableError),
+        "does not answer": (
+            change(place, url=place.url.replace("rediss", "redis"), ca=None),
+            StoreUnavailableError,
+        ),
+    }
+    for words, (each, kind) in wrong.items():
+        with RedisStore(each, "shop") as store, pytest.raises(kind, match=words) as told:
+            store.wait(0.1, lambda _: None)
+        assert SECRET not in str(told.value)
+        assert "guessed-word" not in str(told.value)
+
+
+def test_a_new_password_counts_from_the_next_connection_on(redis: SecuredRedis, tmp_path: Path) -> None:
+    word = tmp_path / "word"
+    word.write_text("guessed-word")
+    with RedisStore(dataclasses.replace(redis.place, password_file=word), "shop") as store:
+        with pytest.raises(StoreError, match="refuses"):
+            store.wait(0.1, lambda _: None)
+        word.write_text(SECRET)
+        store.wait(5.0, lambda _: None)
+
+
+class Service(Server):
+    """One service as a process, with the settings of `place`; `log` is all that it says."""
+
+    def __init__(
+        self, service: str, folder: Path, answers: Callable[[], bool], settings: dict[str, str]
+    ) -> None:
+        self.log = folder / f"{service}.log"
+        words = (sys.executable, "-c", program_of(service))
+        super().__init__(Command(service, words, self.log, settings), answers=answers, start_s_max=120.0)
+
+
+def settings_of(broker: SecuredBroker, redis: SecuredRedis, folder: Path, name: str) -> dict[str, str]:
+    """As a deployment has them: files and no words."""
+    file = folder / "app.py"
+    file.write_text(SUMS.format(name=name))
+    # Java reads the key by itself, and must be able to: certificates of ours are shown to a broker that wants none.
+    pair = broker.authority.issue(name="client")
+    key = folder / "client.key"
+    key.write_bytes(pkcs8(pair).partition(b"-----BEGIN CERTIFICATE")[0])
+    return {
+        "BETTONG_APPLICATION": str(file),
+        "BETTONG_KAFKA": broker.place.bootstrap,
+        "BETTONG_KAFKA_SECURITY": "sasl_ssl",
+        "BETTONG_KAFKA_CA": str(broker.authority.ca),
+        "BETTONG_KAFKA_CERTIFICATE": str(pair.certificate),
+        "BETTONG_KAFKA_KEY": str(key),
+        "BETTONG_KAFKA_USER": broker.place.user,
+        "BETTONG_KAFKA_PASSWORD_FILE": str(broker.password_file),
+        "BETTONG_REDIS": redis.place.url,
+        "BETTONG_REDIS_CA": str(redis.place.ca),
+        "BETTONG_REDIS_USER": redis.place.user,
+        "BETTONG_REDIS_PASSWORD_FILE": str(redis.place.password_file),
+        "BETTONG_PARTITIONS": "1",
+        "BETTONG_LIVE_INTERVAL_MS": "100",
+        "BETTONG_LOG_LEVEL": "debug",
+        "BETTONG_INSTANCE": "one",
+    }
+
+
+@pytest.mark.slow
+def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
+    broker: SecuredBroker,
+    redis: SecuredRedis,
+    unique_name: Callable[..., str],
+    tmp_path: Path,
+) -> None:
+    name = unique_name("secured")
+    sender, receiver = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+    common = settings_of(broker, redis, tmp_path, name)
+    more: dict[str, dict[str, str]] = {
+        "sender": {"BETTONG_SENDER_LISTEN": sender},
+        "receiver": {"BETTONG_RECEIVER_LISTEN": receiver},
+        "processor": {
+            "BETTONG_SPARK_MASTER": "local[1]",
+            "BETTONG_CHECKPOINT": str(tmp_path / "checkpoint"),
+            "BETTONG_STATE_DIR": str(tmp_path / "state"),
+            **spark_places(tmp_path),
+        },
+    }
+
+    def runs() -> bool:
+        with RedisStore(redis.place, name) as store:
+            records = LiveFigures(store).live().values()
+            return any(
+                each[metrics.SERVICE.name] == "processor" and each[metrics.STATE.name] == "running"
+                for each in records
+            )
+
+    answers: dict[str, Any] = {
+        "sender": lambda: grpc_serves(sender),
+        "receiver": lambda: grpc_serves(receiver),
+        "processor": runs,
+    }
+    services = [
+        Service(each, tmp_path, answers[each], {**common, **more[each], "BETTONG_INSTANCE": each})
+        for each in more
+    ]
+    with ExitStack() as stack:
+        for service in services:
+            service.launch()
+            stack.callback(service.stop)
+        for service in services:
+            service.wait()
+        with Sender(sender, "payments") as client:
+            client.send_columns({"account": ["ann", "ann"], "amount": [2.0, 3.0]})
+            client.flush(60)
+        with Subscriber(receiver, "out") as results:
+            found = [json.loads(message) for message in next(results).messages]
+        assert found == [{"account": "ann", "amount": 2.0}, {"account": "ann", "amount": 5.0}]
+        eventually(runs, seconds=30)
+    for service in services:
+        said = service.log.read_text()
+        assert PASSWORD not in said
+        assert SECRET not in said
