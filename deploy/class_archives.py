@@ -22,7 +22,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings, read
+from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.topics import stage_topic
 from bettong_processor.micro_batch.query import start
 from bettong_processor.session import session, stop, warm_up
@@ -80,7 +80,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
     spark = session(settings, application=planned.application)
     stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     try:
-        warm_up(spark)
+        warm_up(spark, Schedule.MICRO_BATCH)
         query = start(
             spark,
             settings,

@@ -24,6 +24,7 @@ DECIDED = {
     "checkpoint",
     "connection_age_max_s",
     "connections",
+    "exclusive_cpus",
     "health_listen",
     "instance",
     "jars",

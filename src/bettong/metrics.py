@@ -62,6 +62,10 @@ SNAPSHOT_OFFSET = Figure(
     "offset",
     "of the newest snapshot of a partition: written when one is saved, and when the processor starts",
 )
+CPUS = Figure("cpus", "CPUs", "that the process may use which folds a partition")
+EXCLUSIVE = Figure(
+    "exclusive", "0 or 1", "whether these are its own, where BETTONG_EXCLUSIVE_CPUS promises so"
+)
 _LATENCY = (
     "client's send time to delivery; of a partition (resident), the sender's stamp to durable output, of late"
 )
@@ -126,6 +130,8 @@ SERIES = (
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
+    Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
+    Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),
     *(
         Series("bettong_partition_latency_seconds", figure, Scope.PARTITION, per=1000, quantile=quantile)
         for figure, quantile in _QUANTILES
@@ -166,7 +172,8 @@ BESIDE: Mapping[str, tuple[str, str]] = {
         "1 when Redis told the processor the figures of partitions for this scrape; 0: they are left out",
     ),
 }
-STATES = ("starting", "waiting", "running", "stopping")
+STANDBY = "standby"
+STATES = ("starting", "waiting", STANDBY, "running", "stopping")
 
 
 def lags(

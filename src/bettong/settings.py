@@ -207,6 +207,12 @@ class ProcessorSettings(ServiceSettings):
         2048, description="Most frames that one micro-batch takes, over all partitions."
     )
 
+    exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(
+        0,
+        description="How many CPUs a worker was promised for itself; it checks that at its start and says what it"
+        " found. 0: none.",
+    )
+
     def checkpoint_of(self, application: str) -> str:
         """Where the offset log of an application lies."""
         return f"{self.checkpoint.rstrip('/')}/{application}"

@@ -208,6 +208,7 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
         "receiver": {"BETTONG_RECEIVER_LISTEN": receiver},
         "processor": {
             "BETTONG_SPARK_MASTER": "local[1]",
+            "BETTONG_EXCLUSIVE_CPUS": "4096",
             "BETTONG_CHECKPOINT": str(tmp_path / "checkpoint"),
             "BETTONG_STATE_DIR": str(tmp_path / "state"),
             **spark_places(tmp_path),
@@ -243,7 +244,13 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
         with Subscriber(receiver, "out") as results:
             found = [json.loads(message) for message in next(results).messages]
         assert found == [{"account": "ann", "amount": 2.0}, {"account": "ann", "amount": 5.0}]
-        eventually(runs, seconds=30)
+        with RedisStore(redis.place, name) as store:
+            live = LiveFigures(store)
+            eventually(
+                lambda: [each.get(metrics.EXCLUSIVE.name) for each in live.partitions().values()] == ["0"],
+                seconds=60,
+                what="nobody has 4096 CPUs for himself",
+            )
     for service in services:
         said = service.log.read_text()
         assert PASSWORD not in said

@@ -14,7 +14,9 @@ from pyspark.daemon import manager
 
 from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
+from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
+from bettong_processor.cpus import keep, looked
 from bettong_processor.programs import programs
 
 # What every worker would import by itself.
@@ -28,6 +30,10 @@ def main() -> None:
     try:
         settings = read(ProcessorSettings)
         prepare(settings.snapshots)
+        cpus = looked(settings.exclusive_cpus)
+        keep(cpus)
+        tell = configure(settings, "processor-worker")
+        (tell.warning if cpus.broken else tell.info)("CPUs", found=cpus.said())
         programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
     except BettongError as error:
         # A task that needs the application meets the same error again and reports it where it is seen.

@@ -1,7 +1,7 @@
 """The live figures of partitions, written by tasks: best effort, for results never wait for figures."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveFigures
@@ -16,11 +16,15 @@ _PAUSE_S = 10.0
 
 @dataclass(slots=True)
 class PartitionFigures:
-    """Writes figures, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds."""
+    """Writes figures, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
+
+    `beside`: of the process, written with each of them.
+    """
 
     figures: LiveFigures
     clock: Callable[[], float]
     log: Logger
+    beside: Figures = field(default_factory=dict)
     _resume_s: float = float("-inf")
 
     def write(self, stage: str, partition: int, figures: Figures, begun_ms: int | None = None) -> None:
@@ -30,6 +34,7 @@ class PartitionFigures:
         """
         if self.clock() < self._resume_s:
             return
+        figures = {**figures, **self.beside}
         try:
             if begun_ms is None:
                 self.figures.write_partition(stage, partition, figures)

@@ -14,7 +14,10 @@ SERVICES = ("sender", "processor", "receiver")
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Messages taken in, results delivered, and what is between. Latencies are None before the first result."""
+    """Messages taken in, results delivered, and what is between. Latencies are None before the first result.
+
+    `shared`: partitions that are folded on CPUs of others, where a worker was promised its own.
+    """
 
     messages: int
     results: int
@@ -24,6 +27,7 @@ class Overview:
     lag: int
     p50_ms: float | None
     p99_ms: float | None
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Re
         lag=_total(live.values(), metrics.LAG),
         p50_ms=_worst(receivers, metrics.LATENCY_P50),
         p99_ms=_worst(receivers, metrics.LATENCY_P99),
+        shared=tuple(
+            f"{stage}/{partition}"
+            for (stage, partition), record in sorted(partitions.items())
+            if record.get(metrics.EXCLUSIVE.name) == "0"
+        ),
     )
 
 
@@ -99,7 +108,12 @@ def partition_rows(
     live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number. Lag is the driver's word, who knows it of those that nobody folds."""
-    told = next((record for record in live.values() if service_of(record) == "processor"), {})
+    told = {
+        name: value
+        for record in live.values()
+        if service_of(record) == "processor"
+        for name, value in record.items()
+    }
     rows = []
     for (stage, partition), record in sorted(partitions.items()):
         saved = _number(record, metrics.SNAPSHOT_OFFSET)

@@ -28,6 +28,7 @@ _REDIS = typer.Option(
 )
 _APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
+_NAMED_MAX = 4
 _COLOURS = {
     "running": "green",
     "standby": "green",
@@ -176,6 +177,12 @@ def summary(found: Overview) -> list[str]:
         lines.append("no dead letters")
     if found.skipped:
         lines.append(f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says')
+    if found.shared:
+        first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
+        lines.append(
+            f"[yellow]{len(found.shared)} partitions are folded on CPUs that are shared[/yellow]: {escape(first)};"
+            " their workers were promised CPUs of their own"
+        )
     return lines
 
 

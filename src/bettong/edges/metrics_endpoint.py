@@ -18,7 +18,7 @@ from bettong.edges.redis_store import LiveFigures
 from bettong.edges.redis_store.live import Figures
 from bettong.errors import SettingsError, StoreError
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, SERIES, SERVICE, STATE, STATES, Scope, Series
+from bettong.metrics import BESIDE, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
 
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
@@ -149,7 +149,7 @@ class _Figures(Collector):
             states.add_sample("bettong_state", {"service": service, "state": state}, held)
         yield states
         partitions: Partitions = {}
-        if self._partitions:
+        if self._partitions and record.get(STATE.name) != STANDBY:  # the one that leads tells them
             try:
                 partitions = self._live.partitions(attempts_s=_ATTEMPTS_S)
                 readable = 1

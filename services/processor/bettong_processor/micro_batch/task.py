@@ -17,6 +17,7 @@ from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import PartitionWorker
+from bettong_processor.cpus import kept
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
@@ -118,4 +119,5 @@ def process_of(settings: ProcessorSettings) -> Process:
         replay_log=Replay(settings.kafka_place, frame_bytes_max=settings.frame_bytes_max),
         log=log,
     )
-    return Process(partitions, uploads, PartitionFigures(LiveFigures(store), time.monotonic, log))
+    cpus = kept().figures()
+    return Process(partitions, uploads, PartitionFigures(LiveFigures(store), time.monotonic, log, cpus))

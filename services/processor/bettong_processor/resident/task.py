@@ -12,6 +12,7 @@ from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
+from bettong_processor.cpus import kept
 from bettong_processor.programs import programs
 from bettong_processor.resident.attendance import Attendance
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
@@ -69,7 +70,7 @@ class SlotTask:
                     attendance=attendance,
                     reader=reader,
                     writer=writer,
-                    figures=PartitionFigures(LiveFigures(redis), time.monotonic, log),
+                    figures=PartitionFigures(LiveFigures(redis), time.monotonic, log, kept().figures()),
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
                     ),
