@@ -18,7 +18,13 @@ _FOLDERS = Path("/usr/lib/postgresql")
 _PACKAGE_USER = "postgres"  # Debian's package makes it; the server refuses to run as root
 _START_S_MAX = 60.0  # half a second alone; recovery after a crash on a busy machine takes longer
 # Durability is Postgres' own affair; what counts here is what a transaction does when processes are killed.
-_SETTINGS = ("fsync=off", "synchronous_commit=on", "max_connections=40", "shared_buffers=16MB")
+_SETTINGS = (
+    "fsync=off",
+    "synchronous_commit=on",
+    "max_connections=40",
+    "shared_buffers=16MB",
+    "dynamic_shared_memory_type=mmap",  # in its own folder: a server that is killed leaves /dev/shm as it was
+)
 
 
 class PostgresServer(Server):
