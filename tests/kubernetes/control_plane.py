@@ -173,6 +173,8 @@ class ControlPlane:
             *("--service-account-issuer", "https://kubernetes.default.svc"),
             *("--service-account-key-file", str(here / "accounts.key")),
             *("--service-account-signing-key-file", str(here / "accounts.key"), "--profiling=false"),
+            # As kubeadm has it; which namespaces may is Pod Security's to say.
+            "--allow-privileged=true",
         ]
         url = f"https://{LOOPBACK}:{self.port}/readyz"
         return self._server("kube-apiserver", words, lambda: _says_ok(url, self.authority))

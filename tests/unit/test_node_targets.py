@@ -140,6 +140,7 @@ def test_nothing_is_written_beside_tuned_and_no_interrupts_beside_irqbalance(tmp
         ("SYSCTLS", '{"fs.file-max": "1"}', "fs.file-max is no sysctl of vm, net or kernel"),
         ("SYSCTLS", '{"vm.../../x": "1"}', "is no sysctl of vm, net or kernel"),
         ("SYSCTLS", '{"vm.drop_caches": "1"}', "vm.drop_caches: it is an act"),
+        ("SYSCTLS", '{"kernel.shmmax": "1"}', "kernel.shmmax: each pod has its own"),
         ("SYSCTLS", "vm.swappiness=1", "expected JSON"),
         ("FIFO_PRIORITY", "5", "FIFO_PRIORITY and BETTONG_NODE_TUNER_FIFO_THREADS: give both"),
         ("FIFO_THREADS", '["*"]', "FIFO_THREADS"),

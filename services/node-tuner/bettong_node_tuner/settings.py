@@ -30,6 +30,14 @@ _NO_SYSCTL = {
     "vm.nr_hugepages_mempolicy": "give hugepages_2m or hugepages_1g",
     "kernel.modules_disabled": "it cannot be set back",
     "kernel.kexec_load_disabled": "it cannot be set back",
+    **dict.fromkeys(
+        ("kernel.sem", *(f"kernel.msg{each}" for each in ("max", "mnb", "mni"))),
+        "each pod has its own, in its IPC namespace",
+    ),
+    **dict.fromkeys(
+        ("kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"),
+        "each pod has its own, in its IPC namespace",
+    ),
     "kernel.hostname": "it is the node's name",
     "kernel.domainname": "it is the node's name",
 }

@@ -1,0 +1,110 @@
+"""Node tuning on a real control plane: which nodes get its pods, and what its account may do to a node."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from bettong_node_tuner.errors import NodeError
+from bettong_node_tuner.node import TAINT, Node
+from bettong_node_tuner.report import ANNOTATION
+from tests.kubernetes.chart import RELEASE, CallError
+from tests.kubernetes.chart import TUNING as FOLDER
+from tests.kubernetes.control_plane import ControlPlane
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+SPACE = "node-tuning"
+OPTED_IN = ("fake-0", "fake-2")
+ACCOUNT = f"{RELEASE}-bettong-node-tuning"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """With the chart installed, two nodes opted in, one of them with its startup taint and another one."""
+    with ControlPlane(tmp_path_factory.mktemp("cluster")) as found:
+        found.kubectl("create", "namespace", SPACE)
+        found.kubectl("label", "namespace", SPACE, "pod-security.kubernetes.io/enforce=privileged")
+        for name in OPTED_IN:
+            found.kubectl("label", "node", name, "bettong/tuned=true")
+        found.kubectl(
+            "taint", "node", "fake-0", f"{TAINT}=:NoSchedule", "bettong/dedicated=worker:NoSchedule"
+        )
+        values = ["--set", "mode=apply", "--set", "settings.cpu_latency_us=10"]
+        found.helm(4, "install", RELEASE, str(FOLDER), "--namespace", SPACE, *values)
+        yield found
+
+
+def pods(cluster: ControlPlane) -> list[Any]:
+    found = cluster.get("pods", "--namespace", SPACE)["items"]
+    return [pod for pod in found if pod["status"].get("phase") == "Running"]
+
+
+def test_its_pods_run_on_opted_in_nodes_alone_and_go_with_the_release(cluster: ControlPlane) -> None:
+    eventually(lambda: len(pods(cluster)) == len(OPTED_IN), seconds=60)
+    assert {pod["spec"]["nodeName"] for pod in pods(cluster)} == set(OPTED_IN)
+    cluster.kubectl("label", "node", "fake-2", "bettong/tuned-")
+    eventually(lambda: [pod["spec"]["nodeName"] for pod in pods(cluster)] == ["fake-0"], seconds=60)
+    words = ("get", "events", "--namespace", SPACE, "-o", "json")
+    events = json.loads(cluster.kubectl(*words))["items"]
+    assert [each["message"] for each in events if each["reason"].startswith("FailedCreate")] == []
+
+
+def test_a_namespace_that_is_not_for_privileged_pods_refuses_them(cluster: ControlPlane) -> None:
+    pod = pods_template(cluster)
+    cluster.kubectl("create", "namespace", "baseline")
+    cluster.kubectl("label", "namespace", "baseline", "pod-security.kubernetes.io/enforce=baseline")
+    with pytest.raises(CallError, match=r"violates PodSecurity.*privileged"):
+        cluster.kubectl("create", "--namespace", "baseline", "-f", "-", given=json.dumps(pod))
+
+
+def pods_template(cluster: ControlPlane) -> dict[str, Any]:
+    (daemons,) = cluster.get("daemonsets", "--namespace", SPACE)["items"]
+    spec = {**daemons["spec"]["template"]["spec"], "serviceAccountName": "default"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tuner"}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def api(cluster: ControlPlane) -> client.CoreV1Api:
+    """As a pod of the chart speaks to the API server: by the token of its account."""
+    token = cluster.kubectl("create", "token", ACCOUNT, "--namespace", SPACE)
+    configuration = client.Configuration(
+        host=f"https://127.0.0.1:{cluster.port}", api_key={"authorization": f"Bearer {token}"}
+    )
+    configuration.ssl_ca_cert = str(cluster.authority)
+    return client.CoreV1Api(client.ApiClient(configuration))
+
+
+def test_it_reports_on_its_node_and_lets_it_take_pods(cluster: ControlPlane, api: client.CoreV1Api) -> None:
+    node = Node(api, "fake-0")
+    cluster.kubectl("annotate", "node", "fake-0", "other=stays")
+    node.annotate('{"mode":"apply"}')
+    annotations = cluster.get("node", "fake-0")["metadata"]["annotations"]
+    assert (annotations[ANNOTATION], annotations["other"]) == ('{"mode":"apply"}', "stays")
+    assert node.remove_taint()
+    assert [each["key"] for each in cluster.get("node", "fake-0")["spec"]["taints"]] == ["bettong/dedicated"]
+    assert not node.remove_taint()
+    with pytest.raises(NodeError, match="node gone: the API server says 404"):
+        Node(api, "gone").annotate("{}")
+
+
+def test_its_account_may_get_and_patch_nodes_alone(api: client.CoreV1Api) -> None:
+    body: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}}
+    refused: dict[str, Callable[[], object]] = {
+        "list nodes": api.list_node,
+        "delete a node": lambda: api.delete_node("fake-1"),
+        "patch a node's status": lambda: api.patch_node_status("fake-1", body),
+        "list pods": lambda: api.list_namespaced_pod(SPACE),
+        "create a pod": lambda: api.create_namespaced_pod(SPACE, client.V1Pod()),
+        "list secrets": lambda: api.list_namespaced_secret(SPACE),
+        "patch its namespace": lambda: api.patch_namespace(SPACE, body),
+    }
+    for what, call in refused.items():
+        with pytest.raises(ApiException) as told:
+            call()
+        assert told.value.status == 403, what
+    api.patch_node("fake-1", body)
