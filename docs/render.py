@@ -19,6 +19,7 @@ from bettong.settings import (
     ServingSettings,
 )
 from docs.render_chart import chart_pages
+from docs.render_roles import roles_page
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
@@ -37,6 +38,7 @@ def pages() -> dict[Path, str]:
         HERE / "settings.md": _settings(),
         HERE / "figures.md": _figures(),
         HERE / "exit-codes.md": _exit_codes(),
+        HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
     }
 

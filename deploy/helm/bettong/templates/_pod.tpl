@@ -62,6 +62,7 @@ topologySpreadConstraints:
 {{- define "bettong.container" -}}
 image: {{ default (include "bettong.image" .root) .image }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -131,5 +132,12 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- define "bettong.replicas" -}}
 {{- if not (kindIs "invalid" .of.replicas) }}
 replicas: {{ .of.replicas }}
+{{- end }}
+{{- end -}}
+
+{{/* Says that values fix a count, so that `bettong k8s scale` does not set what the next upgrade undoes: (dict "of"). */}}
+{{- define "bettong.fixed" -}}
+{{- if not (kindIs "invalid" .of.replicas) }}
+annotations: {bettong/replicas: values}
 {{- end }}
 {{- end -}}
