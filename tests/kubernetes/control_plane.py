@@ -32,9 +32,10 @@ LOGGED = ("trial-bettong-worker-0", "trial-bettong-worker-1", "trial-bettong-dri
 
 
 class ControlPlane:
-    """A context manager; all of it lies in `folder`, and ends with it."""
+    """A context manager; all of it lies in `folder`, and ends with it. `played`: with nodes of kwok's, else none."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, played: bool = True) -> None:
+        self._nodes = NODES if played else 0
         self._folder = folder
         self._bin = programs_folder()
         self._etcd, self._peer, self.port, self._kubelet = free_ports(4)
@@ -59,9 +60,9 @@ class ControlPlane:
                 stack.callback(server.kill)
                 server.start()
             self._stack = stack.pop_all()
-        for number in range(NODES):
+        for number in range(self._nodes):
             self._make_node(number)
-        eventually(lambda: len(self._ready_nodes()) == NODES, seconds=60)
+        eventually(lambda: len(self._ready_nodes()) == self._nodes, seconds=60)
         return self
 
     def __exit__(
@@ -229,7 +230,7 @@ class ControlPlane:
         return [
             self._server("kube-controller-manager", controllers, lambda: True),
             self._server("kube-scheduler", scheduler, lambda: True),
-            self._server("kwok", nodes, lambda: True),
+            *([self._server("kwok", nodes, lambda: True)] if self._nodes else []),
         ]
 
     def _played(self) -> Path:

@@ -31,7 +31,7 @@ class Space:
         self._values.write_text(json.dumps(values or {}))
         given = ["-f", str(DEV), "-f", str(self._values)] if words[0] in {"install", "upgrade"} else []
         waits = (
-            ["--wait", "--timeout", "120s"]
+            ["--wait", "--timeout", "400s"]
             if wait and words[0] in {"install", "upgrade", "rollback", "uninstall"}
             else []
         )

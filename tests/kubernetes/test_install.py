@@ -132,3 +132,17 @@ def test_a_pod_that_is_not_restricted_is_refused(space: Space) -> None:
     }
     with pytest.raises(CallError, match="violates PodSecurity"):
         space.cluster.kubectl("create", "--namespace", space.name, "-f", "-", given=json.dumps(pod))
+
+
+def test_a_quota_of_limits_admits_guaranteed_pods_and_names_what_others_lack(space: Space) -> None:
+    kinds = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+    hard = ",".join(f"{kind}={'40' if kind.endswith('cpu') else '80Gi'}" for kind in kinds)
+    space.kubectl("create", "quota", "all", f"--hard={hard}")
+    guaranteed = merged({"qos": {"mode": "guaranteed"}}, SMALL, BUNDLED_WHOLE)
+    space.helm(4, "install", RELEASE, str(FOLDER), values=guaranteed)
+    used = space.get("quota", "all")["status"]["used"]
+    assert used["limits.cpu"] == used["requests.cpu"] == "7"
+    assert used["limits.memory"] == used["requests.memory"]
+    space.helm(4, "upgrade", RELEASE, str(FOLDER), values={"qos": {"mode": "burstable"}}, wait=False)
+    refused = "must specify limits.cpu for: sender"
+    eventually(lambda: any(refused in event["message"] for event in space.get("events")["items"]), seconds=30)

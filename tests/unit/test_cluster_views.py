@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bettong.cli.k8s_tables import short
 from bettong.cluster import counts, rolling
+from bettong.cluster.lab import chart_of, namespace_of
 from bettong.cluster.log_lines import Line, lines_of, merged, nanoseconds, seconds
 from bettong.cluster.objects import Object, chosen, of_release
 from bettong.cluster.pods import cpus, row, rows, warnings
@@ -262,3 +264,14 @@ def test_a_pod_is_called_without_its_release() -> None:
     assert short("trial-bettong-worker-0", "trial") == "worker-0"
     assert short("bettong-worker-0", "bettong") == "worker-0"
     assert short("other-0", "trial") == "other-0"
+
+
+def test_a_lab_has_a_namespace_named_after_its_application() -> None:
+    assert namespace_of("Trial_one") == "bettong-lab-trial-one"
+    assert len(namespace_of("a" * 90)) == 63
+    assert namespace_of("a" * 50 + "..") == "bettong-lab-" + "a" * 50
+
+
+def test_a_lab_without_a_chart_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="give --chart FOLDER"):
+        chart_of(tmp_path)

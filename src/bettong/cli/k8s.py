@@ -3,50 +3,24 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bettong.cli.exit_codes import NOT_RUNNING
+from bettong.cli.k8s_flags import (
+    ComponentFlag,
+    ContextFlag,
+    NamespaceFlag,
+    ReleaseArgument,
+    ReleaseFlag,
+    WaitFlag,
+)
+from bettong.cli.k8s_lab import lab
+from bettong.cli.k8s_waiting import await_all, connected, warn
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from rich.console import Console
-
-    from bettong.cluster.acting import Deployed
-    from bettong.cluster.api import Cluster
-    from bettong.cluster.rolling import Progress
-
-k8s = typer.Typer(help="See, scale, restart and read a release on Kubernetes.")
-
-ReleaseArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[RELEASE]", help="The helm release; may be left out where there is one."),
-]
-ReleaseFlag = Annotated[
-    str | None,
-    typer.Option("--release", "-r", metavar="NAME", help="The helm release, where there are several."),
-]
-NamespaceFlag = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", metavar="NAME", help="The namespace; by default that of the context."),
-]
-ContextFlag = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The context of the kubeconfig; by default the current one."),
-]
-ComponentFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--component", "-c", metavar="NAME", help="sender, topic-sender, receiver, master, worker or driver."
-    ),
-]
-WaitFlag = Annotated[
-    float,
-    typer.Option("--timeout", min=0.0, metavar="S", help="Wait so long until all is ready; 0: do not wait."),
-]
+k8s = typer.Typer(help="See, scale, restart and read a release on Kubernetes; try an application out.")
+k8s.add_typer(lab, name="lab")
 
 
 @k8s.command()
@@ -196,68 +170,3 @@ def logs(
             raise ClusterError(f"no pod of {name}{f', component {component},' if component else ''} {what}")
         for line in acting.logs(cluster, places, since_s=since_s, previous=previous):
             printer.print(name, line)
-
-
-@contextmanager
-def connected(context: str | None, namespace: str | None) -> Iterator[Cluster]:
-    """The cluster of a command."""
-    from bettong.cluster.api import Cluster
-
-    with Cluster(context=context, namespace=namespace) as cluster:
-        yield cluster
-
-
-def warn(console: Console, found: Deployed) -> bool:
-    """Prints what is wrong; returns whether something is."""
-    from rich.markup import escape
-
-    wrong = found.warnings()
-    for text in wrong:
-        console.print(f"[yellow]{escape(text)}[/yellow]", soft_wrap=True)
-    return bool(wrong)
-
-
-def await_all(
-    console: Console,
-    cluster: Cluster,
-    release: str,
-    names: list[str],
-    timeout: float,
-    *,
-    deployments: bool = True,
-) -> None:
-    """Waits for workloads, with a bar on a terminal. Ends the command with 7, and says why, when one is not ready."""
-    from bettong.cluster import acting
-
-    for name in names:
-        with bar(console, name) as told:
-            done = acting.awaited(
-                cluster, release, name, seconds_max=timeout, told=told, deployments=deployments
-            )
-        if not done:
-            console.print(f"[red]{name} is not ready after {timeout:g} s[/red]", soft_wrap=True)
-            warn(console, acting.deployed(cluster, release, deployments=deployments))
-            raise typer.Exit(NOT_RUNNING)
-        console.print(f"{name}: ready", soft_wrap=True)
-
-
-@contextmanager
-def bar(console: Console, name: str) -> Iterator[Callable[[Progress], None]]:
-    """A bar that is told how far a workload is."""
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (
-        TextColumn(name, markup=False),
-        BarColumn(),
-        TextColumn("{task.fields[line]}"),
-        TimeElapsedColumn(),
-    )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
-        task = shown.add_task(name, total=1, line="")
-
-        def told(how: Progress) -> None:
-            done = min(how.updated, how.ready)
-            shown.update(task, total=max(1, how.wanted), completed=done, line=how.line().partition(": ")[2])
-
-        yield told

@@ -83,6 +83,22 @@ class Cluster:
         path = self._path(resource, name) + (f"/{subresource}" if subresource else "")
         return self._json("PATCH", path, body=change)
 
+    def make_namespace(self, body: Object) -> bool:
+        """Makes the namespace of these calls; False when it is there."""
+        try:
+            self._json("POST", "/api/v1/namespaces", body=body)
+        except _ExistsError:
+            return False
+        return True
+
+    def read_namespace(self) -> Object:
+        """The namespace of these calls."""
+        return self._json("GET", f"/api/v1/namespaces/{self.namespace}")
+
+    def drop_namespace(self) -> None:
+        """Has the namespace and all that is in it removed, which goes on after the call."""
+        self._json("DELETE", f"/api/v1/namespaces/{self.namespace}")
+
     def log_lines(
         self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
     ) -> Iterator[str]:
@@ -160,7 +176,9 @@ class Cluster:
     ) -> Any:
         headers = {"Accept": "application/json, */*"}
         if body is not None:
-            headers["Content-Type"] = "application/merge-patch+json"
+            headers["Content-Type"] = (
+                "application/json" if method == "POST" else "application/merge-patch+json"
+            )
         words = self._client.param_serialize(
             method,
             path,
@@ -187,7 +205,13 @@ class Cluster:
             return ClusterError(
                 "the cluster does not know you (401): log in again, or give another --context; your token may be over"
             )
+        if status == 409:
+            return _ExistsError(message)
         return ClusterError(_told(message, self.namespace))
+
+
+class _ExistsError(ClusterError):
+    """An object of that name is there."""
 
 
 def _told(message: str, namespace: str) -> str:
