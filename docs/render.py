@@ -21,6 +21,7 @@ from bettong.settings import (
 )
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
+from docs.render_roles import roles_page
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
@@ -41,6 +42,7 @@ def pages() -> dict[Path, str]:
         HERE / "settings.md": _settings(),
         HERE / "figures.md": _figures(),
         HERE / "exit-codes.md": _exit_codes(),
+        HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
     }
 

@@ -15,7 +15,8 @@
     │   └── StoreUnavailableError   it does not answer
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
-    └── LocalError         a part that Bettong runs on this machine cannot be started
+    ├── LocalError         a part that Bettong runs on this machine cannot be started
+    └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
 An error's text names the object, what was expected and the remedy, in one line. Foreign errors are turned
 into these at the edges. `exit_code` is what the command line ends with.
@@ -112,6 +113,12 @@ class LocalError(BettongError):
     """A part that Bettong runs on this machine cannot be started or has died for good."""
 
     exit_code = 6
+
+
+class ClusterError(BettongError):
+    """A Kubernetes cluster cannot be reached, does not allow a call, or has not what was asked for."""
+
+    exit_code = 11
 
 
 # A process that ends with one of these would end with it again, were it only started again: the same code,

@@ -18,7 +18,7 @@ DEV = FOLDER / "values-dev.yaml"
 HELM = Path(sys.prefix) / "share" / "bettong" / "helm" / "helm"
 RELEASE = "trial"
 NAMESPACE = "space"
-_CALL_S_MAX = 180.0
+_CALL_S_MAX = 450.0
 
 # The least that a deployment for real gives.
 REAL: Mapping[str, Any] = {
@@ -135,7 +135,7 @@ def helm(*words: str, given: str = "") -> str:
 
 
 def called(program: Path, words: Sequence[str], given: str = "", **environment: str) -> str:
-    """What a program prints, in 180 s at most. Raises CallError."""
+    """What a program prints, in 450 s at most. Raises CallError."""
     done = subprocess.run(
         [str(program), *words],
         input=given,

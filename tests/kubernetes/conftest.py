@@ -1,9 +1,14 @@
 """The chart, rendered by the helm that set-up for tests has fetched."""
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
 import pytest
 
 from tests.kubernetes.building import are_built
 from tests.kubernetes.chart import Chart
+from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.spaces import Space
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -19,3 +24,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def chart() -> Chart:
     """Renders are kept: the same values cost one call of helm."""
     return Chart()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with ControlPlane(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture
+def space(cluster: ControlPlane, tmp_path: Path, unique_name: Callable[..., str]) -> Iterator[Space]:
+    found = Space(cluster, unique_name("space"), tmp_path)
+    yield found
+    cluster.kubectl("delete", "namespace", found.name, "--wait=false")

@@ -5,6 +5,7 @@ pod. What kwok only plays: pods run as soon as they are bound, and no command of
 """
 
 import json
+import os
 import secrets
 import ssl
 import subprocess
@@ -26,16 +27,24 @@ _START_S_MAX = 120.0
 _STAGES = Path(__file__).parent / "simulated" / "stages.yaml"
 _USERS = {"admin": "system:masters", "system:kube-controller-manager": "", "system:kube-scheduler": ""}
 NODES = 3
+# Pods whose logs kwok plays.
+LOGGED = ("trial-bettong-worker-0", "trial-bettong-worker-1", "trial-bettong-driver-0")
 
 
 class ControlPlane:
-    """A context manager; all of it lies in `folder`, and ends with it."""
+    """A context manager; all of it lies in `folder`, and ends with it. `played`: with nodes of kwok's, else none."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, played: bool = True) -> None:
+        self._nodes = NODES if played else 0
         self._folder = folder
         self._bin = programs_folder()
-        self._etcd, self._peer, self.port = free_ports(3)
+        self._etcd, self._peer, self.port, self._kubelet = free_ports(4)
         self._stack = ExitStack()
+
+    @property
+    def programs(self) -> Path:
+        """What containers of played pods can run."""
+        return self._folder / "programs"
 
     @property
     def authority(self) -> Path:
@@ -51,9 +60,9 @@ class ControlPlane:
                 stack.callback(server.kill)
                 server.start()
             self._stack = stack.pop_all()
-        for number in range(NODES):
+        for number in range(self._nodes):
             self._make_node(number)
-        eventually(lambda: len(self._ready_nodes()) == NODES, seconds=60)
+        eventually(lambda: len(self._ready_nodes()) == self._nodes, seconds=60)
         return self
 
     def __exit__(
@@ -74,7 +83,7 @@ class ControlPlane:
         return json.loads(self.kubectl("get", *words, "-o", "json"))
 
     def _call(self, program: Path, words: Sequence[str], given: str = "") -> str:
-        config = str(self._config("admin"))
+        config = str(self.config_of("admin"))
         return called(program, words, given, KUBECONFIG=config, HOME=str(self._folder))
 
     def _make_keys(self) -> None:
@@ -129,14 +138,18 @@ class ControlPlane:
                 "users": [{"name": user, "user": {"token": token}}],
                 "clusters": [{"name": "here", "cluster": cluster}],
             }
-            self._config(user.removeprefix("system:")).write_text(json.dumps(config))
+            self.config_of(user.removeprefix("system:")).write_text(json.dumps(config))
         (self._folder / "tokens.csv").write_text("\n".join(lines) + "\n")
 
-    def _config(self, user: str) -> Path:
+    def config_of(self, user: str) -> Path:
+        """The kubeconfig of a user; `admin` may do everything."""
         return self._folder / f"{user}.kubeconfig"
 
     def _server(self, name: str, words: Sequence[str], answers: Any) -> Server:
-        command = Command(name, (str(self._bin / name), *words), self._folder / f"{name}.log")
+        environment = {"PATH": f"{self._programs()}:{os.defpath}"} if name == "kwok" else {}
+        command = Command(
+            name, (str(self._bin / name), *words), self._folder / f"{name}.log", environment=environment
+        )
         return Server(command, answers=answers, start_s_max=_START_S_MAX)
 
     def _etcd_server(self) -> Server:
@@ -183,14 +196,14 @@ class ControlPlane:
         """Controllers, scheduler and nodes: there when they run; what they do is waited for by who needs it."""
         here = self._folder
         controllers = [
-            *("--kubeconfig", str(self._config("kube-controller-manager")), "--leader-elect=false"),
+            *("--kubeconfig", str(self.config_of("kube-controller-manager")), "--leader-elect=false"),
             *("--secure-port", "0", "--use-service-account-credentials", "--cluster-name", "test"),
             *("--kube-api-qps", "500", "--kube-api-burst", "1000", "--root-ca-file", str(self.authority)),
             *("--service-account-private-key-file", str(here / "accounts.key")),
         ]
         scheduler = [
             "--kubeconfig",
-            str(self._config("kube-scheduler")),
+            str(self.config_of("kube-scheduler")),
             "--leader-elect=false",
             "--secure-port",
             "0",
@@ -198,20 +211,68 @@ class ControlPlane:
         nodes = [
             *(
                 "--kubeconfig",
-                str(self._config("admin")),
+                str(self.config_of("admin")),
                 "--config",
                 str(_STAGES),
+                "--config",
+                str(self._played()),
                 "--cidr",
                 "10.100.0.0/16",
             ),
-            *("--node-ip", "10.99.0.1", "--manage-all-nodes=false", "--node-lease-duration-seconds", "40"),
+            *("--node-ip", LOOPBACK, "--manage-all-nodes=false", "--node-lease-duration-seconds", "40"),
+            *("--server-address", f"{LOOPBACK}:{self._kubelet}", "--node-port", str(self._kubelet)),
+            *(
+                "--tls-cert-file",
+                str(here / "server.crt"),
+                "--tls-private-key-file",
+                str(here / "server.key"),
+            ),
             *("--manage-nodes-with-label-selector", "type=fake"),
         ]
         return [
             self._server("kube-controller-manager", controllers, lambda: True),
             self._server("kube-scheduler", scheduler, lambda: True),
-            self._server("kwok", nodes, lambda: True),
+            *([self._server("kwok", nodes, lambda: True)] if self._nodes else []),
         ]
+
+    def _played(self) -> Path:
+        """What kwok plays of containers: logs out of files, and commands that run on this machine."""
+        logs = [
+            {
+                "apiVersion": "kwok.x-k8s.io/v1alpha1",
+                "kind": "ClusterLogs",
+                "metadata": {"name": name},
+                "spec": {
+                    "selector": {"matchNames": [name]},
+                    "logs": [
+                        {
+                            "logsFile": str(self.log_of(name)),
+                            "previousLogsFile": str(self.log_of(name, previous=True)),
+                            "follow": True,
+                        }
+                    ],
+                },
+            }
+            for name in LOGGED
+        ]
+        execs = {
+            "apiVersion": "kwok.x-k8s.io/v1alpha1",
+            "kind": "ClusterExec",
+            "metadata": {"name": "all"},
+            "spec": {"execs": [{"local": {}}]},
+        }
+        file = self._folder / "played.yaml"
+        file.write_text("\n---\n".join(json.dumps(each) for each in [*logs, execs]))
+        return file
+
+    def log_of(self, pod: str, *, previous: bool = False) -> Path:
+        """The file that a pod's log is read from; lines as a container runtime writes them."""
+        return self._folder / f"{pod}{'.previous' if previous else ''}.log"
+
+    def _programs(self) -> Path:
+        """A folder in which a test may put what containers can run."""
+        self.programs.mkdir(exist_ok=True)
+        return self.programs
 
     def _make_node(self, number: int) -> None:
         size = {"cpu": "16", "memory": "64Gi", "pods": "110"}

@@ -2,22 +2,21 @@
 
 import importlib.util
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError
 
 import pytest
 import yaml
 
-from tests.kubernetes.chart import DEV, FOLDER, NAMESPACE, RELEASE, CallError, Chart, Object
+from tests.kubernetes.chart import FOLDER, NAMESPACE, RELEASE, CallError, Chart, Object
 from tests.kubernetes.control_plane import ControlPlane
+from tests.kubernetes.spaces import WORKER, Space
 from tests.kubernetes.value_sets import CLASSES, MATRIX, merged
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster
 
-WORKER = f"statefulset/{RELEASE}-bettong-worker"
 SMALL = merged(
     CLASSES["guaranteed"],
     {name: {"resources": {"cpu": 1}} for name in ("sender", "receiver", "worker", "driver", "master")},
@@ -26,50 +25,6 @@ BUNDLED_WHOLE = {
     "kafka": {"bundled": {"resources": {"cpu": 1}}},
     "redis": {"bundled": {"resources": {"cpu": 1}}},
 }
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with ControlPlane(tmp_path_factory.mktemp("cluster")) as found:
-        yield found
-
-
-class Space:
-    """A namespace that admits restricted pods alone, and helm in it."""
-
-    def __init__(self, cluster: ControlPlane, name: str, folder: Path) -> None:
-        self.cluster, self.name, self._values = cluster, name, folder / "values.json"
-        cluster.kubectl("create", "namespace", name)
-        cluster.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
-
-    def helm(self, major: int, *words: str, values: dict[str, Any] | None = None) -> str:
-        self._values.write_text(json.dumps(values or {}))
-        given = ["-f", str(DEV), "-f", str(self._values)] if words[0] in {"install", "upgrade"} else []
-        waits = (
-            ["--wait", "--timeout", "120s"]
-            if words[0] in {"install", "upgrade", "rollback", "uninstall"}
-            else []
-        )
-        return self.cluster.helm(major, *words, "--namespace", self.name, *given, *waits)
-
-    def get(self, *words: str) -> Any:
-        return self.cluster.get(*words, "--namespace", self.name)
-
-    def scale(self, count: int) -> None:
-        self.cluster.kubectl("scale", WORKER, f"--replicas={count}", "--namespace", self.name)
-
-    def wanted(self) -> int:
-        return int(self.get(WORKER)["spec"]["replicas"])
-
-    def pods(self) -> list[Any]:
-        return list(self.get("pods")["items"])
-
-
-@pytest.fixture
-def space(cluster: ControlPlane, tmp_path: Path, unique_name: Callable[..., str]) -> Iterator[Space]:
-    found = Space(cluster, unique_name("space"), tmp_path)
-    yield found
-    cluster.kubectl("delete", "namespace", found.name, "--wait=false")
 
 
 @pytest.mark.parametrize("major", [4, 3])
@@ -83,7 +38,7 @@ def test_a_scaled_count_survives_upgrades_and_rollbacks(space: Space, major: int
     space.scale(5)
     space.helm(major, "rollback", RELEASE, "1")
     assert space.wanted() == 5
-    eventually(lambda: len(running(space, "worker")) == 5, seconds=60)
+    eventually(lambda: len(space.running("worker")) == 5, seconds=60)
     space.helm(major, "uninstall", RELEASE)
     eventually(lambda: space.pods() == [], seconds=60)
     left = space.get("all,configmap,serviceaccount,pdb,networkpolicy,role,rolebinding")["items"]
@@ -113,15 +68,6 @@ def test_helm_3_renders_what_helm_4_renders(
 
 def by_name(objects: Iterable[Object]) -> dict[tuple[str, str], Object]:
     return {(each["kind"], each["metadata"]["name"]): each for each in objects}
-
-
-def running(space: Space, component: str) -> list[Any]:
-    return [
-        pod
-        for pod in space.pods()
-        if pod["metadata"]["labels"]["app.kubernetes.io/component"] == component
-        and pod["status"].get("phase") == "Running"
-    ]
 
 
 @pytest.mark.parametrize("mode", ["burstable", "guaranteed"])
@@ -168,13 +114,11 @@ def test_the_job_of_first_counts_may_set_them_and_nothing_else(
 
 def test_a_node_drains_though_some_components_have_one_pod(space: Space) -> None:
     space.helm(4, "install", RELEASE, str(FOLDER))
-    node = running(space, "driver")[0]["spec"]["nodeName"]
+    node = space.running("driver")[0]["spec"]["nodeName"]
     words = ("--ignore-daemonsets", "--delete-emptydir-data", "--timeout=90s")
     try:
         space.cluster.kubectl("drain", node, *words)
-        eventually(
-            lambda: running(space, "driver") and running(space, "driver")[0]["spec"]["nodeName"] != node
-        )
+        eventually(lambda: space.running("driver") and space.running("driver")[0]["spec"]["nodeName"] != node)
     finally:
         space.cluster.kubectl("uncordon", node)
 
@@ -188,3 +132,17 @@ def test_a_pod_that_is_not_restricted_is_refused(space: Space) -> None:
     }
     with pytest.raises(CallError, match="violates PodSecurity"):
         space.cluster.kubectl("create", "--namespace", space.name, "-f", "-", given=json.dumps(pod))
+
+
+def test_a_quota_of_limits_admits_guaranteed_pods_and_names_what_others_lack(space: Space) -> None:
+    kinds = ("requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
+    hard = ",".join(f"{kind}={'40' if kind.endswith('cpu') else '80Gi'}" for kind in kinds)
+    space.kubectl("create", "quota", "all", f"--hard={hard}")
+    guaranteed = merged({"qos": {"mode": "guaranteed"}}, SMALL, BUNDLED_WHOLE)
+    space.helm(4, "install", RELEASE, str(FOLDER), values=guaranteed)
+    used = space.get("quota", "all")["status"]["used"]
+    assert used["limits.cpu"] == used["requests.cpu"] == "7"
+    assert used["limits.memory"] == used["requests.memory"]
+    space.helm(4, "upgrade", RELEASE, str(FOLDER), values={"qos": {"mode": "burstable"}}, wait=False)
+    refused = "must specify limits.cpu for: sender"
+    eventually(lambda: any(refused in event["message"] for event in space.get("events")["items"]), seconds=30)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from bettong.cluster.objects import FIXED
 from bettong.settings import (
     PREFIX,
     ProcessorSettings,
@@ -31,6 +32,7 @@ def test_counts_that_kubectl_scales_are_never_rendered(chart: Chart, way: str, *
 def test_a_count_that_is_given_is_rendered(chart: Chart) -> None:
     rendered = chart.render(MATRIX["fixed-burstable"])
     assert rendered.of("StatefulSet")["worker"]["spec"]["replicas"] == 3
+    assert rendered.of("StatefulSet")["worker"]["metadata"]["annotations"] == {FIXED: "values"}
     assert rendered.of("Deployment")["sender"]["spec"]["replicas"] == 2
     assert rendered.of("Job") == {}
 

@@ -3,6 +3,7 @@
 from bettong.errors import (
     ApplicationError,
     BettongError,
+    ClusterError,
     LocalError,
     LogError,
     LogHoleError,
@@ -24,10 +25,11 @@ MEANINGS = {
     SettingsError.exit_code: "a setting is missing or wrong",
     LogError.exit_code: "Kafka, Redis, a sender or a receiver cannot be reached",
     LocalError.exit_code: "a part that runs on this machine cannot be started, or died for good",
-    NOT_RUNNING: "status: not everything is running; health: the processor does not go on",
+    NOT_RUNNING: "status: not everything is running; health: the processor does not go on; k8s: not all is ready",
     LogHoleError.exit_code: "records that a state needs are no longer in the log; an operator has to act",
     PoisonError.exit_code: 'a computation with on_error="stop" cannot process a message; mend it, then start again',
     BROKEN: "chaos: an invariant is broken; the report names it",
+    ClusterError.exit_code: "k8s: the cluster cannot be reached, does not allow it, or has not what was asked for",
     INTERRUPTED: "ended by Ctrl-C",
     TERMINATED: "ended by SIGTERM",
 }

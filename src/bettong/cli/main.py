@@ -14,6 +14,7 @@ from bettong.cli.dead_letters import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
+from bettong.cli.k8s import k8s
 from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
@@ -53,6 +54,7 @@ for _command in (check, run, up, status, down, send, tail, replay, chaos):
     app.command(rich_help_panel="Applications on this machine")(_command)
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 app.add_typer(state, name="state", rich_help_panel="Applications on this machine")
+app.add_typer(k8s, name="k8s", rich_help_panel="Applications on Kubernetes")
 for _name, _service in SUMMARIES.items():
     app.command(
         _name,

@@ -63,6 +63,7 @@ topologySpreadConstraints:
 {{- $service := get (dict "receiver" "receiver" "master" "processor" "worker" "processor" "driver" "processor") .name | default "sender" -}}
 image: {{ default (include "bettong.image" (list .root $service)) .image }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+terminationMessagePolicy: FallbackToLogsOnError
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -134,5 +135,12 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- define "bettong.replicas" -}}
 {{- if not (kindIs "invalid" .of.replicas) }}
 replicas: {{ .of.replicas }}
+{{- end }}
+{{- end -}}
+
+{{/* Says that values fix a count, so that `bettong k8s scale` does not set what the next upgrade undoes: (dict "of"). */}}
+{{- define "bettong.fixed" -}}
+{{- if not (kindIs "invalid" .of.replicas) }}
+annotations: {bettong/replicas: values}
 {{- end }}
 {{- end -}}

@@ -1,0 +1,34 @@
+"""Arguments and flags that the commands of `bettong k8s` share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+ReleaseArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[RELEASE]", help="The helm release; may be left out where there is one."),
+]
+ReleaseFlag = Annotated[
+    str | None,
+    typer.Option("--release", "-r", metavar="NAME", help="The helm release, where there are several."),
+]
+NamespaceFlag = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", metavar="NAME", help="The namespace; by default that of the context."),
+]
+ContextFlag = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The context of the kubeconfig; by default the current one."),
+]
+ComponentFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--component", "-c", metavar="NAME", help="sender, topic-sender, receiver, master, worker or driver."
+    ),
+]
+WaitFlag = Annotated[
+    float,
+    typer.Option("--timeout", min=0.0, metavar="S", help="Wait so long until all is ready; 0: do not wait."),
+]

@@ -1,0 +1,133 @@
+"""What is done to a release: looked at, scaled, restarted, followed. Everything by way of `api`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bettong.cluster import counts, rolling
+from bettong.cluster.api import Cluster
+from bettong.cluster.log_lines import Line, lines_of, merged
+from bettong.cluster.objects import COMPONENT, RELEASE, Object, chosen, component_of, name_of, of_release
+from bettong.cluster.pods import warnings
+
+LOOK_S = 0.5  # between two looks at what goes on
+_LAG_S_MAX = 60.0  # the driver's command loads the application the first time
+_ASKED = ("bettong", "health", "--memory", "/tmp/k8s-status.json", "--stalled-s", "1e9")  # noqa: S108 - the pod's own
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A release as it is now."""
+
+    release: str
+    workloads: list[Object]
+    pods: list[Object]
+    events: list[Object]
+
+    def of(self, component: str) -> Object | None:
+        """The workload of a component."""
+        return next((each for each in self.workloads if component_of(each) == component), None)
+
+    def warnings(self) -> list[str]:
+        """What is wrong, a line each."""
+        return warnings(self.pods, self.events, [name_of(each) for each in self.workloads])
+
+
+def found(cluster: Cluster, release: str | None) -> tuple[str, list[Object]]:
+    """The release that is meant, and its StatefulSets."""
+    sets = cluster.list("statefulsets", labels=COMPONENT)
+    name = chosen(release, sets, cluster.namespace)
+    return name, of_release(sets, name)
+
+
+def deployed(cluster: Cluster, release: str | None, *, deployments: bool = True) -> Deployed:
+    """All that there is of a release."""
+    name, sets = found(cluster, release)
+    others = cluster.list("deployments", labels=f"{RELEASE}={name}") if deployments else []
+    return Deployed(
+        name,
+        of_release([*sets, *others], name),
+        cluster.list("pods", labels=f"{RELEASE}={name}"),
+        cluster.list("events", fields="type=Warning"),
+    )
+
+
+def workers_of(cluster: Cluster, sets: list[Object]) -> tuple[Object, counts.Workers]:
+    """The StatefulSet of the workers, and their counts."""
+    (each,) = (one for one in sets if component_of(one) == "worker")
+    settings = cluster.get("configmaps", counts.settings_map(each)).get("data") or {}
+    return each, counts.workers(each, settings)
+
+
+def lag(cluster: Cluster, pods: list[Object]) -> str:
+    """What the driver says of records folded and waiting, asked in its pod."""
+    for pod in pods:
+        if component_of(pod) == "driver" and pod["status"].get("phase") == "Running":
+            return cluster.run(name_of(pod), "driver", _ASKED, seconds_max=_LAG_S_MAX).strip()
+    return "no driver runs that could be asked"
+
+
+def scale(cluster: Cluster, release: str | None, count: int) -> counts.Workers:
+    """Sets the count of workers, and returns how they were before. Raises ClusterError when it must not be set."""
+    _, sets = found(cluster, release)
+    each, before = workers_of(cluster, sets)
+    counts.refuse(each, before, count, cluster.list("horizontalpodautoscalers"))
+    cluster.patch("statefulsets", before.name, {"spec": {"replicas": count}}, subresource="scale")
+    return before
+
+
+def awaited(
+    cluster: Cluster,
+    release: str,
+    name: str,
+    *,
+    seconds_max: float,
+    told: Callable[[rolling.Progress], None],
+    deployments: bool = True,
+) -> bool:
+    """Whether a workload has all pods that it wants, new and ready, within so many seconds. `told` how far it is."""
+    deadline = time.monotonic() + seconds_max
+    while True:
+        sets = cluster.list("statefulsets", labels=f"{RELEASE}={release}")
+        others = cluster.list("deployments", labels=f"{RELEASE}={release}") if deployments else []
+        (each,) = (one for one in [*sets, *others] if name_of(one) == name)
+        how = rolling.progress(each)
+        told(how)
+        if how.done or time.monotonic() > deadline:
+            return how.done
+        time.sleep(LOOK_S)
+
+
+def restart(cluster: Cluster, workload: Object) -> None:
+    """Makes all pods of a workload new, by its own rules."""
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    cluster.patch(rolling.resource_of(workload), name_of(workload), rolling.restart(at))
+
+
+def containers(
+    pods: list[Object], component: str | None, *, restarted: bool = False
+) -> list[tuple[str, str]]:
+    """(pod, container) of all that have begun, or were started again, of one component or all."""
+    return [
+        (name_of(pod), each["name"])
+        for pod in pods
+        if component in (None, component_of(pod))
+        for each in pod["status"].get("containerStatuses", [])
+        if each.get("restartCount")
+        or (not restarted and {"running", "terminated"} & (each.get("state") or {}).keys())
+    ]
+
+
+def logs(
+    cluster: Cluster, found: list[tuple[str, str]], *, since_s: int | None, previous: bool
+) -> Iterator[Line]:
+    """All logs up to now, as one."""
+    return merged(
+        [
+            lines_of(pod, cluster.log_lines(pod, container, since_s=since_s, follow=False, previous=previous))
+            for pod, container in found
+        ]
+    )

@@ -1,0 +1,269 @@
+"""Calls to an API server, as the kubeconfig says, in one namespace. The only module that knows the client `kubernetes`.
+
+Objects are JSON, as the server gives them. What it refuses becomes ClusterError, which names what a Role lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import urllib3
+from kubernetes import client, config, stream
+
+from bettong.cluster.objects import Object
+from bettong.errors import ClusterError
+
+CONNECT_S_MAX = 10.0
+ANSWER_S_MAX = 30.0
+# Of a stream that follows: quiet pods say nothing for long, and a connection that is dead is noticed by then.
+QUIET_S_MAX = 300.0
+# The channel on which a Status tells how a command ended: k8s.io/apimachinery/pkg/util/remotecommand.
+_ENDING = 3
+_LIST_MAX = 500  # objects a page
+_GROUPS = {
+    "pods": "/api/v1",
+    "events": "/api/v1",
+    "configmaps": "/api/v1",
+    "namespaces": "/api/v1",
+    "deployments": "/apis/apps/v1",
+    "statefulsets": "/apis/apps/v1",
+    "horizontalpodautoscalers": "/apis/autoscaling/v2",
+}
+# https://github.com/kubernetes/kubernetes/blob/v1.37.0/staging/src/k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
+_FORBIDDEN = re.compile(
+    r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
+)
+
+
+class Cluster:
+    """A context manager. Not for several threads but for `log_lines`."""
+
+    def __init__(self, *, context: str | None = None, namespace: str | None = None) -> None:
+        """Reads the kubeconfig, or what a pod is given. Raises ClusterError where there is neither."""
+        self._client, told = _connected(context)
+        self.namespace = namespace or told or "default"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def list(self, resource: str, *, labels: str = "", fields: str = "") -> list[Object]:
+        """All objects of a kind that selectors of labels and fields select."""
+        found: list[Object] = []
+        more = ""
+        while True:
+            query = {
+                "labelSelector": labels,
+                "fieldSelector": fields,
+                "limit": str(_LIST_MAX),
+                "continue": more,
+            }
+            page = self._json("GET", self._path(resource), query)
+            found += page["items"]
+            if not (more := page["metadata"].get("continue", "")):
+                return found
+
+    def get(self, resource: str, name: str) -> Object:
+        """One object. Raises ClusterError when it is not there."""
+        return self._json("GET", self._path(resource, name))
+
+    def patch(self, resource: str, name: str, change: Object, *, subresource: str = "") -> Object:
+        """Merges a change into an object: RFC 7396."""
+        path = self._path(resource, name) + (f"/{subresource}" if subresource else "")
+        return self._json("PATCH", path, body=change)
+
+    def make_namespace(self, body: Object) -> bool:
+        """Makes the namespace of these calls; False when it is there."""
+        try:
+            self._json("POST", "/api/v1/namespaces", body=body)
+        except _ExistsError:
+            return False
+        return True
+
+    def read_namespace(self) -> Object:
+        """The namespace of these calls."""
+        return self._json("GET", f"/api/v1/namespaces/{self.namespace}")
+
+    def drop_namespace(self) -> None:
+        """Has the namespace and all that is in it removed, which goes on after the call."""
+        self._json("DELETE", f"/api/v1/namespaces/{self.namespace}")
+
+    def log_lines(
+        self, pod: str, container: str, *, since_s: int | None, follow: bool, previous: bool
+    ) -> Iterator[str]:
+        """Lines of a container's log, each with its time in front. With `follow` blocks until the container ends."""
+        query = {
+            "container": container,
+            "timestamps": "true",
+            "follow": str(follow).lower(),
+            "previous": str(previous).lower(),
+            "sinceSeconds": str(since_s) if since_s is not None else "",
+        }
+        answer = self._call("GET", self._path("pods", pod) + "/log", query, quiet_s=QUIET_S_MAX)
+        left = b""
+        try:
+            for piece in answer.stream(64 * 1024):
+                *lines, left = (left + piece).split(b"\n")
+                yield from (line.decode(errors="replace") for line in lines)
+        except urllib3.exceptions.ReadTimeoutError:
+            pass  # quiet for long: who follows asks again
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterError(f"the log of {pod} broke off: {error}") from error
+        finally:
+            answer.release_conn()
+        if left:
+            yield left.decode(errors="replace")
+
+    def run(self, pod: str, container: str, command: Sequence[str], *, seconds_max: float) -> str:
+        """Runs a command in a container and returns what it prints; raises ClusterError when it fails."""
+        pods = client.CoreV1Api(self._client)
+        try:
+            call = stream.stream(
+                pods.connect_get_namespaced_pod_exec,
+                pod,
+                self.namespace,
+                container=container,
+                command=list(command),
+                stdout=True,
+                stderr=True,
+                stdin=False,
+                tty=False,
+                _preload_content=False,
+            )
+            with closing(call):
+                call.run_forever(timeout=seconds_max)
+                ending = json.loads(call.read_channel(_ENDING) or "{}")
+                said = call.read_all()
+        except client.ApiException as error:
+            raise ClusterError(
+                f"no command can be run in {pod}: {_told(str(error.reason), self.namespace)}"
+            ) from error
+        if ending.get("status") != "Success":
+            why = ending.get("message") or f"no end within {seconds_max:g} s"
+            raise ClusterError(
+                f"{' '.join(command[:2])} in {pod}: {why}; it said: {said.strip() or 'nothing'}"
+            )
+        return str(said)
+
+    def _path(self, resource: str, name: str = "") -> str:
+        return f"{_GROUPS[resource]}/namespaces/{self.namespace}/{resource}" + (f"/{name}" if name else "")
+
+    def _json(
+        self, method: str, path: str, query: Mapping[str, str] | None = None, body: Object | None = None
+    ) -> dict[str, Any]:
+        found = json.loads(self._call(method, path, query or {}, body).read())
+        assert isinstance(found, dict)  # noqa: S101 - the API's contract
+        return found
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        body: Object | None = None,
+        quiet_s: float = ANSWER_S_MAX,
+    ) -> Any:
+        headers = {"Accept": "application/json, */*"}
+        if body is not None:
+            headers["Content-Type"] = (
+                "application/json" if method == "POST" else "application/merge-patch+json"
+            )
+        words = self._client.param_serialize(
+            method,
+            path,
+            query_params=[(key, value) for key, value in query.items() if value],
+            header_params=headers,
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        try:
+            answer = self._client.call_api(*words, _request_timeout=(CONNECT_S_MAX, quiet_s))
+        except (urllib3.exceptions.HTTPError, client.ApiException) as error:
+            host = self._client.configuration.host
+            raise ClusterError(f"no answer from the cluster at {host}: {_reason(error)}") from error
+        if answer.status >= 300:
+            raise self._refused(answer.status, answer.read().decode(errors="replace"))
+        return answer.response
+
+    def _refused(self, status: int, text: str) -> ClusterError:
+        try:
+            message = str(json.loads(text)["message"])
+        except (ValueError, KeyError, TypeError):
+            message = text or f"HTTP {status}"
+        if status == 401:
+            return ClusterError(
+                "the cluster does not know you (401): log in again, or give another --context; your token may be over"
+            )
+        if status == 409:
+            return _ExistsError(message)
+        return ClusterError(_told(message, self.namespace))
+
+
+class _ExistsError(ClusterError):
+    """An object of that name is there."""
+
+
+def _told(message: str, namespace: str) -> str:
+    """A refusal, with what a Role would have to allow."""
+    # Where a connection is refused, the answer stands in the client's words with its quotes escaped.
+    if found := _FORBIDDEN.search(message.replace("\\", "")):
+        return _lacking(namespace, **found.groupdict())
+    if "Handshake status 403" in message:
+        # The check of an upgraded connection says no more: pkg/registry/core/pod/rest/subresources.go.
+        return _lacking(namespace, "yours", "create", "pods/exec", "")
+    return message
+
+
+def _lacking(namespace: str, user: str, verb: str, resource: str, group: str) -> str:
+    return (
+        f"not allowed in namespace {namespace}: a Role of {user} must allow apiGroups [{group!r}],"
+        f" resources [{resource!r}], verbs [{verb!r}]; docs/kubernetes-roles.md lists what each command needs"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """The innermost cause that urllib3 knows."""
+    cause = getattr(error, "reason", None)
+    return _reason(cause) if isinstance(cause, Exception) else str(cause or error)
+
+
+def _connected(context: str | None) -> tuple[client.ApiClient, str | None]:
+    """A client, and the namespace that the context names."""
+    # Read now: the package remembers what the variable was when it was first imported.
+    files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    there = any(Path(file).is_file() for file in files.split(os.pathsep))
+    try:
+        if there:
+            contexts, current = config.list_kube_config_contexts(config_file=files)
+            known = {each["name"]: each for each in contexts}
+            if context is not None and context not in known:
+                raise ClusterError(f"--context {context}: {files} has {', '.join(known) or 'none'}")
+            chosen = known[context] if context is not None else current
+            found = config.new_client_from_config(config_file=files, context=context, persist_config=False)
+            return found, chosen["context"].get("namespace")
+        settings = client.Configuration()
+        config.load_incluster_config(client_configuration=settings)
+        return client.ApiClient(settings), _own_namespace()
+    except config.ConfigException as error:
+        if there:
+            raise ClusterError(f"{files} cannot be used: {error}") from error
+        raise ClusterError(
+            f"no kubeconfig: {files} is not there; set KUBECONFIG, or let your cluster's tool write one"
+        ) from error
+
+
+def _own_namespace() -> str | None:
+    """That of the pod that this runs in."""
+    file = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+    return file.read_text().strip() if file.is_file() else None

@@ -1,0 +1,76 @@
+"""How many workers there are, may be, and shall be: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from bettong.cluster.objects import FIXED, Object, name_of
+from bettong.errors import ClusterError
+
+_PARTITIONS = 16  # the default of settings.partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The workers of a release. `slots`: tasks at a time, of each."""
+
+    name: str
+    wanted: int
+    live: int
+    slots: int
+    partitions: int
+
+    def line(self) -> str:
+        """How they stand, in one line."""
+        total = self.live * self.slots
+        text = f"workers: {self.live} of {self.wanted} live, {total} slots for {self.partitions} partitions a stage"
+        if not total:
+            return f"{text}: nothing is folded"
+        if total > self.partitions:
+            return f"{text}: {total - self.partitions} slots find nothing to do"
+        return text
+
+
+def workers(stateful_set: Object, settings: Mapping[str, str]) -> Workers:
+    """What the StatefulSet and the ConfigMap of settings say."""
+    (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
+    words = [str(each) for each in container.get("args", [])]
+    slots = words[words.index("--cores") + 1] if "--cores" in words else "1"
+    return Workers(
+        name=name_of(stateful_set),
+        wanted=int(stateful_set["spec"].get("replicas", 1)),
+        live=int(stateful_set["status"].get("readyReplicas", 0)),
+        slots=int(slots),
+        partitions=int(settings.get("BETTONG_PARTITIONS", _PARTITIONS)),
+    )
+
+
+def settings_map(stateful_set: Object) -> str:
+    """The name of the ConfigMap that the driver's container gets its settings from."""
+    (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
+    for source in container.get("envFrom", []):
+        if "configMapRef" in source:
+            return str(source["configMapRef"]["name"])
+    raise ClusterError(f"{name_of(stateful_set)} has no ConfigMap of settings: is it of Bettong's chart?")
+
+
+def refuse(stateful_set: Object, found: Workers, count: int, scalers: Iterable[Object]) -> None:
+    """Raises ClusterError when a count must not, or would not, be set."""
+    for scaler in scalers:
+        target = scaler["spec"]["scaleTargetRef"]
+        if (target["kind"], target["name"]) == ("StatefulSet", found.name):
+            raise ClusterError(
+                f"{found.name} is scaled by the autoscaler {name_of(scaler)}, which would undo it: change its"
+                " minReplicas and maxReplicas (values: worker.autoscaling)"
+            )
+    if (stateful_set["metadata"].get("annotations") or {}).get(FIXED) == "values":
+        raise ClusterError(
+            f"the values of the release fix the count of {found.name} (worker.replicas), and the next upgrade would"
+            " undo it: change it there, or set it to null and upgrade first"
+        )
+    if count > found.partitions:
+        raise ClusterError(
+            f"{count} workers for {found.partitions} partitions: more than partitions find nothing to do; partitions"
+            " are fixed for the life of an application (settings.partitions)"
+        )

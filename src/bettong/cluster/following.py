@@ -1,0 +1,70 @@
+"""Logs of all pods of a release while they are written: a thread a container, and one reader."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import queue
+import threading
+import time
+from collections.abc import Iterator
+
+from bettong.cluster.acting import containers
+from bettong.cluster.api import Cluster
+from bettong.cluster.log_lines import Line, lines_of
+from bettong.cluster.objects import RELEASE
+from bettong.errors import ClusterError
+
+_NEW_PODS_S = 2.0  # between two looks whether there are new pods
+_SETTLE_S = 0.3  # a line waits so long for earlier ones of other pods
+_LINES_MAX = 10_000  # read and not yet printed; more waits in the pods' logs
+
+
+class Follower:
+    """Follows all containers of a release, those that come later too, until it is closed."""
+
+    def __init__(self, cluster: Cluster, release: str, component: str | None, since_s: int | None) -> None:
+        self._cluster, self._release, self._component = cluster, release, component
+        self._since_s = since_s
+        self._lines: queue.Queue[Line] = queue.Queue(_LINES_MAX)
+        self._followed: dict[tuple[str, str], threading.Thread] = {}
+        self._read_ns: dict[tuple[str, str], int] = {}
+        self._fault: ClusterError | None = None
+
+    def lines(self) -> Iterator[Line]:
+        """Lines in the order of their times, as far as they come within 0.3 s. Ends with an error alone."""
+        waiting: list[tuple[Line, float]] = []
+        looked = 0.0
+        while True:
+            if time.monotonic() - looked > _NEW_PODS_S:
+                self._follow_new()
+                looked = time.monotonic()
+            if self._fault is not None:
+                raise self._fault
+            with contextlib.suppress(queue.Empty):
+                heapq.heappush(waiting, (self._lines.get(timeout=0.1), time.monotonic()))
+            while waiting and (time.monotonic() - waiting[0][1] > _SETTLE_S or len(waiting) > _LINES_MAX):
+                yield heapq.heappop(waiting)[0]
+
+    def _follow_new(self) -> None:
+        pods = self._cluster.list("pods", labels=f"{RELEASE}={self._release}")
+        for place in containers(pods, self._component):
+            if place in self._followed and self._followed[place].is_alive():
+                continue
+            thread = threading.Thread(target=self._follow, args=place, daemon=True, name=f"log of {place[0]}")
+            self._followed[place] = thread
+            thread.start()
+
+    def _follow(self, pod: str, container: str) -> None:
+        """Until the container ends. One that was followed before goes on after its last line."""
+        last_ns = self._read_ns.get((pod, container), 0)
+        since_s = self._since_s if not last_ns else max(1, int(time.time() - last_ns / 1e9) + 1)
+        try:
+            raw = self._cluster.log_lines(pod, container, since_s=since_s, follow=True, previous=False)
+            for line in lines_of(pod, raw):
+                if line.at_ns > last_ns:
+                    self._lines.put(line)
+                    self._read_ns[pod, container] = line.at_ns
+        except ClusterError as error:
+            if "not allowed" in str(error):
+                self._fault = error

@@ -1,0 +1,107 @@
+"""An application tried out on a cluster: a namespace, and in it the chart with its own Kafka and Redis, by helm."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bettong.cluster.api import Cluster
+from bettong.cluster.objects import Object
+from bettong.errors import ClusterError
+
+RELEASE = "lab"
+LABEL = "bettong/lab"  # on a namespace that is the lab's own, and goes with it
+_HELM_S_MAX = 300.0
+_HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """What is tried out and where. `image`: REPOSITORY:TAG, by default the chart's."""
+
+    application: Path
+    namespace: str
+    chart: Path
+    context: str | None
+    image: str | None
+    values: tuple[Path, ...]
+
+    def values_json(self) -> str:
+        """What is given beside values-dev.yaml; the chart's own test is of another application."""
+        values: dict[str, object] = {"test": {"source": "", "message": "", "sink": ""}}
+        if self.image is not None:
+            repository, _, tag = self.image.rpartition(":")
+            values["image"] = {"repository": repository, "tag": tag}
+        return json.dumps(values)
+
+
+def namespace_of(application: str) -> str:
+    """A namespace for an application: `bettong-lab-` and its name, as RFC 1123 has names of 63 characters at most."""
+    return ("bettong-lab-" + re.sub(r"[^a-z0-9]+", "-", application.lower()))[:63].strip("-")
+
+
+def chart_of(given: Path | None) -> Path:
+    """The folder of the chart. Raises ClusterError when there is none."""
+    chart = given or _HERE
+    if not (chart / "values-dev.yaml").is_file():
+        raise ClusterError(f"no chart in {chart}: give --chart FOLDER, that of deploy/helm/bettong")
+    return chart
+
+
+def open_namespace(cluster: Cluster) -> bool:
+    """Makes the namespace, and returns whether it is the lab's own: made now, or by an earlier lab."""
+    meta = {"name": cluster.namespace, "labels": {LABEL: "true"}}
+    if cluster.make_namespace({"apiVersion": "v1", "kind": "Namespace", "metadata": meta}):
+        return True
+    found = cluster.read_namespace()
+    return _is_own(found)
+
+
+def install(lab: Lab) -> None:
+    """Installs the release, or brings one that is there up to date, and does not wait for its pods."""
+    words = [
+        *("upgrade", "--install", RELEASE, str(lab.chart), "--namespace", lab.namespace),
+        *("--values", str(lab.chart / "values-dev.yaml"), "--values", "-"),
+        *("--set-file", f"application.source={lab.application}"),
+    ]
+    for file in lab.values:
+        words += ["--values", str(file)]
+    _helm(lab, words, given=lab.values_json())
+
+
+def remove(lab: Lab, cluster: Cluster, *, own: bool) -> None:
+    """Takes the release away, and the namespace when it is the lab's own."""
+    _helm(lab, ["uninstall", RELEASE, "--namespace", lab.namespace, "--ignore-not-found"])
+    if own:
+        cluster.drop_namespace()
+
+
+def _is_own(namespace: Object) -> bool:
+    return bool((namespace["metadata"].get("labels") or {}).get(LABEL) == "true")
+
+
+def _helm(lab: Lab, words: list[str], *, given: str = "") -> None:
+    program = shutil.which("helm")
+    if program is None:
+        raise ClusterError("helm is not on the PATH: the lab installs the chart with it; install helm 4 or 3")
+    context = ["--kube-context", lab.context] if lab.context is not None else []
+    try:
+        done = subprocess.run(
+            [program, *words, *context],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_HELM_S_MAX,
+            env=dict(os.environ),
+            start_new_session=True,  # a Ctrl-C is ours: what helm has begun it ends
+        )
+    except subprocess.TimeoutExpired:
+        raise ClusterError(f"helm {words[0]} did not end within {_HELM_S_MAX:g} s") from None
+    if done.returncode:
+        raise ClusterError(f"helm {words[0]}: {done.stderr.strip()}")

@@ -1,0 +1,72 @@
+"""Objects of Kubernetes, and the labels and annotations by which a release of the chart is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bettong.errors import ClusterError
+
+Object = Mapping[str, Any]  # as the API server gives it: kubernetes.io/docs/reference/kubernetes-api
+
+RELEASE = "app.kubernetes.io/instance"
+COMPONENT = "app.kubernetes.io/component"
+CHART = "helm.sh/chart"
+# On what has a count that the values of the chart fix: the next upgrade would undo a scale.
+FIXED = "bettong/replicas"
+# As `kubectl rollout restart` writes it: https://kubernetes.io/docs/reference/labels-annotations-taints/
+RESTARTED = "kubectl.kubernetes.io/restartedAt"
+# In the order in which results come about; others follow by name.
+COMPONENTS = ("sender", "topic-sender", "master", "worker", "driver", "receiver", "kafka", "redis")
+
+
+def name_of(each: Object) -> str:
+    """Its name."""
+    return str(each["metadata"]["name"])
+
+
+def label(each: Object, key: str) -> str:
+    """A label; empty without one."""
+    return str((each["metadata"].get("labels") or {}).get(key, ""))
+
+
+def component_of(each: Object) -> str:
+    """The component that it is of, or empty."""
+    return label(each, COMPONENT)
+
+
+def place_of(component: str) -> tuple[int, str]:
+    """Where a component stands among others."""
+    known = component in COMPONENTS
+    return COMPONENTS.index(component) if known else len(COMPONENTS), component
+
+
+def releases(workloads: Iterable[Object]) -> list[str]:
+    """The names of the releases of this chart that workloads belong to."""
+    return sorted(
+        {label(each, RELEASE) for each in workloads if label(each, CHART).startswith("bettong-")} - {""}
+    )
+
+
+def chosen(wanted: str | None, workloads: Iterable[Object], namespace: str) -> str:
+    """The release that is meant: the one that is named, or the only one.
+
+    Raises ClusterError, which lists those that are there.
+    """
+    there = releases(workloads)
+    listed = (
+        f"there are {', '.join(there)}" if there else "there is none: helm install NAME deploy/helm/bettong"
+    )
+    if wanted is None and len(there) == 1:
+        return there[0]
+    if wanted is None:
+        raise ClusterError(f"which release in namespace {namespace}? {listed}")
+    if wanted not in there:
+        raise ClusterError(f"no release {wanted!r} of Bettong in namespace {namespace}; {listed}")
+    return wanted
+
+
+def of_release(workloads: Iterable[Object], release: str) -> list[Object]:
+    """Those of one release, by component."""
+    found = [each for each in workloads if label(each, RELEASE) == release]
+    return sorted(found, key=lambda each: place_of(component_of(each)))
