@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -223,14 +222,10 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
                 for each in records
             )
 
-    answers: dict[str, Any] = {
-        "sender": lambda: grpc_serves(sender),
-        "receiver": lambda: grpc_serves(receiver),
-        "processor": runs,
-    }
+    answers: list[Callable[[], bool]] = [lambda: grpc_serves(sender), lambda: grpc_serves(receiver), runs]
     services = [
-        Service(each, tmp_path, answers[each], {**common, **more[each], "BETTONG_INSTANCE": each})
-        for each in more
+        Service(each, tmp_path, answer, {**common, **own, "BETTONG_INSTANCE": each})
+        for answer, (each, own) in zip(answers, more.items(), strict=True)
     ]
     with ExitStack() as stack:
         for service in services:

@@ -43,18 +43,21 @@ _SILENT.setLevel(logging.CRITICAL + 1)
 
 
 def connect(
-    kind: type[Producer] | type[Consumer], place: KafkaPlace, options: dict[str, object]
+    kind: type[Producer] | type[Consumer], where: KafkaPlace | str, options: dict[str, object]
 ) -> tuple[Any, dict[str, int]]:
     """A client that has reached a broker, and the partitions of each topic there.
 
+    `where`: the log; or the servers of another Kafka, of which `options` say all else, and errors name no settings.
     Raises LogUnavailableError when no broker answers within 10 s, LogError when it refuses the password,
-    SettingsError when that cannot be read.
+    SettingsError when that cannot be read; for another Kafka KafkaException when it takes an option for wrong.
     """
+    place = KafkaPlace.of(where)
+    is_ours = isinstance(where, KafkaPlace)
     heard = options.get("error_cb")
     refusals: list[LogError] = []
 
     def hear(error: KafkaError) -> None:
-        if (refused := refusal(error, "connecting", place)) is not None:
+        if is_ours and (refused := refusal(error, "connecting", place)) is not None:
             refusals[:] = [refused]
         if callable(heard):
             heard(error)
@@ -62,6 +65,8 @@ def connect(
     try:
         client = kind(_options(place) | options | {"error_cb": hear}, logger=_SILENT)
     except KafkaException as error:
+        if not is_ours:
+            raise
         raise settings_fault(error, place) from None
     deadline_s = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
     try:
