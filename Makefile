@@ -27,7 +27,7 @@ test: setup  ## Run every test (ARGS="-k word" for some)
 lint: setup  ## Style, formatting, layers
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
-	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/lint-imports --no-logo --config layers.toml
 
 format: setup  ## Format the code, and mend what can be mended by itself
 	@$(BIN)/ruff format

@@ -5,6 +5,7 @@
 
 import functools
 import re
+import socket
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,6 @@ from tests.images.containerfile import ROOT, SERVICES
 from tests.images.containers import CPU, USER, Containers, containers
 from tests.images.engine import Engine, Image
 from tests.kubernetes.chart import DEV
-from tests.kubernetes.test_processes import listening
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
@@ -147,12 +147,12 @@ class Deployment:
         processor = images["processor"]
         has = ("--cores", "1", "--memory", "1200M", self.settings["BETTONG_SPARK_MASTER"])
         self.spark = [
-            serve(processor, *spark("Master", *master), answers=lambda: listening(int(master[0]))(LOOPBACK)),
+            serve(processor, *spark("Master", *master), answers=lambda: listens(int(master[0]))),
             serve(
                 processor,
                 *spark("Worker", *worker),
                 *has,
-                answers=lambda: listening(int(worker[1]))(LOOPBACK),
+                answers=lambda: listens(int(worker[1])),
             ),
         ]
         self.services = [
@@ -226,3 +226,11 @@ def test_two_builds_are_equal_to_the_byte(images: dict[str, Image]) -> None:
         assert second == first
     finally:
         again.clear()
+
+
+def listens(port: int) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1):
+            return True
+    except OSError:
+        return False

@@ -159,19 +159,7 @@ def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
         stack.callback(load.close)
         load.start()
         flows(load)
-        for count in (3, 1, 2):
-            space.scale(count)
-            ready(space, "statefulset", "worker")
-            flows(load)
-        for kind, name in (
-            ("deployment", "sender"),
-            ("statefulset", "worker"),
-            ("deployment", "receiver"),
-            ("statefulset", "master"),
-        ):
-            space.kubectl("rollout", "restart", f"{kind}/{RELEASE}-bettong-{name}")
-            ready(space, kind, name)
-            flows(load)
+        scale_and_restart(space, load)
         load.finish()
         wanted = [float(number + 1) for number in range(load.rounds)]
         eventually(lambda: load.came >= ACCOUNTS * load.rounds or load.faults, seconds=STEP_S_MAX)
@@ -182,6 +170,23 @@ def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
         for number in range(ACCOUNTS):
             assert load.totals[f"account-{number}"] == wanted
         assert kubelet.faults == []
+
+
+def scale_and_restart(space: Space, load: Load) -> None:
+    """One change after the other, each followed by new results."""
+    for count in (3, 1, 2):
+        space.scale(count)
+        ready(space, "statefulset", "worker")
+        flows(load)
+    for kind, name in (
+        ("deployment", "sender"),
+        ("statefulset", "worker"),
+        ("deployment", "receiver"),
+        ("statefulset", "master"),
+    ):
+        space.kubectl("rollout", "restart", f"{kind}/{RELEASE}-bettong-{name}")
+        ready(space, kind, name)
+        flows(load)
 
 
 def flows(load: Load) -> None:

@@ -57,7 +57,7 @@ def _told(name: str, error: Exception) -> NodeError:
 def of_this_pod(name: str) -> Node:
     """The node, by the service account of the pod. Raises SettingsError outside of one."""
     try:
-        config.load_incluster_config()  # type: ignore[no-untyped-call]
+        config.load_incluster_config()
     except ConfigException as error:
         raise SettingsError(
             f"a node is given ({name}), but this is no pod with a service account: {error}"
