@@ -25,7 +25,7 @@ from tests.images.containers import CPU, USER, Containers, containers
 from tests.images.engine import Engine, Image
 from tests.kubernetes.chart import DEV
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 
 UNWANTED = {"pip", "pip3", "uv", "gcc", "cc", "g++", "c++", "clang", "make", "mvn", "javac", "wget", "curl"}
 # Where an index, a mirror or an authority of the builder's would have been left.
@@ -51,10 +51,20 @@ def engine() -> Engine:
     return Engine("storage")
 
 
+class Built(dict[str, Image]):
+    """Each service's image, built when it is first asked for, by what earlier runs have left."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__()
+        self._engine = engine
+
+    def __missing__(self, service: str) -> Image:
+        return self.setdefault(service, self._engine.build(service))
+
+
 @pytest.fixture(scope="session")
-def images(engine: Engine) -> dict[str, Image]:
-    """Each service's image, by what earlier runs have left."""
-    return {service: engine.build(service) for service in SERVICES}
+def images(engine: Engine) -> Built:
+    return Built(engine)
 
 
 @pytest.fixture
@@ -65,7 +75,7 @@ def here(engine: Engine, tmp_path: Path, unique_name: Callable[..., str]) -> Ite
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_an_image_holds_nothing_that_builds_and_nothing_of_the_builder(
-    engine: Engine, images: dict[str, Image], service: str
+    engine: Engine, images: Built, service: str
 ) -> None:
     with engine.root(images[service]) as root:
         programs = {path.name for path in root.glob("**/bin/*")}
@@ -85,7 +95,7 @@ def _is_open(path: Path) -> bool:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_an_image_says_what_it_is(
-    images: dict[str, Image], service: str, record_property: Callable[[str, object], None]
+    images: Built, service: str, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("MB", images[service].mb)
     labels = images[service].config["Labels"]
@@ -97,7 +107,7 @@ def test_an_image_says_what_it_is(
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_starts_on_a_read_only_root_as_nobody_on_one_cpu(
-    here: Containers, images: dict[str, Image], service: str
+    here: Containers, images: Built, service: str
 ) -> None:
     looks = here.run(
         images[service],
@@ -122,7 +132,7 @@ def test_a_service_starts_on_a_read_only_root_as_nobody_on_one_cpu(
 class Deployment:
     """Spark's master and a worker, driver, sender and receiver in containers, as the chart runs them."""
 
-    def __init__(self, here: Containers, images: dict[str, Image], kafka: str, redis: str, name: str) -> None:
+    def __init__(self, here: Containers, images: Built, kafka: str, redis: str, name: str) -> None:
         source = DEV.read_text().partition("source: |\n")[2].partition("\n\nkafka:")[0]
         text = "\n".join(line.removeprefix("    ") for line in source.splitlines())
         (here.given / "app.py").write_text(text.replace('"totals")\n', f'"{name}")\n', 1) + "\n")
@@ -178,7 +188,7 @@ def is_running(redis: str, name: str) -> bool:
 
 def test_a_message_goes_through_the_images(
     here: Containers,
-    images: dict[str, Image],
+    images: Built,
     kafka: KafkaBroker,
     redis_server: RedisServer,
     unique_name: Callable[..., str],
@@ -213,12 +223,12 @@ def must_succeed(process: Process, there: Deployment) -> None:
     assert ending.status == 0, f"{process.obituary()}\n{there.obituaries()}"
 
 
-def test_two_builds_are_equal_to_the_byte(images: dict[str, Image]) -> None:
+def test_two_builds_are_equal_to_the_byte(images: Built) -> None:
     again = Engine("again")
     again.clear()
     try:
         second = {service: again.build(service).digest for service in SERVICES}
-        first = {service: image.digest for service, image in images.items()}
+        first = {service: images[service].digest for service in SERVICES}
         if second != first:
             # The packages of the system may have moved on since the first ones were built: they may be days old.
             again.clear()
