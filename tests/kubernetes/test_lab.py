@@ -46,7 +46,7 @@ def lab(cluster: ControlPlane, folder: Path, *words: str) -> Process:
 
 
 def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlPlane, tmp_path: Path) -> None:
-    run = lab(cluster, tmp_path, "--image", "my/bettong:3")
+    run = lab(cluster, tmp_path, "--images", "my/bettong:3")
     try:
         eventually(
             lambda: run.ending or "Ctrl-C removes it" in run.command.log.read_text(),
@@ -59,7 +59,7 @@ def test_a_lab_runs_until_it_is_interrupted_and_leaves_nothing(cluster: ControlP
         )
         pods = cluster.get("pods", "--namespace", "bettong-lab-trial-one")["items"]
         images = {each["image"] for pod in pods for each in pod["spec"]["containers"]}
-        assert "my/bettong:3" in images
+        assert "my/bettong/processor:3" in images
         assert all(pod["status"]["phase"] == "Running" for pod in pods)
         source = cluster.get("configmap", "lab-bettong-application", "--namespace", "bettong-lab-trial-one")
         assert source["data"]["application.py"] == APPLICATION
@@ -81,13 +81,13 @@ def test_a_lab_that_is_kept_stays_and_is_brought_up_to_date(
 ) -> None:
     name = unique_name("kept")
     cluster.kubectl("create", "namespace", name)
-    for image in ("my/bettong:3", "my/bettong:4"):
-        run = lab(cluster, tmp_path, "--image", image, "--namespace", name, "--keep")
+    for images in ("my/bettong:3", "my/bettong:4"):
+        run = lab(cluster, tmp_path, "--images", images, "--namespace", name, "--keep")
         ending = run.wait(120)
         assert ending is not None, run.obituary()
         assert ending.status == 0, run.obituary()
     # The namespace was there before: it is not the lab's to remove.
-    assert f"helm uninstall lab -n {name}\n" in run.command.log.read_text()
+    assert f"helm uninstall lab -n {name}\n" in (tmp_path / "lab.log").read_text()
     template = cluster.get("statefulset", "lab-bettong-worker", "--namespace", name)["spec"]["template"]
-    assert template["spec"]["containers"][0]["image"] == "my/bettong:4"
+    assert template["spec"]["containers"][0]["image"] == "my/bettong/processor:4"
     cluster.kubectl("delete", "namespace", name, "--wait=false")

@@ -164,6 +164,7 @@ def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
         wanted = [float(number + 1) for number in range(load.rounds)]
         eventually(lambda: load.came >= ACCOUNTS * load.rounds or load.faults, seconds=STEP_S_MAX)
         assert load.faults == []
+        space.kubectl("delete", "pod", f"{RELEASE}-bettong-test")  # of `helm test`, which leaves it
         space.helm(4, "uninstall", RELEASE)
         eventually(lambda: space.pods() == [], seconds=STEP_S_MAX, what="all pods end")
         # By now a result that came twice has come.

@@ -35,8 +35,12 @@ def run(
     *,
     namespace: NamespaceFlag = None,
     context: ContextFlag = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="REPOSITORY:TAG", help="The image; by default the chart's.")
+    images: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER:TAG",
+            help="Where the images are: FOLDER/sender and so on; by default the chart's.",
+        ),
     ] = None,
     values: Annotated[
         list[Path] | None, typer.Option("--values", "-f", metavar="FILE", help="More values of the chart.")
@@ -64,7 +68,7 @@ def run(
         namespace or namespace_of(name),
         chart_of(chart),
         context,
-        image,
+        images,
         tuple(values or ()),
     )
     with connected(context, wanted.namespace) as cluster:

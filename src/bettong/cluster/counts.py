@@ -62,7 +62,7 @@ def refuse(stateful_set: Object, found: Workers, count: int, scalers: Iterable[O
         if (target["kind"], target["name"]) == ("StatefulSet", found.name):
             raise ClusterError(
                 f"{found.name} is scaled by the autoscaler {name_of(scaler)}, which would undo it: change its"
-                " minReplicas and maxReplicas (values: worker.autoscaling)"
+                " minReplicas and maxReplicas (values: worker.autoscaling, worker.keda)"
             )
     if (stateful_set["metadata"].get("annotations") or {}).get(FIXED) == "values":
         raise ClusterError(

@@ -22,21 +22,23 @@ _HERE = Path(__file__).resolve().parents[3] / "deploy" / "helm" / "bettong"
 
 @dataclass(frozen=True, slots=True)
 class Lab:
-    """What is tried out and where. `image`: REPOSITORY:TAG, by default the chart's."""
+    """What is tried out and where. `images`: FOLDER:TAG of the three images, by default the chart's."""
 
     application: Path
     namespace: str
     chart: Path
     context: str | None
-    image: str | None
+    images: str | None
     values: tuple[Path, ...]
 
     def values_json(self) -> str:
         """What is given beside values-dev.yaml; the chart's own test is of another application."""
         values: dict[str, object] = {"test": {"source": "", "message": "", "sink": ""}}
-        if self.image is not None:
-            repository, _, tag = self.image.rpartition(":")
-            values["image"] = {"repository": repository, "tag": tag}
+        if self.images is not None:
+            folder, _, tag = self.images.rpartition(":")
+            if not folder or "/" in tag:  # what follows the last colon is a port, or there is none
+                folder, tag = self.images, ""
+            values["image"] = {"repository": folder, "tag": tag}
         return json.dumps(values)
 
 
