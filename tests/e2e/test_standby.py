@@ -24,7 +24,9 @@ def test_the_second_processor_takes_over_and_the_first_one_takes_it_back(
     start_suite: StartSuite, tmp_path: Path
 ) -> None:
     """The first one's checkpoint is old by then; its states have moved on."""
-    running = start_suite("examples/word_count.py", standby=True, keep=tmp_path / "kept")
+    running = start_suite(
+        "examples/word_count.py", standby=True, keep=tmp_path / "kept", settings={"spark_master": "local[1]"}
+    )
     third = len(LINES) // 3
     send(running, LINES[:third])
     takes_over(running, "processor", "processor-2")

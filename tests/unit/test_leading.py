@@ -29,7 +29,7 @@ class Leaders(RuleBasedStateMachine):
         super().__init__()
         self.now_s = 0.0
         self.lease = Lease()
-        self.processes = {name: Candidate(name) for name in "abc"}
+        self.processes = {name: Candidate(name, ready=True) for name in "abc"}
         self.looked_s = dict.fromkeys("abc", float("-inf"))
         self.lives = 0
 
@@ -55,7 +55,7 @@ class Leaders(RuleBasedStateMachine):
     @rule(name=st.sampled_from("abc"))
     def dies_and_comes_back(self, name: str) -> None:
         self.lives += 1
-        self.processes[name] = Candidate(f"{name}/{self.lives}")
+        self.processes[name] = Candidate(f"{name}/{self.lives}", ready=True)
         self.looked_s[name] = float("-inf")
 
     @precondition(lambda self: sum(each.leads for each in self.processes.values()) <= 1)
@@ -79,10 +79,18 @@ TestLeaders = Leaders.TestCase
 
 
 def test_a_lead_that_nobody_has_is_taken_only_after_a_while() -> None:
-    candidate = Candidate("a")
+    candidate = Candidate("a", ready=True)
     candidate.sees("", 0.0)
     assert not candidate.may_take(VACANT_S / 2)
     candidate.sees("b", VACANT_S / 2)
     candidate.sees("", VACANT_S)
     assert not candidate.may_take(1.4 * VACANT_S)
     assert candidate.may_take(2 * VACANT_S)
+
+
+def test_who_is_not_ready_leaves_the_lead_to_others_and_takes_it_at_once_when_ready() -> None:
+    candidate = Candidate("a")
+    candidate.sees("", 0.0)
+    assert not candidate.may_take(10 * VACANT_S)
+    candidate.ready = True
+    assert candidate.may_take(10 * VACANT_S)

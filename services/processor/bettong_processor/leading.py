@@ -1,6 +1,8 @@
 """Several processors of one application: one leads and folds, the others stand by, ready to go on within seconds.
 
-    standing by ──the lead is nobody's for VACANT_S──> leading ──another one leads──> standing by
+    starting ──ready──> standing by ──the lead is nobody's for VACANT_S──> leading ──another one leads──> standing by
+
+Only who is ready takes a lead, lest one that was started again takes it from one that only had to wait for it.
 
 A leader that cannot reach Redis goes on: nobody else can take the lead there either, and if two ever fold at a time,
 the delivery rule makes one of it.
@@ -37,13 +39,16 @@ class Candidate:
     """What one process knows of the lead. Pure; seconds of one monotonic clock."""
 
     process: str
+    ready: bool = False
     leads: bool = False
     leader: str = ""
     _vacant_s: float | None = field(default=None)
 
     def may_take(self, now_s: float) -> bool:
         """Whether to take the lead if nobody has it: the leader at once, others after a while."""
-        return self.leads or (self._vacant_s is not None and now_s - self._vacant_s >= VACANT_S)
+        if self.leads:
+            return True
+        return self.ready and self._vacant_s is not None and now_s - self._vacant_s >= VACANT_S
 
     def sees(self, leader: str, now_s: float) -> None:
         """What a look has shown: who leads, "" for nobody."""
@@ -65,6 +70,7 @@ class Leading:
         self._candidate = Candidate(f"{instance}/{uuid.uuid4().hex}")
         self._leads = threading.Event()
         self._stop = threading.Event()
+        self._again = threading.Event()
         self._thread = threading.Thread(target=self._look, name="leading", daemon=True)
 
     @property
@@ -77,6 +83,11 @@ class Leading:
         """The instance that leads, as of the last look; "" for nobody."""
         return self._candidate.leader.partition("/")[0]
 
+    def ready(self) -> None:
+        """From now on it takes a lead that nobody has."""
+        self._candidate.ready = True
+        self._again.set()
+
     def wait(self, seconds: float) -> bool:
         """Whether it leads; waits that long for it."""
         return self._leads.wait(seconds)
@@ -87,6 +98,7 @@ class Leading:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
+        self._again.set()
         self._thread.join()
         try:
             self._lease.release(self._candidate.process)
@@ -107,4 +119,5 @@ class Leading:
                 self._leads.set()
             else:
                 self._leads.clear()
-            self._stop.wait(_LOOK_S)
+            self._again.wait(_LOOK_S)
+            self._again.clear()

@@ -57,7 +57,9 @@ def _run(
         log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
         try:
             compiled.result()
-            if settings.schedule is Schedule.MICRO_BATCH or not leading.leads:
+            leading.ready()
+            stands_by = leading.leader not in {"", settings.instance}
+            if settings.schedule is Schedule.MICRO_BATCH or stands_by:
                 # The first batch, or whoever takes over, finds Python started.
                 beside.submit(warm_up, spark, settings.schedule)
             supervisor = Supervisor(
