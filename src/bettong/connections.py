@@ -18,6 +18,11 @@ Options = Mapping[str, Any]
 _SETTING = "BETTONG_CONNECTIONS"
 
 
+def named(connection: str) -> str:
+    """A connection, as messages for people call it."""
+    return f"connection {connection!r} in the file of {_SETTING}"
+
+
 def read_connections(path: Path | None) -> dict[str, Options]:
     """All entries of the file; none without a file. Raises SettingsError, which never quotes the content."""
     if path is None:

@@ -6,9 +6,9 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-from bettong.connections import Options
-from bettong.edges.foreign_kafka.reading_options import of_librdkafka, without_counterpart
+from bettong.connections import Options, named
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
+from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
 from bettong.errors import LogError, SettingsError
 from bettong.reaching import KafkaPlace
 
@@ -49,9 +49,7 @@ class ClientOptions:
             if key in OURS or key not in known
         ]
         if faults:
-            raise SettingsError(
-                f"connection {name!r} in the file of BETTONG_CONNECTIONS: {'; '.join(faults)}"
-            )
+            raise SettingsError(f"{named(name)}: {'; '.join(faults)}")
         self._connection = name
         self.servers = str(options["bootstrap_servers"])
         self._options = dict(options) | {"bootstrap_servers": self.servers.split(",")}
@@ -60,8 +58,8 @@ class ClientOptions:
         """Raises SettingsError that lists all options with which no topic can be read; quotes no value."""
         if without := without_counterpart(self._options):
             raise SettingsError(
-                f"connection {self._connection!r} in the file of BETTONG_CONNECTIONS:"
-                f" {', '.join(map(repr, without))}: librdkafka, by which topics are read, has no such option"
+                f"{named(self._connection)}: {', '.join(map(repr, without))}: librdkafka, by which topics are read,"
+                " has no such option"
             )
 
     @property
@@ -71,9 +69,7 @@ class ClientOptions:
 
     def for_reading(self) -> dict[str, object]:
         """The options of a client of librdkafka, without the servers."""
-        return {
-            key: value for key, value in of_librdkafka(self._options).items() if key != "bootstrap.servers"
-        }
+        return of_librdkafka(self._options)
 
     def connect(self, kind: Callable[..., Any], **ours: object) -> Any:
         """A connected client of `kind` (a class of kafka-python), with `ours` on top of the options.

@@ -2,12 +2,20 @@
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
 from bettong.edges.foreign_kafka.client_options import ClientOptions
-from bettong.edges.kafka_log.librdkafka import connect, fault, is_outside, may_pass, topics_at
+from bettong.edges.kafka_log.librdkafka import (
+    ALONE,
+    connect,
+    fault,
+    is_outside,
+    may_pass,
+    polled,
+    topics_at,
+)
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
 
 _ANSWER_WAIT_MS_MAX = 10_000
@@ -38,16 +46,12 @@ class TopicReader:
         self._servers = options.servers
         self._positions: dict[int, int] = {}
         ours: dict[str, object] = {
+            **ALONE,
             "group.id": "bettong",  # must be there, and is not joined
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "allow.auto.create.topics": False,
             "isolation.level": "read_committed",
             # The end of a partition is told, for behind its last record there may be markers of transactions.
             "enable.partition.eof": True,
             "fetch.max.bytes": _FETCH_BYTES_MAX,
-            "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
             "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
         }
         self._consumer, _ = connect(
@@ -86,8 +90,12 @@ class TopicReader:
 
         Raises LogHoleError when records were deleted before they were read.
         """
+        try:
+            answer = polled(self._consumer, timeout_ms, records_max)
+        except KafkaException as error:
+            raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
         found: dict[int, list[ForeignRecord]] = {}
-        for each in self._polled(timeout_ms, records_max):
+        for each in answer:
             partition = each.partition()
             if (event := each.error()) is None:
                 offset = each.offset()
@@ -129,14 +137,6 @@ class TopicReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _polled(self, timeout_ms: int, records_max: int) -> list[Any]:
-        """`consume` alone would wait until it has as many as it may return."""
-        try:
-            first = self._consumer.poll(timeout_ms / 1000)
-            return [] if first is None else [first, *self._consumer.consume(max(records_max - 1, 1), 0)]
-        except KafkaException as error:
-            raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
 
     def _place(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)

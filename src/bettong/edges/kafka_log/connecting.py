@@ -11,7 +11,7 @@ from kafka.errors import (
 from kafka.net.compat import KafkaNetClient
 
 from bettong.edges.kafka_log.faults import log_error, places
-from bettong.edges.kafka_log.secured import python_options, why_not
+from bettong.edges.kafka_log.secured import python_options, settings_fault, why_not
 from bettong.errors import LogError
 from bettong.reaching import KafkaPlace
 
@@ -52,10 +52,7 @@ def connect(place: KafkaPlace, *, wait_ms_max: int) -> KafkaAdminClient:
             each.close()
         raise (why_not(place) or translated(error, "connecting", place.bootstrap, place)) from None
     except OSError as error:
-        raise LogError(
-            f"connecting to Kafka at {place.bootstrap}: {error.strerror or error}; correct BETTONG_KAFKA_CA,"
-            " BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY"
-        ) from None
+        raise settings_fault(error.strerror or str(error), place) from None
 
 
 def translated(error: BaseException, doing: str, bootstrap: str, place: KafkaPlace | None = None) -> LogError:

@@ -3,15 +3,15 @@
 A record's way through kafka-python costs five times the CPU and ten times the time (decision 14).
 """
 
-import logging
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX
 from bettong.edges.kafka_log.faults import log_error, places
-from bettong.edges.kafka_log.secured import librdkafka_options, refusal, settings_fault
+from bettong.edges.kafka_log.secured import SILENT, librdkafka_options, refusal, settings_fault
 from bettong.errors import LogError, LogUnavailableError
 from bettong.reaching import KafkaPlace
 
@@ -37,9 +37,14 @@ _AWAY = {
 # One attempt to connect: short, so that a refusal is told soon.
 _ATTEMPT_MS = 1_000
 
-# It tells each attempt to connect; the edges say once, and in their own words, that they wait.
-_SILENT = logging.getLogger("librdkafka")
-_SILENT.setLevel(logging.CRITICAL + 1)
+# Of a reader that is told what to read, joins no group, and never passes over what is not there.
+ALONE: Mapping[str, object] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "auto.offset.reset": "error",
+    "allow.auto.create.topics": False,
+    "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
+}
 
 
 def connect(
@@ -60,9 +65,9 @@ def connect(
             heard(error)
 
     try:
-        client = kind(_options(place) | options | {"error_cb": hear}, logger=_SILENT)
+        client = kind(_options(place) | options | {"error_cb": hear}, logger=SILENT)
     except KafkaException as error:
-        raise settings_fault(error, place) from None
+        raise settings_fault(error.args[0].str(), place) from None
     deadline_s = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
     try:
         while True:
@@ -101,6 +106,17 @@ def topics_at(client: Any, bootstrap: str, *, wait_ms: int) -> dict[str, int]:
     except KafkaException as error:
         raise fault(error.args[0], "connecting", bootstrap) from None
     return {name: len(topic.partitions) for name, topic in found.topics.items()}
+
+
+def polled(consumer: Any, timeout_ms: int, records_max: int) -> list[Any]:
+    """What comes within a time, up to so many. Its own `consume` would wait until it has as many as it may return.
+
+    Raises KafkaException.
+    """
+    first = consumer.poll(timeout_ms / 1000)
+    if first is None:
+        return []
+    return [first, *consumer.consume(records_max - 1, 0)] if records_max > 1 else [first]
 
 
 def fault(error: KafkaError, doing: str, bootstrap: str) -> LogError:

@@ -3,12 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
-from bettong.edges.kafka_log.librdkafka import connect, fault, is_outside, topics_at
+from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
@@ -69,18 +69,14 @@ class LogReader:
             Consumer,
             place,
             {
+                **ALONE,
                 "client.id": "bettong-reader",
                 "group.id": "bettong-reader",  # must be there, and is not joined
-                "enable.auto.commit": False,
-                "enable.auto.offset.store": False,
-                "auto.offset.reset": "error",
-                "allow.auto.create.topics": False,
                 # What an aborted transaction leaves is a hole, never passed over in silence.
                 "isolation.level": "read_uncommitted",
                 "check.crcs": True,
                 "fetch.max.bytes": max(fetch_bytes_max, batch_bytes),
                 "max.partition.fetch.bytes": partition_bytes,
-                "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
                 "receive.message.max.bytes": fetch_bytes_max + partition_bytes + batch_bytes + 512,
                 "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
                 "fetch.queue.backoff.ms": _FULL_MS,
@@ -107,7 +103,7 @@ class LogReader:
         if self._hole is not None:
             raise self._hole
         try:
-            found = self._polled(timeout_ms, records_max)
+            found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
             raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
@@ -172,13 +168,6 @@ class LogReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _polled(self, timeout_ms: int, records_max: int) -> list[Any]:
-        """`consume` alone would wait until it has as many as it may return."""
-        first = self._consumer.poll(timeout_ms / 1000)
-        if first is None:
-            return []
-        return [first, *self._consumer.consume(records_max - 1, 0)] if records_max > 1 else [first]
 
     def _take_note(self, error: KafkaError) -> None:
         if is_outside(error):

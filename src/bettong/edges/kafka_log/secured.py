@@ -4,12 +4,17 @@ import logging
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from bettong.connections import named
+from bettong.edges.kafka_log.option_names import of_librdkafka
 from bettong.errors import LogError, LogUnavailableError
 from bettong.reaching import KafkaPlace
 
 # librdkafka has tried, and been refused, several times by then.
 _LOOK_S = 1.0
-_SILENT = logging.getLogger("librdkafka")
+
+# It tells each attempt to connect; the edges say once, and in their own words, that they wait.
+SILENT = logging.getLogger("librdkafka")
+SILENT.setLevel(logging.CRITICAL + 1)
 
 
 def python_options(place: KafkaPlace) -> dict[str, object]:
@@ -29,21 +34,7 @@ def python_options(place: KafkaPlace) -> dict[str, object]:
 
 def librdkafka_options(place: KafkaPlace) -> dict[str, object]:
     """Options of librdkafka. Raises SettingsError when the password cannot be read."""
-    options: dict[str, object] = {"security.protocol": place.security.value}
-    if place.security.tls:
-        files = {
-            "ssl.ca.location": place.ca,
-            "ssl.certificate.location": place.certificate,
-            "ssl.key.location": place.key,
-        }
-        options |= {name: str(path) for name, path in files.items() if path is not None}
-    if place.security.sasl:
-        options |= {
-            "sasl.mechanism": place.mechanism.value,
-            "sasl.username": place.user,
-            "sasl.password": place.password(),
-        }
-    return options
+    return of_librdkafka(python_options(place))
 
 
 def refusal(error: KafkaError, doing: str, place: KafkaPlace) -> LogError | None:
@@ -72,9 +63,9 @@ def why_not(place: KafkaPlace) -> LogError | None:
     heard: list[KafkaError] = []
     options = {"bootstrap.servers": place.bootstrap, "error_cb": heard.append, **librdkafka_options(place)}
     try:
-        client = Producer(options, logger=_SILENT)
+        client = Producer(options, logger=SILENT)
     except KafkaException as error:
-        return settings_fault(error, place)
+        return settings_fault(error.args[0].str(), place)
     try:
         client.list_topics(timeout=_LOOK_S)
     except KafkaException:
@@ -84,18 +75,14 @@ def why_not(place: KafkaPlace) -> LogError | None:
     return next((found for each in heard if (found := refusal(each, "connecting", place))), None)
 
 
-def settings_fault(error: KafkaException, place: KafkaPlace) -> LogError:
+def settings_fault(reason: str, place: KafkaPlace) -> LogError:
     """A client that cannot even be made: a file of certificates that is not there, or is none."""
     return LogError(
-        f"connecting to Kafka at {place.bootstrap}: {error.args[0].str()}; correct"
+        f"connecting to Kafka at {place.bootstrap}: {reason}; correct"
         f" {_names(place, 'BETTONG_KAFKA_CA, BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY')}"
     )
 
 
 def _names(place: KafkaPlace, settings: str) -> str:
     """What to look at: our settings, or the options of the user's connection."""
-    return (
-        f"connection {place.connection!r} in the file of BETTONG_CONNECTIONS"
-        if place.connection
-        else settings
-    )
+    return named(place.connection) if place.connection else settings

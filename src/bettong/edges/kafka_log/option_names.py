@@ -1,4 +1,4 @@
-"""A connection's options, which are kafka-python's, as librdkafka's: topics are read by that. Pure.
+"""Options of kafka-python as those of librdkafka. Pure.
 
 Most names differ by dots for underscores alone. Source of both: kafka-python's `KafkaConsumer.DEFAULT_CONFIG`, and
 https://docs.confluent.io/platform/current/clients/librdkafka/html/md_CONFIGURATION.html
@@ -22,7 +22,6 @@ _NAMES = {
     "ssl_password": "ssl.key.password",
 }
 _SAME = {
-    "bootstrap_servers",
     "check_crcs",
     "client_id",
     "client_rack",
@@ -39,15 +38,16 @@ _SAME = {
     "security_protocol",
 }
 _HOST_NAMES = "ssl_check_hostname"
+_SERVERS = "bootstrap_servers"  # each client is told by itself
 
 
 def without_counterpart(options: Options) -> list[str]:
     """Those that say nothing to librdkafka, sorted: a topic cannot be read with them."""
-    return sorted(options.keys() - _NAMES.keys() - _SAME - {_HOST_NAMES})
+    return sorted(options.keys() - _NAMES.keys() - _SAME - {_HOST_NAMES, _SERVERS})
 
 
 def of_librdkafka(options: Options) -> dict[str, object]:
-    """Those that have a counterpart."""
+    """Those that have a counterpart, without the servers."""
     found: dict[str, object] = {}
     for name, value in options.items():
         if name == _HOST_NAMES:
