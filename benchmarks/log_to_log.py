@@ -1,12 +1,15 @@
 """Kafka -> processor -> Kafka: records appended to the stage's log, until the last result lies in the sink's log."""
 
+import itertools
 import time
+from collections.abc import Iterator
 
-from benchmarks.log_load import S_MAX, Feeder, Splitter
+from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
 from bettong.edges.kafka_log import LogReader, LogWriter
+from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
@@ -19,14 +22,11 @@ FRAME_MESSAGES = 16_384
 EXECUTORS = "local-cluster[{},1,1024]"
 
 
-def records_of(load: Workload, partitions: int) -> list[tuple[int, bytes]]:
-    """The load as (partition, frame), split by key as the sender does it."""
+def records_of(load: Workload, partitions: int) -> Iterator[list[tuple[int, bytes]]]:
+    """Each frame of the load as (partition, frame), split by key as the sender does it; the initial quotes first."""
     splitter = Splitter(partitions)
-    return [
-        record
-        for source, columns in column_frames(load, FRAME_MESSAGES)
-        for record in splitter.frames(source, columns, key="symbol")
-    ]
+    for source, columns in column_frames(load, FRAME_MESSAGES):
+        yield list(splitter.frames(source, columns, key="symbol"))
 
 
 def two_against_one(load: Workload, *, schedule: Schedule, partitions: int) -> Sample:
@@ -41,9 +41,12 @@ def two_against_one(load: Workload, *, schedule: Schedule, partitions: int) -> S
 def speed(
     load: Workload, *, schedule: Schedule, compiled: bool, partitions: int, master: str | None = None
 ) -> Sample:
-    """Messages a second of one run on a log and a state of its own; the results are checked."""
+    """Messages a second of one run on a log and a state of its own; the results are checked.
+
+    From the first one after the initial quotes: by then every partition has its connection and its state.
+    """
     name = planned().application
-    records = records_of(load, partitions)
+    initial, *steady = records_of(load, partitions)
     options = SuiteOptions(
         application=str(APPLICATION),
         partitions=partitions,
@@ -51,7 +54,7 @@ def speed(
         compiled=compiled,
         settings={"spark_master": master} if master else {},
     )
-    with Suite(options) as suite:
+    with Suite(options) as suite, RedisStore(suite.record.redis, suite.record.name) as store:
         source, target = stage_topic(name, "nbbo"), sink_topic(name, "rejected")
         starts = {(target, partition): 0 for partition in range(partitions)}
         kafka = suite.record.kafka
@@ -60,8 +63,10 @@ def speed(
             LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
         ):
             feeder = Feeder(writer, source)
+            feeder.append(initial)
+            await_folded(LiveFigures(store), sum(decode(frame).count for _, frame in initial))
             watch = Stopwatch(suite.record.services)
-            feeder.append(records)
+            feeder.append(itertools.chain.from_iterable(steady))
             results = _read(reader, load.result_bytes, feeder)
             sample = watch.sample(load.messages)
     assert by_symbol(results) == load.rejected, "the processor's results are wrong"

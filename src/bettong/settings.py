@@ -204,7 +204,7 @@ class ProcessorSettings(ServiceSettings):
         1000, description="Least time between two snapshots of a partition, in milliseconds; 0: every batch."
     )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
-        2048, description="Most frames that one micro-batch takes, over all partitions."
+        4096, description="Most frames that one micro-batch takes, over all partitions."
     )
 
     exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(

@@ -90,7 +90,8 @@ def start(
         # A consumer that lies in Spark's cache may have a fetch under way from where the last batch ended; the next
         # batch waits for the answer. Kafka's own half second would be most of a micro-batch.
         .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
-        .option("kafka.max.partition.fetch.bytes", max(8 * 1024 * 1024, record_bytes_max))
+        # A cached consumer holds the next fetch, too: with 8 MiB each, 16 of them fill half of Java's heap.
+        .option("kafka.max.partition.fetch.bytes", max(2 * 1024 * 1024, record_bytes_max))
         .option("kafka.fetch.max.bytes", max(64 * 1024 * 1024, record_bytes_max))
         .load()
     )
