@@ -23,8 +23,8 @@ def batch(kinds: list[str], rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, [f"c{place}" for place in range(len(kinds))])
 
 
-def sizes(kinds: list[str]) -> list[int]:
-    return [np.dtype(kind).itemsize for kind in kinds]
+def sizes(kinds: list[str]) -> tuple[int, ...]:
+    return tuple(np.dtype(kind).itemsize for kind in kinds)
 
 
 @given(KINDS, st.integers(0, 300), st.integers(0, 7))
@@ -42,19 +42,19 @@ def test_values_are_found_where_arrow_finds_them(kinds: list[str], rows: int, fi
 @pytest.mark.parametrize(
     ("payload", "widths"),
     [
-        (batch(["<i8", "u1"], 9).serialize().to_pybytes(), [8]),
-        (batch(["<i8"], 9).serialize().to_pybytes(), [8, 8]),
-        (batch(["u1"], 90).serialize().to_pybytes(), [8]),
-        (batch(["<i8"], 9).serialize().to_pybytes()[:-1], [8]),
-        (pa.record_batch({"a": pa.array([1, None, 3])}).serialize().to_pybytes(), [8]),
-        (pa.record_batch({"a": ["text"]}).serialize().to_pybytes(), [4]),
-        (batch(["<i8"], 9).schema.serialize().to_pybytes(), [8]),
-        (b"", [8]),
-        (b"no message at all, but long enough to look like one", [8]),
+        (batch(["<i8", "u1"], 9).serialize().to_pybytes(), (8,)),
+        (batch(["<i8"], 9).serialize().to_pybytes(), (8, 8)),
+        (batch(["u1"], 90).serialize().to_pybytes(), (8,)),
+        (batch(["<i8"], 9).serialize().to_pybytes()[:-1], (8,)),
+        (pa.record_batch({"a": pa.array([1, None, 3])}).serialize().to_pybytes(), (8,)),
+        (pa.record_batch({"a": ["text"]}).serialize().to_pybytes(), (4,)),
+        (batch(["<i8"], 9).schema.serialize().to_pybytes(), (8,)),
+        (b"", (8,)),
+        (b"no message at all, but long enough to look like one", (8,)),
     ],
     ids=["column missing", "column more", "narrower", "cut", "nulls", "text", "schema", "empty", "garbage"],
 )
-def test_anything_else_is_left_to_arrow(payload: bytes, widths: list[int]) -> None:
+def test_anything_else_is_left_to_arrow(payload: bytes, widths: tuple[int, ...]) -> None:
     assert value_places(payload, widths) is None
 
 
@@ -66,7 +66,7 @@ def test_compressed_columns_are_left_to_arrow() -> None:
         stream.write_batch(made)
     reader = pa.ipc.MessageReader.open_stream(sink.getvalue())
     reader.read_next_message()
-    assert value_places(reader.read_next_message().serialize().to_pybytes(), [8]) is None
+    assert value_places(reader.read_next_message().serialize().to_pybytes(), (8,)) is None
 
 
 @settings(max_examples=400)
@@ -74,7 +74,7 @@ def test_compressed_columns_are_left_to_arrow() -> None:
 def test_a_damaged_message_never_leads_outside_of_it(place: int, value: int) -> None:
     payload = bytearray(batch(["<i8", "u1", "S5"], 20).serialize().to_pybytes())
     payload[place % len(payload)] = value
-    found = value_places(bytes(payload), [8, 1, 5])
+    found = value_places(bytes(payload), (8, 1, 5))
     if found is not None:
         rows, starts = found
         assert all(

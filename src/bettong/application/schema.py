@@ -47,6 +47,11 @@ class Schema:
         found = tuple(field.dtype for field in self.fields if field.dtype is not None)
         return found if len(found) == len(self.fields) else None
 
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Bytes of a value of each field whose width does not vary."""
+        return tuple(field.dtype.itemsize for field in self.fields if field.dtype is not None)
+
     @property
     def fixed(self) -> bool:
         """Whether every field has a fixed width, as compiled computations need."""

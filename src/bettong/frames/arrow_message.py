@@ -9,14 +9,18 @@ A table starts with the distance back to its vtable; the vtable holds 16-bit pla
 after its first four (FlatBuffers; Arrow's format/Message.fbs).
 """
 
+import operator
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from bettong.errors import FrameError
 
+_PREFIX = struct.Struct("<II")
 _CONTINUES = 0xFFFFFFFF
 _MESSAGE_TYPE = 1
 _RECORD_BATCH = 3
@@ -52,25 +56,48 @@ def batch_facts(message: pa.ipc.Message) -> BatchFacts:
         raise FrameError(f"the metadata of the Arrow message cannot be followed: {error}") from None
 
 
-def value_places(payload: bytes, sizes: Sequence[int]) -> tuple[int, list[int]] | None:
+def value_places(payload: bytes, sizes: tuple[int, ...]) -> tuple[int, Sequence[int]] | None:
     """The rows of a record batch, and where in the payload the values of each column begin: a third of Arrow's time.
 
     `sizes`: bytes of a value, by column. None for anything but columns of those widths that lie there without nulls and
     without compression: then Arrow's reader has to say what is wrong with it, if anything is.
     """
+    if len(payload) < _PREFIX.size:
+        return None
+    continues, size = _PREFIX.unpack_from(payload)
+    body = _PREFIX.size + size
+    if continues != _CONTINUES or body > len(payload):
+        return None
+    layout = _layout(payload[_PREFIX.size : body], sizes)
+    if layout is None or body + layout.size > len(payload):
+        return None
+    return layout.rows, layout.starts
+
+
+class _Layout(NamedTuple):
+    """What metadata say: how many rows, where in the payload their columns begin, and how large the body must be."""
+
+    rows: int
+    starts: tuple[int, ...]
+    size: int
+
+
+# Batches of one schema and as many rows have the same metadata, byte for byte.
+@lru_cache(maxsize=1024)
+def _layout(metadata: bytes, sizes: tuple[int, ...]) -> _Layout | None:
     try:
-        continues, size, root = struct.unpack_from("<III", payload)
-        message = _fields(payload, 8 + root)
-        if continues != _CONTINUES or payload[message[_MESSAGE_TYPE]] != _RECORD_BATCH:
+        message = _fields(metadata, struct.unpack_from("<I", metadata)[0])
+        if metadata[message[_MESSAGE_TYPE]] != _RECORD_BATCH:
             return None
-        batch = _fields(payload, _follow(payload, message[_MESSAGE_HEADER]))
+        batch = _fields(metadata, _follow(metadata, message[_MESSAGE_HEADER]))
         # A field that is 0 is left out.
-        rows: int = struct.unpack_from("<q", payload, batch[_BATCH_LENGTH])[0] if batch[_BATCH_LENGTH] else 0
-        nodes = _pairs(payload, batch[_BATCH_NODES])
-        buffers = _pairs(payload, batch[_BATCH_BUFFERS])
+        rows: int = (
+            struct.unpack_from("<q", metadata, batch[_BATCH_LENGTH])[0] if batch[_BATCH_LENGTH] else 0
+        )
+        nodes = _pairs(metadata, batch[_BATCH_NODES])
+        buffers = _pairs(metadata, batch[_BATCH_BUFFERS])
     except (struct.error, IndexError):
         return None
-    body = 8 + size
     if (
         rows < 0
         or batch[_BATCH_COMPRESSION]
@@ -79,11 +106,14 @@ def value_places(payload: bytes, sizes: Sequence[int]) -> tuple[int, list[int]] 
     ):
         return None
     # Two buffers a column: which values are there, and the values.
-    starts = [body + start for start in buffers[2::4]]
-    for start, given, wanted in zip(starts, buffers[3::4], sizes, strict=True):
-        if start < body or given < rows * wanted or start + given > len(payload):
-            return None
-    return rows, starts
+    starts, given = buffers[2::4], buffers[3::4]
+    if any(start < 0 for start in starts) or any(
+        held < rows * wanted for held, wanted in zip(given, sizes, strict=True)
+    ):
+        return None
+    body = _PREFIX.size + len(metadata)
+    ends = map(operator.add, starts, given)
+    return _Layout(rows, tuple(body + start for start in starts), max(ends, default=0))
 
 
 def _pairs(payload: bytes, place: int) -> tuple[int, ...]:

@@ -68,7 +68,7 @@ class Columns:
     def of_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame that Bettong wrote. Raises FrameError when they are not of `schema`."""
         if schema.dtypes is not None:
-            places = value_places(payload, [dtype.itemsize for dtype in schema.dtypes])
+            places = value_places(payload, schema.widths)
             if places is not None:
                 rows, starts = places
                 pairs = zip(schema.dtypes, starts, strict=True)
