@@ -18,8 +18,6 @@ from bettong.topics import sink_topic, stage_topic
 from examples.market_spread_oracle import by_symbol
 
 FRAME_MESSAGES = 16_384
-# Each a process of its own, with one core and 1 GiB.
-EXECUTORS = "local-cluster[{},1,1024]"
 
 
 def records_of(load: Workload, partitions: int) -> Iterator[list[tuple[int, bytes]]]:
@@ -29,18 +27,7 @@ def records_of(load: Workload, partitions: int) -> Iterator[list[tuple[int, byte
         yield list(splitter.frames(source, columns, key="symbol"))
 
 
-def two_against_one(load: Workload, *, schedule: Schedule, partitions: int) -> Sample:
-    """How many times as fast two executors of one core are as one."""
-    one, two = (
-        speed(load, schedule=schedule, compiled=True, partitions=partitions, master=EXECUTORS.format(count))
-        for count in (1, 2)
-    )
-    return Sample(two.value / one.value)
-
-
-def speed(
-    load: Workload, *, schedule: Schedule, compiled: bool, partitions: int, master: str | None = None
-) -> Sample:
+def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int) -> Sample:
     """Messages a second of one run on a log and a state of its own; the results are checked.
 
     From the first one after the initial quotes: by then every partition has its connection and its state.
@@ -52,7 +39,6 @@ def speed(
         partitions=partitions,
         schedule=schedule,
         compiled=compiled,
-        settings={"spark_master": master} if master else {},
     )
     with Suite(options) as suite, RedisStore(suite.record.redis, suite.record.name) as store:
         source, target = stage_topic(name, "nbbo"), sink_topic(name, "rejected")

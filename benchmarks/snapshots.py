@@ -12,27 +12,21 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Annotated
 
-import psutil
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import machine
-from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
-from benchmarks.measuring import cpu_s
-from benchmarks.number_load import APPLICATION, all_keys, frames, numbers, right, sums
-from benchmarks.worker_alone import FRAME_BYTES_MAX, RARE
+from benchmarks.log_load import Splitter
+from benchmarks.number_load import APPLICATION, all_keys, frames
+from benchmarks.number_log import FRAME_MESSAGES, SUMS, Load, Way, speed
+from benchmarks.worker_alone import FRAME_BYTES_MAX
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.local.options import SuiteOptions
-from bettong.local.suite import Suite
-from bettong.topics import sink_topic, stage_topic
+from bettong.settings import Schedule
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 
-FRAME_MESSAGES = 16_384
 OFF_MS, ON_MS = 3_600_000, 1_000
 _INCREMENTS = 30
 
@@ -64,7 +58,15 @@ def main(
         interval_ms = (OFF_MS, ON_MS)[number % 2]
         with console.status(f"run {number + 1} of {2 * runs}"):
             found[interval_ms].append(
-                once(keys, messages, partitions=partitions, compiled=compiled, interval_ms=interval_ms)
+                _run(
+                    Load(messages, keys=keys),
+                    Way(
+                        Schedule.MICRO_BATCH,
+                        partitions,
+                        compiled=compiled,
+                        settings={"snapshot_interval_ms": str(interval_ms)},
+                    ),
+                )
             )
     table = Table("snapshots", "messages/s, median", "range", "CPU s per million", "range")
     for name, interval_ms in (("none", OFF_MS), ("one a second", ON_MS)):
@@ -84,34 +86,9 @@ def main(
     )
 
 
-def once(keys: int, messages: int, *, partitions: int, compiled: bool, interval_ms: int) -> Run:
-    """One run, on a suite of its own; the results are checked."""
-    planned = plan(load(str(APPLICATION)))
-    (source,), (stage,) = planned.sources, planned.stages
-    fed = numbers(messages, keys=keys, every=RARE)
-    options = SuiteOptions(
-        application=str(APPLICATION),
-        partitions=partitions,
-        compiled=compiled,
-        settings={"snapshot_interval_ms": str(interval_ms)},
-    )
-    with Suite(options) as suite, RedisStore(suite.record.redis, planned.application) as store:
-        splitter, batch = Splitter(partitions), FRAME_MESSAGES * partitions
-        figures = LiveFigures(store)
-        topic = stage_topic(planned.application, stage.name)
-        processor = psutil.Process(suite.record.services["processor"].pid)
-        with LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log:
-            feeder = Feeder(log, topic)
-            feeder.append(frames(splitter, source, all_keys(keys), batch))
-            await_folded(figures, keys)
-            ready = list(frames(splitter, source, fed, batch))
-            spent_s, begun = cpu_s(processor), time.perf_counter()
-            feeder.append(ready)
-            await_folded(figures, keys + messages)
-            feeder.check()
-            seconds, spent_s = time.perf_counter() - begun, cpu_s(processor) - spent_s
-        _check(suite.record.kafka, sink_topic(planned.application, "told"), partitions, right(*fed))
-    return Run(messages / seconds, spent_s * 1e6 / messages)
+def _run(load_: Load, way: Way) -> Run:
+    sample = speed(SUMS, load_, way)
+    return Run(sample.value, sum(cost for part, cost in sample.parts.items() if part.startswith("processor")))
 
 
 def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
@@ -130,23 +107,6 @@ def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
         worker.increment()
         pauses.append((time.perf_counter() - begun) * 1e3)
     return pauses
-
-
-def _check(kafka: str, topic: str, partitions: int, expected: tuple[int, int]) -> None:
-    """As many sums are told, and their sum is, as `expected`."""
-    schema = plan(load(str(APPLICATION))).sinks[0].parent.schema
-    assert schema is not None
-    found = found_total = 0
-    starts = {(topic, partition): 0 for partition in range(partitions)}
-    deadline = time.monotonic() + S_MAX
-    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
-        while found < expected[0]:
-            assert time.monotonic() < deadline, f"{found} of {expected[0]} sums after {S_MAX} s"
-            for record in reader.poll(200, 1000):
-                told = sums(record.value, schema)
-                found += len(told)
-                found_total += int(told.sum())
-    assert (found, found_total) == expected, "the sums are wrong"
 
 
 if __name__ == "__main__":

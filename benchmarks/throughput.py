@@ -23,6 +23,7 @@ from benchmarks import (
     latency,
     log_to_log,
     machine,
+    number_log,
     plain_loop,
     report,
     standing,
@@ -55,10 +56,10 @@ BARS = {
     "a small frame in the worker, p50": Bar(66, 20),
     "a small frame in the worker, p99": Bar(260, 100),
     "a small frame in the worker, p99.99": Bar(1000, 500),
-    "hot output against rare, compiled": Bar(70, 90),
-    "hot output against rare, Python": Bar(70, 90),
-    "1 M keys against 350, compiled": Bar(80, 95),
-    "1 M keys against 350, Python": Bar(80, 95),
+    "hot output against rare, compiled, resident": Bar(70, 90),
+    "hot output against rare, Python, resident": Bar(70, 90),
+    "1 M keys against 350, compiled, resident": Bar(80, 95),
+    "1 M keys against 350, Python, resident": Bar(80, 95),
     "Kafka to Kafka, compiled, micro-batch": Bar(1.5e6, 4e6),
     "Kafka to Kafka, compiled, resident": Bar(2e6, 4e6),
     "whole suite, compiled, micro-batch": Bar(1e6, 3e6),
@@ -131,12 +132,15 @@ def _measurements(
         names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
         yield names, "us", partial(worker_alone.waits, ready[True], small, load)
     if only in (None, Part.STATE):
-        for way, compiled in WAYS:
-            once = partial(worker_alone.hot_against_rare, load.messages, compiled=compiled)
-            yield [f"hot output against rare, {way}"], "%", partial(_one, once)
-        for way, compiled in WAYS:
-            once = partial(worker_alone.many_keys_against_few, load.messages, compiled=compiled)
-            yield [f"1 M keys against 350, {way}"], "%", partial(_one, once)
+        for name, alone, from_log in (
+            ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),
+            ("1 M keys against 350", worker_alone.many_keys_against_few, number_log.many_keys_against_few),
+        ):
+            for way, compiled in WAYS:
+                once = partial(alone, load.messages, compiled=compiled)
+                yield [f"{name}, {way}, worker alone"], "%", partial(_one, once)
+                once = partial(from_log, load.messages, number_log.Way(schedule, partitions, compiled))
+                yield [f"{name}, {way}, {schedule}"], "%", partial(_one, once)
     for part, name, speed in (
         (Part.LOG, "Kafka to Kafka", log_to_log.speed),
         (Part.SUITE, "whole suite", whole_suite.speed),
@@ -152,7 +156,7 @@ def _measurements(
             names = [f"{name} at 100,000/s, {schedule}, p{each:g}" for each in PERCENTILES]
             yield names, "ms", partial(samples, schedule=schedule, partitions=partitions)
     if only in (None, Part.EXECUTORS):
-        ratio = partial(log_to_log.two_against_one, load, schedule=schedule, partitions=partitions)
+        ratio = partial(number_log.two_against_one, schedule=schedule, partitions=partitions)
         yield [f"two executors against one, {schedule}"], "x", partial(_one, ratio)
     if only in (None, Part.STANDING):
         names = [f"idle, {what}, {schedule}" for what in ("Python", "Java")]

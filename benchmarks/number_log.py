@@ -1,0 +1,147 @@
+"""Numbers of keys, from the log of their stage to the last fold: what speed hangs on besides messages."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import implied_volatility, number_load
+from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
+from benchmarks.measuring import Sample, Stopwatch
+from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, RARE
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.application.schema import Schema
+from bettong.edges.kafka_log import LogReader, LogWriter
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.frames.columns import Array
+from bettong.local.options import SuiteOptions
+from bettong.local.suite import Suite
+from bettong.settings import Schedule
+from bettong.topics import sink_topic, stage_topic
+
+FRAME_MESSAGES = 16_384
+# Each a process of its own, with one core and 1 GiB.
+_EXECUTORS = "local-cluster[{},1,1024]"
+_COSTLY_MESSAGES, _COSTLY_KEYS = 400_000, 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """An application of numbers, and how many results of a load it must tell, and their sum."""
+
+    application: Path
+    right: Callable[[Array, Array], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """So many messages by chance over `keys`, each of which has a state before; one in `every` has a result."""
+
+    messages: int
+    keys: int = KEYS_FEW
+    every: int = RARE
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How they are processed; `settings` are the services', by their names in bettong.settings."""
+
+    schedule: Schedule
+    partitions: int
+    compiled: bool = True
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+SUMS = Case(number_load.APPLICATION, number_load.right)
+
+
+def speed(case: Case, load_: Load, way: Way) -> Sample:
+    """Messages a second of one run; the results are checked."""
+    planned = plan(load(str(case.application)))
+    (source,), (stage,) = planned.sources, planned.stages
+    fed = number_load.numbers(load_.messages, keys=load_.keys, every=load_.every)
+    options = SuiteOptions(
+        application=str(case.application),
+        partitions=way.partitions,
+        schedule=way.schedule,
+        compiled=way.compiled,
+        settings=dict(way.settings),
+    )
+    with Suite(options) as suite, RedisStore(suite.record.redis, planned.application) as store:
+        splitter, batch = Splitter(way.partitions), FRAME_MESSAGES * way.partitions
+        figures = LiveFigures(store)
+        topic = stage_topic(planned.application, stage.name)
+        with LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log:
+            feeder = Feeder(log, topic)
+            feeder.append(number_load.frames(splitter, source, number_load.all_keys(load_.keys), batch))
+            await_folded(figures, load_.keys)
+            ready = list(number_load.frames(splitter, source, fed, batch))
+            watch = Stopwatch(suite.record.services)
+            feeder.append(ready)
+            await_folded(figures, load_.keys + load_.messages)
+            sample = watch.sample(load_.messages)
+            feeder.check()
+        schema = planned.sinks[0].parent.schema
+        assert schema is not None
+        told = sink_topic(planned.application, planned.sinks[0].name)
+        _check(suite.record.kafka, told, schema, partitions=way.partitions, expected=case.right(*fed))
+    return sample
+
+
+def hot_against_rare(messages: int, way: Way) -> Sample:
+    """The speed with one result for two messages, in percent of that with one for a thousand."""
+    rare, hot = (speed(SUMS, Load(messages, every=each), way) for each in (RARE, HOT))
+    return Sample(100 * hot.value / rare.value, hot.cpu_s_per_million, hot.parts)
+
+
+def many_keys_against_few(messages: int, way: Way) -> Sample:
+    """The speed with a state of 1 M keys, in percent of that with 350."""
+    few, many = (speed(SUMS, Load(messages, keys=each), way) for each in (KEYS_FEW, KEYS_MANY))
+    return Sample(100 * many.value / few.value, many.cpu_s_per_million, many.parts)
+
+
+def two_against_one(*, schedule: Schedule, partitions: int) -> Sample:
+    """How many times as fast two executors of one core are as one, on work that costs more than its way there."""
+    case = Case(Path(implied_volatility.__file__), _volatilities)
+    one, two = (
+        speed(
+            case,
+            Load(_COSTLY_MESSAGES, keys=_COSTLY_KEYS),
+            Way(schedule, partitions, compiled=False, settings={"spark_master": _EXECUTORS.format(count)}),
+        )
+        for count in (1, 2)
+    )
+    return Sample(two.value / one.value, two.cpu_s_per_million, two.parts)
+
+
+def _volatilities(chosen: Array, values: Array) -> tuple[int, int]:
+    """By the same function in a plain loop, after `all_keys`."""
+    kept: dict[int, implied_volatility.Guess] = {}
+    for key, value in zip(*(each.tolist() for each in number_load.all_keys(_COSTLY_KEYS)), strict=True):
+        implied_volatility.imply(implied_volatility.Number(key, value), kept.setdefault(key, _guess()))
+    told = [
+        implied_volatility.imply(implied_volatility.Number(key, value), kept.setdefault(key, _guess()))
+        for key, value in zip(chosen.tolist(), values.tolist(), strict=True)
+    ]
+    totals = [each.total for each in told if each is not None]
+    return len(totals), sum(totals)
+
+
+def _guess() -> implied_volatility.Guess:
+    return implied_volatility.Guess()
+
+
+def _check(kafka: str, topic: str, schema: Schema, *, partitions: int, expected: tuple[int, int]) -> None:
+    """As many results are told, and their sum is, as `expected`."""
+    found = found_total = 0
+    starts = {(topic, partition): 0 for partition in range(partitions)}
+    deadline = time.monotonic() + S_MAX
+    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
+        while found < expected[0]:
+            assert time.monotonic() < deadline, f"{found} of {expected[0]} results after {S_MAX} s"
+            for record in reader.poll(200, 1000):
+                told = number_load.sums(record.value, schema)
+                found += len(told)
+                found_total += int(told.sum())
+    assert (found, found_total) == expected, "the results are wrong"
