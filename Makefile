@@ -8,10 +8,10 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults kubernetes load images lint format types check lock bench docs clean
+.PHONY: help setup demo test faults kubernetes chart-tools load images lint format types check lock bench docs clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup:  ## Install everything into .venv; done again only where something changed
 	@exec $(PYTHON) -m deploy.bootstrap
@@ -44,6 +44,9 @@ kubernetes: setup  ## Test the chart on a real control plane; builds one the fir
 	@$(BIN)/python -m tests.kubernetes.building
 	@exec $(BIN)/pytest tests/kubernetes -m "cluster or long" $(ARGS)
 
+chart-tools: setup  ## Build kube-score and helm-unittest for the tests of the charts, the first time (Go, ARGS="--seconds 240")
+	@exec $(BIN)/python -m tests.kubernetes.building --chart-tools $(ARGS)
+
 load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and check every total (ARGS="--payments 1000000")
 	@exec $(BIN)/python -m examples.payments_load $(ARGS)
 
@@ -51,7 +54,7 @@ images: setup  ## Build the images, twice, and run them, as root and without an 
 	@$(PYTHON) -m deploy.bootstrap --images
 	@exec $(BIN)/pytest tests/images -m "long or not long" $(ARGS)
 
-check: lint types test  ## All that CI runs
+check: lint types chart-tools test  ## All that CI runs
 
 lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer versions)
 	@exec $(PYTHON) -m deploy.relock $(ARGS)

@@ -9,7 +9,7 @@ from hypothesis import settings
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.kubernetes.building import are_built, programs_folder
+from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
 from tests.postgres_server import PostgresServer
 from tests.s3_server import S3Server
 
@@ -18,11 +18,17 @@ settings.register_profile("bettong", deadline=None, print_blob=True)
 settings.load_profile("bettong")
 
 
-def pytest_report_header() -> str:
-    """Whether the tests on a control plane are among those that run."""
-    if are_built():
-        return f"control plane: {programs_folder()}"
-    return "control plane: none, its tests are left out (`make kubernetes` builds one)"
+def pytest_report_header() -> list[str]:
+    """Whether the tests on a control plane, and those by tools that look at charts, are among those that run."""
+    control_plane = "none, its tests are left out (`make kubernetes` builds one)"
+    chart_tools = "none, its tests are left out (`make chart-tools` builds it)"
+    return [
+        f"control plane: {CONTROL_PLANE.folder if CONTROL_PLANE.are_built() else control_plane}",
+        *(
+            f"{each.name}: {each.folder if each.are_built() else chart_tools}"
+            for each in CHART_TOOLS.values()
+        ),
+    ]
 
 
 @pytest.fixture(scope="session")

@@ -5,19 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.kubernetes.building import are_built
+from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
 from tests.kubernetes.chart import Chart
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.spaces import Space
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what needs a control plane where there is none; tests/conftest.py says so."""
-    if are_built():
-        return
-    left_out = [item for item in items if item.get_closest_marker("cluster")]
+    """Leaves out what needs programs that are not built; tests/conftest.py says so."""
+    left_out = [item for item in items if not _has_its_programs(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _has_its_programs(item: pytest.Item) -> bool:
+    wanted = [CHART_TOOLS[marker.args[0]] for marker in item.iter_markers("chart_tool")]
+    if item.get_closest_marker("cluster"):
+        wanted.append(CONTROL_PLANE)
+    return all(tools.are_built() for tools in wanted)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from typing import Any, Self
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from tests.kubernetes.building import programs_folder
+from tests.kubernetes.building import CONTROL_PLANE
 from tests.kubernetes.chart import HELM, called
 from tests.waiting import eventually
 
@@ -37,7 +37,7 @@ class ControlPlane:
     def __init__(self, folder: Path, *, played: bool = True) -> None:
         self._nodes = NODES if played else 0
         self._folder = folder
-        self._bin = programs_folder()
+        self._bin = CONTROL_PLANE.folder
         self._etcd, self._peer, self.port, self._kubelet = free_ports(4)
         self._stack = ExitStack()
 
@@ -275,7 +275,7 @@ class ControlPlane:
         return self.programs
 
     def _make_node(self, number: int) -> None:
-        size = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+        size = {"cpu": "16", "memory": "64Gi", "pods": "110", "ephemeral-storage": "100Gi"}
         name = f"fake-{number}"
         labels = {"type": "fake", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
         status = {"capacity": size, "allocatable": size}

@@ -67,7 +67,7 @@ def test_helm_finds_nothing_to_say() -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_every_object_is_valid(tuning: Chart, way: str) -> None:
     rendered = tuning.render(WAYS[way])
-    assert len(rendered.objects) == (3 if way == "revert" else 4)
+    assert len(rendered.objects) == (4 if way == "revert" else 5)
     for each in rendered.objects:
         for version in VERSIONS:
             kubernetes_validate.validate(each, version, strict=True)

@@ -7,12 +7,11 @@ import kubernetes_validate
 import pytest
 
 from tests.kubernetes.chart import DEV, FOLDER, Chart, Pod, Rendered, helm, selects
+from tests.kubernetes.foreign import KINDS
 from tests.kubernetes.value_sets import MATRIX
 
 # The oldest that Chart.yaml allows, one between, and the newest whose schemas there are.
 VERSIONS = ("1.32", "1.35", "1.37")
-# Of operators, with schemas of their own: tests/kubernetes/test_watching.py looks at each field of them.
-FOREIGN = {"Certificate", "ScaledObject", "ServiceMonitor"}
 
 
 @pytest.fixture(params=[*MATRIX, "dev"])
@@ -30,7 +29,7 @@ def test_helm_finds_nothing_to_say() -> None:
 )
 def test_every_object_is_valid(chart: Chart, way: str, version: str) -> None:
     rendered = chart.render(dev=True) if way == "dev" else chart.render(MATRIX[way])
-    own = [each for each in rendered.objects if each["kind"] not in FOREIGN]
+    own = [each for each in rendered.objects if each["kind"] not in KINDS]  # of operators: test_foreign.py
     assert len(own) > 20
     for each in own:
         kubernetes_validate.validate(each, version, strict=True)

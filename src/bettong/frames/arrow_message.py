@@ -91,9 +91,7 @@ def _layout(metadata: bytes, sizes: tuple[int, ...]) -> _Layout | None:
             return None
         batch = _fields(metadata, _follow(metadata, message[_MESSAGE_HEADER]))
         # A field that is 0 is left out.
-        rows: int = (
-            struct.unpack_from("<q", metadata, batch[_BATCH_LENGTH])[0] if batch[_BATCH_LENGTH] else 0
-        )
+        rows: int = struct.unpack_from("<q", metadata, batch[_BATCH_LENGTH])[0] if batch[_BATCH_LENGTH] else 0
         nodes = _pairs(metadata, batch[_BATCH_NODES])
         buffers = _pairs(metadata, batch[_BATCH_BUFFERS])
     except (struct.error, IndexError):

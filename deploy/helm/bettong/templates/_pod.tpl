@@ -58,7 +58,7 @@ topologySpreadConstraints:
       matchLabels: {{- include "bettong.selector" (list $root .component) | nindent 8 }}
 {{- end -}}
 
-{{/* Fields of a container: (dict "root" "name" "of" "image" "passing"). What is no service of its own runs in the sender's image. */}}
+{{/* Fields of a container: (dict "root" "name" "of" "image" "volume" "passing"). What is no service of its own runs in the sender's image. */}}
 {{- define "bettong.container" -}}
 {{- $service := get (dict "receiver" "receiver" "master" "processor" "worker" "processor" "driver" "processor") .name | default "sender" -}}
 image: {{ default (include "bettong.image" (list .root $service)) .image }}
@@ -68,7 +68,7 @@ securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
-resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" .of.resources "passing" .passing) | nindent 2 }}
+resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" .of.resources "volume" (default .of.persistence .volume) "passing" .passing) | nindent 2 }}
 {{- end -}}
 
 {{/* Variables of a container of Bettong: (dict "root" "of" "threads"). */}}

@@ -13,17 +13,21 @@
 {{- max 1 (include "bettong.cpu" $cpu | float64 | ceil | int) -}}
 {{- end -}}
 
-{{/* MiB of a memory quantity, which the schema holds to Mi and Gi. */}}
+{{/* MiB of a quantity, which the schema holds to Mi, Gi and Ti. */}}
 {{- define "bettong.mebibytes" -}}
-{{- if hasSuffix "Gi" . -}}{{ mul 1024 (trimSuffix "Gi" . | int) }}{{- else -}}{{ trimSuffix "Mi" . | int }}{{- end -}}
+{{- if hasSuffix "Ti" . -}}{{ mul 1048576 (trimSuffix "Ti" . | int) }}{{- else if hasSuffix "Gi" . -}}{{ mul 1024 (trimSuffix "Gi" . | int) }}{{- else -}}{{ trimSuffix "Mi" . | int }}{{- end -}}
 {{- end -}}
 
 {{/*
-Resources of a container: (dict "root" "name" "of"), "of" being {cpu, memory, burst: {cpu, memory}}. "passing" is
-true for pods that end by themselves: they need no CPUs of their own and may have a part of one.
+Resources of a container: (dict "root" "name" "of" "volume"), "of" being {cpu, memory, burst: {cpu, memory}}, "volume" the
+persistence of its data. "passing" is true for pods that end by themselves: they need no CPUs of their own and may have a
+part of one.
 */}}
 {{- define "bettong.resources" -}}
 {{- $qos := .root.Values.qos -}}
+{{- $disk := .root.Values.ephemeralStorage -}}
+{{- $requested := include "bettong.disk" (list $disk.request dict) -}}
+{{- $allowed := include "bettong.disk" (list $disk.limit .volume) -}}
 {{- $burst := default dict .of.burst -}}
 {{- if eq $qos.mode "guaranteed" -}}
 {{- if not .passing -}}
@@ -35,11 +39,20 @@ true for pods that end by themselves: they need no CPUs of their own and may hav
 {{- fail (printf "%s.resources.cpu: %v is no multiple of qos.smtMultiple (%v)" .name .of.cpu $qos.smtMultiple) -}}
 {{- end -}}
 {{- end -}}
-requests: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}}
-limits: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}}
+requests: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}{{ $requested }}}
+limits: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}{{ $allowed }}}
 {{- else -}}
-requests: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}}
-limits: { {{- with $burst.cpu }}cpu: {{ . | quote }}, {{ end }}memory: {{ default .of.memory $burst.memory }}}
+requests: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}{{ $requested }}}
+limits: { {{- with $burst.cpu }}cpu: {{ . | quote }}, {{ end }}memory: {{ default .of.memory $burst.memory }}{{ $allowed }}}
+{{- end -}}
+{{- end -}}
+
+{{/* The node's disk: (list quantity volume). A volume that is not kept lies there too, with what its size says. */}}
+{{- define "bettong.disk" -}}
+{{- $volume := default dict (index . 1) -}}
+{{- with index . 0 -}}
+{{- $kept := or (empty $volume) $volume.enabled -}}
+, ephemeral-storage: {{ add (include "bettong.mebibytes" .) (ternary 0 (include "bettong.mebibytes" (default "0Mi" $volume.size)) $kept) }}Mi
 {{- end -}}
 {{- end -}}
 
