@@ -22,7 +22,8 @@ from bettong_processor.faults import fault_of
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
-_DEATH_S_MAX = 1.0
+# Connections of a Java that dies close a moment before it is gone.
+DEATH_S_MAX = 1.0
 _END_S_MAX = 5.0
 _Item = TypeVar("_Item")
 _PY4J = str(Path(py4j.__file__).parent)
@@ -78,7 +79,7 @@ def stop(spark: SparkSession, *, wait_s: float = _END_S_MAX) -> None:
     try:
         spark.stop()
     except (Py4JError, ConnectionError):
-        if not _ended(java, _DEATH_S_MAX):
+        if not _ended(java, DEATH_S_MAX):
             raise
     java.stdin.close()  # that is how pyspark tells it to end
     _ended(java, wait_s)
