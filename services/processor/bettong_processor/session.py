@@ -25,6 +25,7 @@ _ARROW_BYTES_MAX = 8 * 1024 * 1024
 # Connections of a Java that dies close a moment before it is gone.
 DEATH_S_MAX = 1.0
 _END_S_MAX = 5.0
+_LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _Item = TypeVar("_Item")
 _PY4J = str(Path(py4j.__file__).parent)
 
@@ -35,6 +36,8 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Of the Java that only puts the command line of Spark's together: 0.3 instead of 0.5 CPU seconds.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(_LAUNCHER))
     if settings.spark_master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.appName(f"bettong {application}").master(settings.spark_master)
