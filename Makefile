@@ -37,7 +37,7 @@ types: setup  ## mypy --strict
 	@exec $(BIN)/mypy --strict $(TYPED)
 
 faults: setup  ## Run the long set of injected faults: an hour (ARGS="-k word" for some)
-	@exec $(BIN)/pytest tests/faults tests/e2e tests/integration -m long -s $(ARGS)
+	@exec $(BIN)/pytest tests/faults tests/e2e tests/integration tests/unit -m long -s $(ARGS)
 
 kubernetes: setup  ## Test the chart on a real control plane; builds one the first time (Go, 25 minutes of a core)
 	@$(PYTHON) -m deploy.bootstrap --tests

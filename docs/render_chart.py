@@ -145,11 +145,6 @@ def described(lines: Sequence[str]) -> Iterator[Value]:
             comment = []
 
 
-def settings_schema() -> dict[str, Any]:
-    """What `settings` of the chart bettong may hold."""
-    return CHART.settings_schema()
-
-
 def marks(field: FieldInfo) -> list[Any]:
     """The limits of a setting, also where it may be None."""
     found = list(field.metadata)

@@ -1,6 +1,6 @@
 """The page of Roles that `bettong k8s` needs: one a command, from `bettong.cluster.permissions`."""
 
-from bettong.cluster.permissions import NEEDS, Rule
+from bettong.cluster.permissions import NEEDS, Rule, role_name
 
 
 def roles_page() -> str:
@@ -17,7 +17,6 @@ def roles_page() -> str:
         "there (the ClusterRole `admin` in the namespace), and `create` and `delete` of `namespaces`.",
     ]
     for command, rules in NEEDS.items():
-        name = command.replace(" --", "-")
         lines += [
             "",
             f"## `bettong k8s {command}`",
@@ -29,7 +28,7 @@ def roles_page() -> str:
             "```yaml",
             "apiVersion: rbac.authorization.k8s.io/v1",
             "kind: Role",
-            f"metadata: {{name: bettong-{name}}}",
+            f"metadata: {{name: {role_name(command)}}}",
             "rules:",
             *(f"  - {_rule(rule)}" for rule in rules),
             "```",

@@ -1,4 +1,7 @@
-"""Spark with 1, 2 and 3 executors, some of them killed in the middle, under both schedules: the same results."""
+"""Spark with 1, 2 and 3 executors, some of them killed in the middle, under both schedules: the same results.
+
+Under the resident schedule functions run as plain Python, else compiled where they can be: that gives the same too.
+"""
 
 import json
 import random
@@ -96,6 +99,7 @@ def fed(
     running = start_suite(
         example.application,
         schedule=schedule,
+        compiled=schedule is not Schedule.RESIDENT,
         settings={"spark_master": f"local-cluster[{executors},1,{MEMORY}]"},
     )
     chance = random.Random(executors)

@@ -17,7 +17,14 @@ RESULT_BYTES = 59
 ORDER = struct.Struct(">BBI6s4sdd21s")
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["compiled", "python"])
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(True, id="compiled"),
+        # In all tests: plain functions give the same in tests/unit/test_examples.py and e2e/test_executors.py.
+        pytest.param(False, id="python", marks=pytest.mark.long),
+    ],
+)
 def market(start_suite: StartSuite, request: pytest.FixtureRequest) -> Iterator[RunningSuite]:
     running = start_suite("examples/market_spread.py", compiled=request.param)
     with MarketSpreadClient(running.sender) as client:

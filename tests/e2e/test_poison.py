@@ -24,7 +24,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Of a suite that has had a message which cannot be processed."""
     folder = tmp_path_factory.mktemp("suite")
     options = SuiteOptions(
-        application=str(PROGRAM), partitions=4, keep=folder, settings={"snapshot_interval_ms": "0"}
+        application=str(PROGRAM),
+        partitions=4,
+        keep=folder,
+        settings={"snapshot_interval_ms": "0", "spark_master": "local[1]"},
     )
     with Suite(options) as suite:
         with Sender(suite.record.sender, "numbers", "feed") as sender:

@@ -70,7 +70,7 @@ def test_the_processor_stops_for_good_and_goes_on_with_that_very_message_once_me
         partitions=2,
         schedule=schedule,
         keep=folder,
-        settings={"snapshot_interval_ms": "0"},
+        settings={"snapshot_interval_ms": "0", "spark_master": "local[1]"},
     )
     with ExitStack() as stack:
         suite = stack.enter_context(Suite(options, say=said.append))

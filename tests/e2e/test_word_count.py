@@ -1,4 +1,4 @@
-"""Word count on the whole suite: two stages, the second keyed by word; under each schedule, and under both in turn."""
+"""Word count on the whole suite: two stages, the second keyed by word; under both schedules in turn, and killed."""
 
 import json
 from collections import Counter, defaultdict
@@ -26,54 +26,50 @@ SETTINGS = {"spark_master": "local[2]"}
 
 
 @pytest.mark.timeout(900)
-def test_word_count_equals_a_plain_counter_under_each_schedule(
+def test_word_count_equals_a_plain_counter_under_each_schedule_and_when_killed(
     start_suite: StartSuite, tmp_path: Path
 ) -> None:
-    found = {
-        "undisturbed": undisturbed(start_suite, tmp_path / "undisturbed"),
-        "with kills": killed(start_suite, tmp_path / "killed"),
-    }
-    for name, words in found.items():
-        seen: Counter[str] = Counter()
-        for word, lines in words.items():
-            totals = [json.loads(line)["total"] for line in lines]
-            assert totals == list(range(1, len(totals) + 1)), f"{name}: {word}: grows by one, in order"
-            seen[word] = len(totals)
-        assert seen == Counter(word for line in LINES for word in line.lower().split()), name
-    assert found["with kills"] == found["undisturbed"], "the same to the byte"
-
-
-def undisturbed(start_suite: StartSuite, kept: Path) -> dict[str, list[bytes]]:
-    """Micro-batches, and the resident schedule on the same log."""
-    half = len(LINES) // 2
-    settings = {**SETTINGS, "metrics_listen": "127.0.0.1:0"}
+    """One log: micro-batches, the resident schedule with its Python workers and its driver killed, micro-batches."""
+    kept, settings = tmp_path / "kept", {**SETTINGS, "metrics_listen": "127.0.0.1:0"}
+    quarter = len(LINES) // 4
     running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=settings)
-    send(running, LINES[:half])
+    send(running, LINES[:quarter])
     finished(running, told_to_prometheus)
     running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=settings)
-    send(running, LINES[half:])
-    return finished(running, told_to_prometheus)
+    send(running, LINES[quarter : 2 * quarter])
+    running.settle()
+    told_to_prometheus(running)
+    killed(running, quarter)
+    finished(running)
+    running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=SETTINGS)
+    send(running, LINES[-FRAME_LINES:])
+    found = finished(running)
+    for word, lines in found.items():
+        told = [json.loads(line) for line in lines]
+        right = [{"word": word, "total": total} for total in range(1, len(lines) + 1)]
+        assert told == right, "grows by one, in order"
+    seen = {word: len(lines) for word, lines in found.items()}
+    assert seen == Counter(word for line in LINES for word in line.lower().split())
 
 
-def killed(start_suite: StartSuite, kept: Path) -> dict[str, list[bytes]]:
-    """The resident schedule, whose Python workers and whose driver are killed on the way; micro-batches at last."""
-    third = len(LINES) // 3
-    running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=SETTINGS)
-    send(running, LINES[:third])
+def killed(running: RunningSuite, quarter: int) -> None:
+    """Sends all lines but the last frame; kills the Python workers, and then the driver, while there is work."""
+    before = running.folded()
+    send(running, LINES[2 * quarter : 3 * quarter])
     workers = victims(running, Target.WORKER)
     assert len(workers) >= 2, "one for each slot"
     for worker in workers:
         worker.kill()
-    send(running, LINES[third : 2 * third])
-    eventually(lambda: running.folded() > third, seconds=60, what="it goes on without being started again")
+    send(running, LINES[3 * quarter : 3 * quarter + quarter // 2])
+    eventually(
+        lambda: running.folded() > before + quarter,
+        seconds=60,
+        what="it goes on without being started again",
+    )
     assert running.suite.record.services["processor"].restarts == 0
     (driver,) = victims(running, Target.PROCESSOR)
     driver.kill()
-    send(running, LINES[2 * third : -FRAME_LINES])
-    finished(running)
-    running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=SETTINGS)
-    send(running, LINES[-FRAME_LINES:])
-    return finished(running)
+    send(running, LINES[3 * quarter + quarter // 2 : -FRAME_LINES])
 
 
 def send(running: RunningSuite, lines: list[str]) -> None:

@@ -36,9 +36,15 @@ def told(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 
 
 @pytest.fixture(scope="session")
-def own_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    """See `own_broker`."""
-    with KafkaBroker(tmp_path_factory.mktemp("own-kafka"), heap_mb=256) as broker:
+def own_storage(tmp_path_factory: pytest.TempPathFactory) -> KafkaBroker:
+    """See `own_process`; not started."""
+    return KafkaBroker(tmp_path_factory.mktemp("own-kafka"), heap_mb=256)
+
+
+@pytest.fixture(scope="module")
+def own_process(own_storage: KafkaBroker) -> Iterator[KafkaBroker]:
+    """See `own_broker`. It rests between files: idle, a broker takes in two minutes what a start takes."""
+    with own_storage as broker:
         yield broker
 
 

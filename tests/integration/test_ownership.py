@@ -60,6 +60,26 @@ def launch(
         yield start
 
 
+@pytest.fixture(scope="module")
+def pods(
+    kafka: KafkaBroker,
+    redis_server: RedisServer,
+    unique_name: Callable[..., str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[SenderProcess, SenderProcess]]:
+    """Two senders of one application, for tests that do them no harm and have streams of their own."""
+    name, parts = unique_name(), {"kafka": kafka.bootstrap, "redis": redis_server.url}
+    with ExitStack() as stack:
+        one, two = (
+            stack.enter_context(
+                SenderProcess(name, tmp_path_factory.mktemp(pod), BETTONG_INSTANCE=pod, **parts)
+            )
+            for pod in ("pod-1", "pod-2")
+        )
+        one.settle()
+        yield one, two
+
+
 def frames(first: int, last: int) -> list[IngestFrame]:
     """Frame n holds the orders 10 n to 10 n + 9."""
     return [rows_frame(n, orders(range(10 * n, 10 * n + 10))) for n in range(first, last + 1)]
@@ -90,10 +110,11 @@ def numbers(kafka: KafkaBroker, sender: SenderProcess, stream: str = "feed") -> 
     )
 
 
-def appended(kafka: KafkaBroker, sender: SenderProcess) -> int:
-    """Messages in the log, repetitions included."""
+def appended(kafka: KafkaBroker, sender: SenderProcess, stream: str) -> int:
+    """Messages of a stream in the log, repetitions included."""
     topic = stage_topic(sender.name, "orders")
-    return sum(frame.count for found in frames_in(kafka.bootstrap, topic).values() for frame in found)
+    found = frames_in(kafka.bootstrap, topic).values()
+    return sum(frame.count for frames in found for frame in frames if frame.origin == f"orders/{stream}")
 
 
 def refusal(sender: SenderProcess, client: str, stream: str = "feed") -> tuple[grpc.StatusCode, str, int]:
@@ -139,46 +160,48 @@ def test_a_second_client_is_refused_at_every_sender_and_told_by_whom_until_the_f
     assert numbers(kafka, one) == list(range(10, 50))
 
 
-def test_two_clients_of_the_library_under_one_name_are_told_in_about_the_lease_time(launch: Launch) -> None:
-    sender = launch("pod-1")
-    with Sender(sender.address, "orders", "feed") as first:
-        with pytest.raises(RefusedError, match=r"ALREADY_EXISTS: stream 'orders/feed' is fed by another"):
-            Sender(sender.address, "orders", "feed")
+def test_two_clients_of_the_library_under_one_name_are_told_in_about_the_lease_time(
+    pods: tuple[SenderProcess, SenderProcess],
+) -> None:
+    sender, _ = pods
+    with Sender(sender.address, "orders", "twins") as first:
+        with pytest.raises(RefusedError, match=r"ALREADY_EXISTS: stream 'orders/twins' is fed by another"):
+            Sender(sender.address, "orders", "twins")
         assert first.send_messages(orders([1])) == 1
 
 
 def test_a_client_that_reconnects_takes_over_from_its_older_session_also_at_another_sender(
-    launch: Launch, kafka: KafkaBroker
+    pods: tuple[SenderProcess, SenderProcess], kafka: KafkaBroker
 ) -> None:
-    one, two = launch("pod-1"), launch("pod-2")
-    with opened(one.address) as older:
+    one, two = pods
+    with opened(one.address, stream="again") as older:
         older.send(*frames(1, 2))
         older.acknowledged(2)
-        with BareSession(one.address, hello(acknowledged=1)) as newer:
+        with BareSession(one.address, hello(stream="again", acknowledged=1)) as newer:
             assert newer.welcome().acknowledged >= 1
             newer.send(*frames(2, 3))
             newer.acknowledged(3)
             code, text = older.status()
             assert code is grpc.StatusCode.ABORTED
-            assert "stream 'orders/feed' is fed from ipv4:127.0.0.1:" in text
-            with BareSession(two.address, hello(acknowledged=3)) as newest:
+            assert "stream 'orders/again' is fed from ipv4:127.0.0.1:" in text
+            with BareSession(two.address, hello(stream="again", acknowledged=3)) as newest:
                 newest.welcome()
                 newest.send(*frames(4, 4))
                 newest.acknowledged(4)
                 code, text = newer.status()
                 assert code is grpc.StatusCode.ABORTED
                 assert "is another session's now" in text
-    assert numbers(kafka, one) == list(range(10, 50))
+    assert numbers(kafka, one, "again") == list(range(10, 50))
 
 
-def test_a_session_without_a_client_is_one_of_its_own(launch: Launch) -> None:
-    sender = launch("pod-1")
-    with opened(sender.address, client=""):
-        assert refusal(sender, "")[0] is grpc.StatusCode.ALREADY_EXISTS
+def test_a_session_without_a_client_is_one_of_its_own(pods: tuple[SenderProcess, SenderProcess]) -> None:
+    sender, _ = pods
+    with opened(sender.address, stream="nobody", client=""):
+        assert refusal(sender, "", "nobody")[0] is grpc.StatusCode.ALREADY_EXISTS
 
 
-def test_a_client_with_too_long_an_id_is_refused(launch: Launch) -> None:
-    with BareSession(launch("pod-1").address, hello(client="x" * 129)) as session:
+def test_a_client_with_too_long_an_id_is_refused(pods: tuple[SenderProcess, SenderProcess]) -> None:
+    with BareSession(pods[0].address, hello(client="x" * 129)) as session:
         code, text = session.status()
     assert code is grpc.StatusCode.INVALID_ARGUMENT
     assert "Hello.client has 129 characters, expected at most 128" in text
@@ -200,19 +223,21 @@ def test_the_stream_of_a_sender_that_was_killed_is_free_when_its_lease_has_run_o
     assert numbers(kafka, two) == [*range(10, 30), 1000]
 
 
-def test_what_is_durable_is_known_by_name_and_not_appended_again(launch: Launch, kafka: KafkaBroker) -> None:
-    one, two = launch("pod-1"), launch("pod-2")
-    with opened(one.address) as session:
+def test_what_is_durable_is_known_by_name_and_not_appended_again(
+    pods: tuple[SenderProcess, SenderProcess], kafka: KafkaBroker
+) -> None:
+    one, two = pods
+    with opened(one.address, stream="durable") as session:
         session.send(*frames(1, 3))
         session.acknowledged(3)
         session.finish()
-    with BareSession(two.address, hello(client="knows nothing")) as session:
+    with BareSession(two.address, hello(stream="durable", client="knows nothing")) as session:
         assert session.welcome().acknowledged == 3
         session.send(*frames(1, 4))
         assert session.acknowledged(4).credits == 4
         session.finish()
-    assert numbers(kafka, one) == list(range(10, 50))
-    assert appended(kafka, one) == 40
+    assert numbers(kafka, one, "durable") == list(range(10, 50))
+    assert appended(kafka, one, "durable") == 40
 
 
 def test_a_sender_that_slept_past_its_lease_takes_nothing_for_a_stream_that_is_anothers(

@@ -20,6 +20,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
+from tests.integration.applications import SUMS
 from tests.processor_process import PARTITIONS, ProcessorProcess
 from tests.s3_server import BUCKET
 from tests.waiting import eventually
@@ -62,27 +63,6 @@ class Sum:
 def add(payment: Payment, total: Sum) -> Payment:
     print(open("/etc/hostname").read())
     return payment
-
-app = bettong.Application({name!r})
-app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")
-"""
-
-SUMS = """\
-from dataclasses import dataclass
-import bettong
-
-@dataclass
-class Payment:
-    account: str
-    amount: float
-
-@dataclass
-class Sum:
-    amount: float = 0.0
-
-def add(payment: Payment, total: Sum) -> Payment:
-    total.amount += payment.amount
-    return Payment(payment.account, total.amount)
 
 app = bettong.Application({name!r})
 app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")

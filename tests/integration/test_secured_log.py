@@ -25,31 +25,12 @@ from bettong.local.server import Server
 from bettong.local.services import spark_places
 from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
 from tests.certificates import Authority
+from tests.integration.applications import SUMS
 from tests.secured_broker import PASSWORD, SecuredBroker, pkcs8
 from tests.secured_redis import SECRET, SecuredRedis
 from tests.service_program import program_of
 from tests.waiting import eventually
 
-SUMS = """\
-from dataclasses import dataclass
-import bettong
-
-@dataclass
-class Payment:
-    account: str
-    amount: float
-
-@dataclass
-class Sum:
-    amount: float = 0.0
-
-def add(payment: Payment, total: Sum) -> Payment:
-    total.amount += payment.amount
-    return Payment(payment.account, total.amount)
-
-app = bettong.Application({name!r})
-app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).sink("out")
-"""
 FRAME_BYTES_MAX = 1024 * 1024
 
 

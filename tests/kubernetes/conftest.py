@@ -31,8 +31,9 @@ def chart() -> Chart:
     return Chart()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """Of a file: idle, it takes in two minutes what a start takes, and many other tests come behind these."""
     with ControlPlane(tmp_path_factory.mktemp("cluster")) as found:
         yield found
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import grpc
-from grpc_health.v1 import health_pb2
-
 from bettong.local.processes import Process
+from tests.health import answers_serving
 from tests.kubernetes.containers import Container
 
 # A machine with two cores starts all of a cluster at once: commands may take longer there, and fail more often.
@@ -69,7 +67,7 @@ class Probe:
         address, seconds = self._container.address, max(1.0, float(self._spec.get("timeoutSeconds", 1)))
         if "grpc" in self._spec:
             asked = self._spec["grpc"]
-            return _serves(f"{address}:{asked['port']}", asked.get("service", ""), seconds)
+            return answers_serving(f"{address}:{asked['port']}", asked.get("service", ""), seconds)
         kind = "httpGet" if "httpGet" in self._spec else "tcpSocket"
         port = self._port(self._spec[kind]["port"])
         try:
@@ -85,17 +83,3 @@ class Probe:
     def _port(self, port: int | str) -> int:
         named = {each["name"]: each["containerPort"] for each in self._container.spec["ports"]}
         return int(named[port]) if isinstance(port, str) else port
-
-
-def _serves(address: str, service: str, seconds: float) -> bool:
-    with grpc.insecure_channel(address) as channel:
-        check = channel.unary_unary(
-            "/grpc.health.v1.Health/Check",
-            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
-            response_deserializer=health_pb2.HealthCheckResponse.FromString,
-        )
-        try:
-            answer = check(health_pb2.HealthCheckRequest(service=service), timeout=seconds)
-        except grpc.RpcError:
-            return False
-    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)

@@ -16,7 +16,7 @@ from bettong.settings import (
     ServiceSettings,
     read,
 )
-from docs.render_chart import DECIDED, settings_schema
+from docs.render_chart import CHART, DECIDED
 from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
 from tests.kubernetes.value_sets import MATRIX, merged
 
@@ -232,7 +232,7 @@ def test_settings_that_the_chart_decides_are_those_that_there_are() -> None:
         name for kind in (SenderSettings, ProcessorSettings, ReceiverSettings) for name in kind.model_fields
     }
     assert fields >= DECIDED
-    assert set(settings_schema()["properties"]) == fields - DECIDED
+    assert set(CHART.settings_schema()["properties"]) == fields - DECIDED
 
 
 def test_threads_follow_the_cpus(chart: Chart) -> None:

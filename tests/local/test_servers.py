@@ -1,5 +1,6 @@
 """The broker and Redis: real ones, started, killed, started again."""
 
+import re
 import shutil
 import socket
 import sys
@@ -110,6 +111,35 @@ def test_two_servers_on_one_port_are_an_error_that_says_why(
 def test_missing_jars_name_the_command_that_fetches_them(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="run `make setup`"):
         KafkaBroker(tmp_path, jars=tmp_path).start()
+
+
+class FormattedByTool(KafkaBroker):
+    """By Kafka's own, whatever was kept."""
+
+    def format_arguments(self) -> tuple[str, ...]:
+        return ("--ignore-formatted",)
+
+
+def test_what_setup_has_kept_formats_a_storage_as_kafkas_tool_does(tmp_path: Path) -> None:
+    copied, formatted = KafkaBroker(tmp_path / "copied"), FormattedByTool(tmp_path / "formatted")
+    told = []
+    for broker in (copied, formatted):
+        broker.prepare()
+        data = broker.directory / "data"
+        assert {path.name for path in data.iterdir()} == {"meta.properties", "bootstrap.checkpoint"}
+        lines = (data / "meta.properties").read_text().splitlines()
+        properties = dict(line.split("=") for line in lines if not line.startswith("#"))
+        checkpoint = (data / "bootstrap.checkpoint").read_bytes()
+        # Times and checksums differ.
+        told.append((sorted(properties), properties["version"], len(checkpoint), features(checkpoint)))
+    assert told[0] == told[1]
+    assert b"metadata.version" in told[0][-1]
+    assert not copied.command.log.exists(), "no Java ran; else `make setup` has kept nothing"
+
+
+def features(checkpoint: bytes) -> dict[bytes, bytes]:
+    """Features and what stands behind the name of each, its version among it."""
+    return dict(re.findall(rb"([a-z.]+\.version)(.{3})", checkpoint, re.DOTALL))
 
 
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:

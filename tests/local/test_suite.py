@@ -126,9 +126,8 @@ def leftovers(folder: Path) -> list[str]:
     return [str(path.relative_to(folder)) for path in folder.rglob("*") if path.name not in ("output", "tmp")]
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)]
-)
+# SIGHUP is handled as SIGTERM is: tests/local/test_interrupts.py.
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_nothing_is_left_when_it_is_ended_while_it_starts(
     number: signal.Signals, status: int, running: Running
 ) -> None:

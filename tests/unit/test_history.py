@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, make_dataclass
+from functools import cache
 from typing import Annotated, Any
 
 import pytest
@@ -36,7 +37,12 @@ from tests.worker_samples import (
 
 ASSIGNMENT = Assignment("meters", 0, 1, FRAME_BYTES_MAX)
 WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
-TALLY = {compiled: program(meters().stages[0], compiled=compiled) for compiled in (True, False)}
+
+
+@cache
+def tally(*, compiled: bool) -> StageProgram:
+    """Made when a test asks for it: every process of a run reads this file, and one runs it."""
+    return program(meters().stages[0], compiled=compiled)
 
 
 def history(of: StageProgram, key: KeyValue, log: list[bytes]) -> tuple[KeyHistory, list[Event]]:
@@ -58,7 +64,7 @@ def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bo
         data("readings/c", 2, [Reading("b", 1)]),
         data("readings/c", 3, [Reading("a", 1)]),
     ]
-    _, events = history(TALLY[compiled], "a", log)
+    _, events = history(tally(compiled=compiled), "a", log)
     assert [(each.offset, each.origin, each.sequence, each.index, each.time_ns) for each in events] == [
         (1, "readings/c", 1, 0, 9),
         (1, "readings/c", 1, 2, 9),
@@ -85,7 +91,7 @@ def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bo
 def test_what_failed_and_what_was_passed_over_is_told(*, compiled: bool) -> None:
     frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
     _, events = history(
-        TALLY[compiled], "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]
+        tally(compiled=compiled), "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]
     )
     first = events[:4]
     assert [each.failures[0][:2] for each in first[1:]] == [("tally", "dead-letter")] * 3
@@ -118,11 +124,11 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
         data("readings/c" if isinstance(frame[0], Reading) else "limits/c", place + 1, frame, previous=0)
         for place, frame in enumerate(frames)
     ]
-    straight = worker(TALLY[compiled])
+    straight = worker(tally(compiled=compiled))
     totals = results(fold(straight, log), "meters.sink.totals", Total)
     seen: list[tuple[str, Any]] = []
     for key in "abcd":
-        of, events = history(TALLY[compiled], key, log)
+        of, events = history(tally(compiled=compiled), key, log)
         assert of._worker.snapshot() == straight.snapshot()
         assert len(events) == sum(message.meter == key for frame in frames for message in frame)
         steps = [step for event in events for step in event.steps]
@@ -141,21 +147,23 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
 
 def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
     log = [data("readings/c", number, [Reading("a", number)]) for number in range(1, 5)]
-    half = worker(TALLY[True])
+    half = worker(tally(compiled=True))
     fold(half, log[:2])
-    of = KeyHistory(TALLY[True], ASSIGNMENT, "a")
+    of = KeyHistory(tally(compiled=True), ASSIGNMENT, "a")
     of.restore([half.snapshot()])
     (event,) = of.fold(2, log[2])
     assert event.steps[0].before == kept(3, 2)
     with pytest.raises(LogHoleError):
         of.fold(4, log[3])
     with pytest.raises(SnapshotError):
-        KeyHistory(TALLY[True], ASSIGNMENT, "a").restore([b"garbage"])
+        KeyHistory(tally(compiled=True), ASSIGNMENT, "a").restore([b"garbage"])
 
 
 def test_garbage_in_the_log_is_nobodys_message() -> None:
     foreign = data("readings/c", 1, [Limit("a", 1)])
-    of, events = history(TALLY[False], "a", [b"garbage", foreign, data("other/c", 1, [Limit("a", 1)])])
+    of, events = history(
+        tally(compiled=False), "a", [b"garbage", foreign, data("other/c", 1, [Limit("a", 1)])]
+    )
     assert (events, of.next_offset) == ([], 3)
 
 
@@ -281,7 +289,7 @@ def test_a_key_of_a_function_is_of_the_type_that_it_says() -> None:
 def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
     states = []
     for compiled in (True, False):
-        of = worker(TALLY[compiled])
+        of = worker(tally(compiled=compiled))
         fold(of, [data("readings/c", 1, [Reading("a", 5), Reading("b", 2)])])
         states.append(of._folds["tally"].state_of(key))
         assert of.keys == 2, "looking makes no state"
@@ -292,11 +300,11 @@ def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
 
 @WAYS
 def test_every_key_is_told_with_its_state(*, compiled: bool) -> None:
-    of = worker(TALLY[compiled])
+    of = worker(tally(compiled=compiled))
     fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])
     names = [b"abcdef", b"b"] if compiled else ["abcdef", "b"]
     assert list(of.folds["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
-    assert list(worker(TALLY[compiled]).folds["tally"].items()) == []
+    assert list(worker(tally(compiled=compiled)).folds["tally"].items()) == []
 
 
 @dataclass(slots=True)

@@ -214,7 +214,7 @@ class Batches(RuleBasedStateMachine):
 
 
 TestBatches = Batches.TestCase
-TestBatches.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestBatches.settings = settings(max_examples=75, stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

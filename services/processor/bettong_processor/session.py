@@ -22,8 +22,10 @@ from bettong_processor.faults import fault_of
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
 _ARROW_BYTES_MAX = 8 * 1024 * 1024
-_DEATH_S_MAX = 1.0
+# Connections of a Java that dies close a moment before it is gone.
+DEATH_S_MAX = 1.0
 _END_S_MAX = 5.0
+_LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _Item = TypeVar("_Item")
 _PY4J = str(Path(py4j.__file__).parent)
 
@@ -34,6 +36,8 @@ def session(settings: ProcessorSettings, *, application: str) -> SparkSession:
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Of the Java that only puts the command line of Spark's together: 0.3 instead of 0.5 CPU seconds.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(_LAUNCHER))
     if settings.spark_master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.appName(f"bettong {application}").master(settings.spark_master)
@@ -78,7 +82,7 @@ def stop(spark: SparkSession, *, wait_s: float = _END_S_MAX) -> None:
     try:
         spark.stop()
     except (Py4JError, ConnectionError):
-        if not _ended(java, _DEATH_S_MAX):
+        if not _ended(java, DEATH_S_MAX):
             raise
     java.stdin.close()  # that is how pyspark tells it to end
     _ended(java, wait_s)

@@ -30,6 +30,7 @@ from bettong.errors import (
 )
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
+from bettong_processor.session import DEATH_S_MAX
 
 # Restarts wait this long at most; the first ones come sooner.
 _BACKOFF_S_MAX = 10.0
@@ -39,8 +40,6 @@ _HEALTHY_S = 60.0
 _STOP_S_MAX = 20.0
 # One wait for the lead; it ends at once when there is something to lead.
 _LEAD_WAIT_S = 0.5
-# Connections of a Java that dies close a moment before it is gone.
-_DEATH_S_MAX = 1.0
 # One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
 # What is waited for is said once, and again after this long: a wait may last for hours.
@@ -198,7 +197,7 @@ class Supervisor:
                 self._stop.wait(self._wait_s_min)  # until the lead says so too
                 continue
             except (PySparkException, Py4JError, ConnectionError) as error:
-                if self._java_ended(_DEATH_S_MAX):
+                if self._java_ended(DEATH_S_MAX):
                     raise _without_java() from None
                 fault = fault_of(str(error))
                 if fault.final is not None:
@@ -223,7 +222,7 @@ class Supervisor:
             if self._lead.wait(_LEAD_WAIT_S):
                 return True
             if self._lead.leader:
-                self._live.tell("standby", f"{self._lead.leader} is at work")
+                self._live.tell(metrics.STANDBY, f"{self._lead.leader} is at work")
                 if not said:
                     self._log.info("stands by", leader=self._lead.leader)
                     said = True

@@ -9,7 +9,6 @@ from bettong import metrics
 from bettong.cli.overview import SERVICES, Record, service_of
 
 RUNNING = "running"
-STANDBY = "standby"  # ready, while another processor is at work
 DOWN = "down"
 _STARTING = "starting"
 _WITHOUT_FIGURES = ("kafka", "redis")  # they run, or they do not

@@ -49,10 +49,11 @@ def status(
     from rich.console import Console
 
     from bettong.cli.overview import overview, partition_rows, stages
-    from bettong.cli.service_rows import RUNNING, STANDBY, local_rows, remote_rows
+    from bettong.cli.service_rows import RUNNING, local_rows, remote_rows
     from bettong.edges.redis_store import LiveFigures, RedisStore
     from bettong.errors import SettingsError
     from bettong.local.record import find
+    from bettong.metrics import STANDBY
     from bettong.reaching import ReachingSettings, RedisPlace
     from bettong.settings import read
 

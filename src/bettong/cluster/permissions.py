@@ -65,11 +65,16 @@ NEEDS: Mapping[str, Sequence[Rule]] = {
 }
 
 
+def role_name(command: str) -> str:
+    """The name of a command's Role."""
+    return f"bettong-{command.replace(' --', '-')}"
+
+
 def role(command: str, namespace: str) -> Object:
     """The Role that lets a command work in a namespace."""
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "Role",
-        "metadata": {"name": f"bettong-{command.replace(' --', '-')}", "namespace": namespace},
+        "metadata": {"name": role_name(command), "namespace": namespace},
         "rules": [each.as_object() for each in NEEDS[command]],
     }

@@ -21,11 +21,14 @@ _MEBIBYTE = 1024 * 1024
 # Least memory and quickest start: the tool runs for a second.
 _TOOL_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx96m")
 _BROKER_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
+# What Kafka's tool writes into a new storage besides the names of cluster and folder: versions of features.
+_CHECKPOINT = "bootstrap.checkpoint"
 _NO_TRACES = "-XX:-UsePerfData"  # else a killed JVM leaves a file in the machine's temporary folder
 
+_NODE = "1"
 _SETTINGS = {
     "process.roles": "broker,controller",
-    "node.id": "1",
+    "node.id": _NODE,
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "CLIENTS",
     "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -56,6 +59,9 @@ _SETTINGS = {
     # 0.7 and 1.5 s after its start.
     "broker.session.timeout.ms": "1400",
     "broker.heartbeat.interval.ms": "350",
+    # By default the controller writes an empty record twice a second, for other nodes to see how far behind they are:
+    # a third of what an idle broker takes.
+    "metadata.max.idle.interval.ms": "0",
 }
 
 # What the broker says, bounded: at most three files of 20 MB.
@@ -113,7 +119,10 @@ class KafkaBroker(Server):
         return f"{LOOPBACK}:{self.port}"
 
     def prepare(self) -> None:
-        """Writes the settings, and formats the storage the first time (about a second of Java)."""
+        """Writes the settings, and formats the storage the first time.
+
+        With what `keep_checkpoint` has kept, else by Kafka's tool: about a second of Java.
+        """
         if not any(self._jars.glob("kafka-server-*.jar")):
             raise LocalError(f"Kafka's jars are not in {self._jars}: run `make setup`")
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -123,22 +132,34 @@ class KafkaBroker(Server):
         (self.directory / "log4j2.properties").write_text(
             _LOGGING.format(log=self.directory / "broker.log"),
         )
-        if not (self._data / "meta.properties").exists():
-            self._format()
+        if not self._properties.exists():
+            kept = self._jars / _CHECKPOINT
+            if kept.exists() and not self.format_arguments():
+                self._copy_format(kept)
+            else:
+                self._format()
 
     def format_arguments(self) -> tuple[str, ...]:
         """What the storage holds from the start on."""
         return ()
 
+    def keep_checkpoint(self) -> None:
+        """Keeps what the tool has written, beside the jars: it is the same for every storage of this Kafka."""
+        shutil.copy(self._data / _CHECKPOINT, self._jars / _CHECKPOINT)
+
+    def _copy_format(self, kept: Path) -> None:
+        self._data.mkdir(exist_ok=True)
+        shutil.copy(kept, self._data / _CHECKPOINT)
+        names = {"version": 1, "cluster.id": _new_id(), "node.id": _NODE, "directory.id": _new_id()}
+        fresh = self._properties.with_suffix(".new")  # whole or not at all, also on a full disk
+        fresh.write_text("".join(f"{name}={value}\n" for name, value in names.items()))
+        fresh.replace(self._properties)
+
     def _format(self) -> None:
-        # A name that starts with a dash would be an option; Kafka's own never do either.
-        cluster = "-"
-        while cluster.startswith("-"):
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = self._call(
             *_TOOL_OPTIONS,
             main="kafka.tools.StorageTool",
-            arguments=("format", "-t", cluster, *self.format_arguments(), "-c"),
+            arguments=("format", "-t", _new_id(), *self.format_arguments(), "-c"),
         )
         formatting = Process(Command("kafka's storage tool", tool, self.command.log))
         ending = formatting.wait(_FORMAT_S_MAX)
@@ -166,7 +187,7 @@ class KafkaBroker(Server):
         return {
             "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{self._controller_port}",
             "advertised.listeners": clients,
-            "controller.quorum.voters": f"1@{LOOPBACK}:{self._controller_port}",
+            "controller.quorum.voters": f"{_NODE}@{LOOPBACK}:{self._controller_port}",
         }
 
     @property
@@ -176,3 +197,16 @@ class KafkaBroker(Server):
     @property
     def _data(self) -> Path:
         return self.directory / "data"
+
+    @property
+    def _properties(self) -> Path:
+        """That it is there tells that the storage is formatted."""
+        return self._data / "meta.properties"
+
+
+def _new_id() -> str:
+    # A name that starts with a dash would be an option; Kafka's own never do either.
+    found = "-"
+    while found.startswith("-"):
+        found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return found

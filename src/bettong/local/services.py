@@ -12,7 +12,7 @@ from bettong.errors import StoreError
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.metrics import SINCE, STATE
+from bettong.metrics import SINCE, STANDBY, STATE
 from bettong.settings import PREFIX
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
@@ -20,7 +20,8 @@ _START_S_MAX = 180.0
 _STOP_S_MAX = 30.0  # the batch at work may end first
 
 
-PROCESSOR, STANDBY = "processor", "processor-2"
+# Of two processors one stands by: which one, changes.
+PROCESSOR, SECOND = "processor", "processor-2"
 
 
 class Service(Server):
@@ -94,7 +95,7 @@ def processor(
                 return False
         # A record of an earlier run may still be there.
         return (
-            figures.get(STATE.name) in {"running", "standby"}
+            figures.get(STATE.name) in {"running", STANDBY}
             and float(figures.get(SINCE.name, 0)) >= launched_s
         )
 

@@ -187,7 +187,7 @@ class Suite:
         """The second processor, if there is to be one. It has a checkpoint of its own, for each writes its own."""
         if not self._options.standby:
             return {}
-        name = services.STANDBY
+        name = services.SECOND
         return {
             name: services.processor(
                 {**settings, "checkpoint": f"{settings['checkpoint']}-2"},
@@ -226,7 +226,7 @@ class Suite:
 
         A second processor starts when everything runs: until then it would only take the others' time.
         """
-        first = {name: server for name, server in self._servers.items() if name != services.STANDBY}
+        first = {name: server for name, server in self._servers.items() if name != services.SECOND}
         for name, server in first.items():
             server.launch()
             if name == "redis":
@@ -327,7 +327,7 @@ class Suite:
 
     def _end(self, *, kept: bool) -> None:
         """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first."""
-        order = [["sender", services.PROCESSOR, services.STANDBY, "receiver"], ["kafka", "redis"]]
+        order = [["sender", services.PROCESSOR, services.SECOND, "receiver"], ["kafka", "redis"]]
         for names in order:
             servers = [self._servers[name] for name in names if name in self._servers]
             gently = not self._hurry.is_set() and (kept or names is order[0])
