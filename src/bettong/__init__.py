@@ -4,7 +4,7 @@ What an application is written with; see `examples/` for applications to copy.
 """
 
 from bettong.application.application import Application
-from bettong.application.decoders import each, packed
+from bettong.application.decoders import each
 from bettong.application.destinations import (
     AtLeastOnceTcp,
     AtLeastOnceWebhook,
@@ -15,6 +15,7 @@ from bettong.application.destinations import (
 )
 from bettong.application.external import ExternalTopic
 from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from bettong.application.layouts import packed, tagged
 from bettong.application.streams import Stream
 from bettong.application.ways import Places, compiled, vectorized
 from bettong.errors import ApplicationError, BettongError
@@ -42,6 +43,7 @@ __all__ = [
     "i32",
     "i64",
     "packed",
+    "tagged",
     "u8",
     "u16",
     "u32",

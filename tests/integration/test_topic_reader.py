@@ -38,7 +38,7 @@ def test_what_was_aborted_is_passed_over_and_positions_go_behind_it(topic: str, 
 
         def at_the_end() -> bool:
             for partition, records in reader.poll(100, 10).items():
-                found.extend((partition, each.offset, each.value) for each in records)
+                found.extend((partition, *each) for each in zip(records.offsets, records.values, strict=True))
             return [reader.position(0), reader.position(1)] == [7, 2]
 
         eventually(at_the_end, what="both partitions are read to their ends")

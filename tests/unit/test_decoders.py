@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bettong
-from bettong import ApplicationError, Width, each, packed
+from bettong import ApplicationError, Width, each, packed, tagged
 from bettong.application.decoders import Decoded
 from bettong.application.schema import Schema, schema_of
 from bettong.frames.columns import Columns
@@ -221,3 +221,128 @@ def test_floats_keep_their_bits() -> None:
     assert [struct.pack(">d", value) for value in decoded.columns[0].tolist()] == [
         struct.pack(">d", value) for value in values
     ]
+
+
+@dataclass
+class Tick:
+    """A trade (tag T) or a quote (Q)."""
+
+    kind: Annotated[str, Width(1)]
+    symbol: Annotated[str, Width(4)]
+    first: float
+    second: float = 0.1
+    venue: Annotated[str, Width(2)] = "NY"
+    late: bool = True
+    lot: bettong.u16 = 100
+    ratio: bettong.f32 = 0.1
+    note: Annotated[bytes, Width(2)] = b"n"
+
+
+TICK = schema_of(Tick)
+TRADE, QUOTE = ">1s4sd2s", ">1s4s3xdd"
+TICKS = tagged(
+    {
+        b"T": packed(TRADE, fields=("kind", "symbol", "first", "venue")),
+        b"Q": packed(QUOTE, fields=("kind", "symbol", "second", "first")),
+    }
+)
+
+
+def read_tick(row: bytes) -> Tick:
+    """What TICKS reads, a message at a time."""
+    if row[:1] == b"T":
+        kind, symbol, first, venue = struct.unpack(TRADE, row)
+        return Tick(kind.decode(), symbol.rstrip(b"\0").decode(), first, venue=venue.rstrip(b"\0").decode())
+    if row[:1] == b"Q":
+        kind, symbol, second, first = struct.unpack(QUOTE, row)
+        return Tick(kind.decode(), symbol.rstrip(b"\0").decode(), first, second)
+    raise ValueError("neither")
+
+
+TICK_ROWS = st.one_of(
+    st.binary(max_size=24),
+    st.sampled_from([b"", b"T", b"Q", b"T" * 15, b"Q" * 24, b"\xff" * 15, b"T\xff" + bytes(13)]),
+    st.builds(
+        lambda symbol, first, venue: struct.pack(TRADE, b"T", symbol, first, venue),
+        st.binary(max_size=4),
+        st.floats(allow_nan=False),
+        st.sampled_from([b"LN", "ß".encode(), b"\xff", b""]),
+    ),
+    st.builds(
+        lambda symbol, second, first: struct.pack(QUOTE, b"Q", symbol, second, first),
+        st.sampled_from([b"IBM", b"GE", b"\xe9"]),
+        st.floats(allow_nan=False),
+        st.floats(allow_nan=False),
+    ),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(TICK_ROWS, max_size=12))
+def test_several_layouts_read_what_a_function_does_message_by_message(rows: list[bytes]) -> None:
+    """The same messages in order, defaults and all; the same rows refused: garbage, cut, too long, no UTF-8."""
+    TICKS.check("ticks", TICK)
+    quick, slow = TICKS.decode(TICK, rows), each(read_tick).decode(TICK, rows)
+    found = Columns.of_messages(TICK, list(slow.messages or ()))
+    assert messages(TICK, quick) == found.messages()
+    assert quick.refused.keys() == slow.refused.keys()
+    assert list(quick.refused) == sorted(quick.refused)
+
+
+def test_what_is_refused_by_several_layouts_is_told_with_its_reason() -> None:
+    rows = [b"", b"X", b"T" * 15, b"Tx", b"T\xff" + bytes(13)]
+    assert TICKS.decode(TICK, rows).refused == {
+        0: "starts with nothing, expected one of 54, 51",
+        1: "starts with 58, expected one of 54, 51",
+        3: "2 bytes, expected 15",
+        4: "field 'symbol': b'\\xff' is no UTF-8",
+    }
+
+
+@pytest.mark.parametrize(
+    ("decoder", "text"),
+    [
+        (tagged({}), "tagged([]): give at least one tag, all of one length"),
+        (tagged({b"": packed(">B")}), "give at least one tag"),
+        (tagged({b"A": packed(">B"), b"BB": packed(">B")}), "all of one length"),
+        (tagged({b"A": packed(">B")}), "'>B' has 1 values, Tick has 9 fields"),
+        (packed(">d", fields=("price",)), "'price' is no field of Tick"),
+        (packed(">dd", fields=("first", "first")), "'first' is there twice"),
+        (packed(">d", fields=("first", "second")), "'>d' has 1 values, fields= has 2 fields"),
+        (packed(">H", fields=("first",)), "'H' cannot give field 'first'"),
+        (packed(">1s4s", fields=("kind", "symbol")), "it does not read field 'first', which has no default"),
+    ],
+)
+def test_layouts_that_cannot_give_the_schema_are_refused(decoder: packed | tagged, text: str) -> None:
+    with pytest.raises(ApplicationError) as caught:
+        decoder.check("ticks", TICK)
+    assert "decoder of 'ticks'" in str(caught.value)
+    assert text in str(caught.value)
+
+
+def test_a_default_that_is_none_of_its_field_is_refused() -> None:
+    @dataclass
+    class Wrong:
+        a: bettong.u8
+        b: bettong.u8 = 256
+
+    @dataclass
+    class Wide:
+        a: bettong.u8
+        b: Annotated[str, Width(2)] = "abc"
+
+    @dataclass
+    class Mixed:
+        a: bettong.u8
+        b: Annotated[str, Width(2)] = b"a"  # type: ignore[assignment]
+
+    @dataclass
+    class Free:
+        a: bettong.u8
+        b: str = ""
+
+    for message in (Wrong, Wide, Mixed):
+        with pytest.raises(ApplicationError, match=r"the default of field 'b', .* does not fit it"):
+            packed(">B", fields=("a",)).check("s", schema_of(message))
+    with pytest.raises(ApplicationError, match="does not read field 'b', which has a variable width"):
+        packed(">B", fields=("a",)).check("s", schema_of(Free))

@@ -1,20 +1,28 @@
 """Where a foreign topic is cut into frames: decided once, and the same by whoever reads it again."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.edges.foreign_kafka import ForeignRecord
+from bettong.edges.foreign_kafka import ForeignRecords
 from bettong.errors import FrameError
 from bettong_sender.cuts import SLICE_RECORDS_MAX, Cuts, Slicer
 
-
-def record(offset: int, size: int = 1) -> ForeignRecord:
-    return ForeignRecord(offset, 1000 + offset, b"%d" % offset + bytes(size))
+Record = tuple[int, int, bytes | None]
 
 
-def ends(slicer: Slicer, records: list[ForeignRecord], position: int) -> tuple[list[int], bool]:
-    found, is_new = slicer.slices(records, position)
+def record(offset: int, size: int = 1) -> Record:
+    return offset, 1000 + offset, b"%d" % offset + bytes(size)
+
+
+def columns(records: Sequence[Record]) -> ForeignRecords | None:
+    return ForeignRecords(*map(list, zip(*records, strict=True))) if records else None
+
+
+def ends(slicer: Slicer, records: Sequence[Record], position: int) -> tuple[list[int], bool]:
+    found, is_new = slicer.slices(columns(records), position)
     return [piece.end for piece in found], is_new
 
 
@@ -32,8 +40,29 @@ def test_what_comes_together_is_one_frame_up_to_a_limit() -> None:
 def test_bytes_limit_a_frame_and_a_large_record_is_alone() -> None:
     slicer = Slicer(Cuts(0), slice_bytes_max=100)
     records = [record(0, 40), record(1, 40), record(2, 40), record(3, 500), record(4)]
-    found, _ = slicer.slices(records, 5)
+    found, _ = slicer.slices(columns(records), 5)
     assert [piece.end for piece in found] == [2, 3, 4, 5]
+
+
+@given(
+    sizes=st.lists(st.one_of(st.none(), st.integers(0, 120)), max_size=60),
+    bytes_max=st.integers(1, 200),
+)
+def test_a_frame_takes_records_until_the_next_would_not_fit(sizes: list[int | None], bytes_max: int) -> None:
+    """Record after record, as the rule is told: each counts 8 bytes and its value, and the first is always taken."""
+    records = [(place * 3, 7, None if size is None else bytes(size)) for place, size in enumerate(sizes)]
+    expected: list[int] = []
+    taken = 0
+    for offset, _, value in records:
+        more = 8 + len(value or b"")
+        if taken and taken + more <= bytes_max:
+            expected[-1], taken = offset + 1, taken + more
+        else:
+            expected.append(offset + 1)
+            taken = more
+    slicer = Slicer(Cuts(0), slice_bytes_max=bytes_max)
+    slicer.slices(columns(records), 1000)
+    assert slicer.cuts.ends == expected
 
 
 def test_cuts_that_were_decided_are_made_again_before_new_ones() -> None:
@@ -52,16 +81,18 @@ def test_a_cut_over_a_hole_needs_the_position_only_and_an_empty_frame_is_none() 
 
 def test_tombstones_are_passed_over() -> None:
     slicer = Slicer(Cuts(0))
-    found, is_new = slicer.slices([ForeignRecord(0, 5, None), record(1), ForeignRecord(2, 0, None)], 3)
+    found, is_new = slicer.slices(columns([(0, 5, None), record(1), (2, 0, None)]), 3)
     assert is_new
-    assert [(piece.end, len(piece.values), piece.oldest_ms) for piece in found] == [(3, 1, 5)]
-    assert slicer.slices([ForeignRecord(3, 5, None)], 4) == ([], True)
+    assert [(piece.end, len(piece.values), piece.oldest_ms, piece.offsets) for piece in found] == [
+        (3, 1, 5, [1])
+    ]
+    assert slicer.slices(columns([(3, 5, None)]), 4) == ([], True)
 
 
 def test_receipts_move_what_is_durable_and_drop_cuts() -> None:
     slicer = Slicer(Cuts(0))
     for offset in range(3):
-        slicer.slices([record(offset)], offset + 1)
+        slicer.slices(columns([record(offset)]), offset + 1)
     assert slicer.acknowledge(2)
     assert slicer.cuts == Cuts(2, [3])
     assert not slicer.acknowledge(2)
@@ -100,7 +131,7 @@ def test_any_crashes_at_any_time_cut_every_record_into_the_same_frames(
             slicer = Slicer(Cuts.decode(stored.encode()))
             position = stored.durable
         until = min(position + chance % 7 + 1, len(present))
-        found, is_new = slicer.slices([each for each in log if position <= each.offset < until], until)
+        found, is_new = slicer.slices(columns([each for each in log if position <= each[0] < until]), until)
         position = until
         if 15 <= chance < 20 and is_new:  # a crash before they are stored: nothing of it was sent
             slicer = Slicer(Cuts.decode(stored.encode()))
@@ -117,4 +148,4 @@ def test_any_crashes_at_any_time_cut_every_record_into_the_same_frames(
             if chance % 2:
                 slicer.acknowledge(piece.end)
     sent = [value for end in sorted(frames) for value in frames[end]]
-    assert sent == [each.value for each in log]
+    assert sent == [value for _, _, value in log]

@@ -3,16 +3,12 @@
 The reference application has a source for quotes and one for orders; here both come in one topic, so in one schema.
 """
 
-import struct
 from dataclasses import dataclass
 from typing import Annotated
 
 import bettong
 from bettong import Width, f64, u8, u32
 from examples.market_spread import Market, Rejected, pack, unix_ns
-
-QUOTE = struct.Struct(">4s21sdd")
-ORDER = struct.Struct(">BI6s4sdd21s")
 
 
 @dataclass(slots=True)
@@ -29,13 +25,16 @@ class Message:
     order_id: Annotated[bytes, Width(6)] = b""
 
 
-def read(record: bytes) -> Message:
-    """A record of the topic."""
-    if record[0] == 2:
-        symbol, time, bid, offer = QUOTE.unpack_from(record, 1)
-        return Message(2, symbol.decode(), time, bid, offer)
-    side, account, order_id, symbol, quantity, price, time = ORDER.unpack_from(record, 1)
-    return Message(1, symbol.decode(), time, quantity, price, side, account, order_id)
+# The records' first byte tells which they are; see `benchmarks.peers.market`.
+RECORDS = bettong.tagged(
+    {
+        b"\x01": bettong.packed(
+            ">BBI6s4sdd21s",
+            fields=("kind", "side", "account", "order_id", "symbol", "first", "second", "time"),
+        ),
+        b"\x02": bettong.packed(">B4s21sdd", fields=("kind", "symbol", "time", "first", "second")),
+    }
+)
 
 
 @bettong.compiled
@@ -68,7 +67,7 @@ messages = app.source(
     "messages",
     schema=Message,
     key="symbol",
-    decoder=bettong.each(read),
+    decoder=RECORDS,
     kafka=bettong.ExternalTopic("messages", connection="exchange"),
 )
 messages.stateful(check, state=Market, name="check").sink(

@@ -6,7 +6,6 @@ compiled here is shared by all of them, so that a new worker costs milliseconds 
 Spark reads its own protocol from this process's standard output: nothing here may print there.
 """
 
-import gc
 import importlib
 import sys
 
@@ -14,6 +13,7 @@ from pyspark.daemon import manager
 
 from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
+from bettong.garbage import collect_rarely
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, read
 from bettong_processor.cpus import keep, looked
@@ -40,11 +40,7 @@ def main() -> None:
         sys.stderr.write(f"daemon: {error}\n")
     # Spark collects garbage after every task. Looking through all that is loaded here took three quarters of a
     # worker's time; frozen, it is left out, and its pages stay shared with the workers.
-    gc.collect()
-    gc.freeze()
-    # Messages are many small objects that live for a frame: at Python's own thresholds collecting took two thirds
-    # of a word's time in the word count.
-    gc.set_threshold(100_000, 50, 1000)
+    collect_rarely()
     manager()
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
 from bettong.settings import ReceiverSettings, read
 from bettong_receiver.service import Receiver
@@ -15,7 +16,9 @@ def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ReceiverSettings, overrides)
     log = configure(settings, "receiver")
-    asyncio.run(_run(settings, plan(load(settings.application)), log))
+    planned = plan(load(settings.application))
+    collect_rarely()
+    asyncio.run(_run(settings, planned, log))
 
 
 async def _run(settings: ReceiverSettings, planned: Plan, log: Logger) -> None:

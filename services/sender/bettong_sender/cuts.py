@@ -13,13 +13,12 @@ gone by then (compacted away) make a frame smaller, which changes nothing for th
 """
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from operator import attrgetter
+from itertools import accumulate
 
-from bettong.edges.foreign_kafka import ForeignRecord
+from bettong.edges.foreign_kafka import ForeignRecords
 from bettong.errors import FrameError
 
 # Frames large enough that a frame's own cost does not count, small enough that one is soon full.
@@ -69,19 +68,23 @@ class Slicer:
     def __init__(self, cuts: Cuts, *, slice_bytes_max: int = SLICE_BYTES_MAX) -> None:
         self.cuts = cuts
         self._due = deque(cuts.ends)
-        self._pending: list[ForeignRecord] = []
+        self._pending = ForeignRecords()
         self._slice_bytes_max = slice_bytes_max
 
-    def slices(self, records: Iterable[ForeignRecord], position: int) -> tuple[list[Slice], bool]:
+    def slices(self, records: ForeignRecords | None, position: int) -> tuple[list[Slice], bool]:
         """The slices that are complete, and whether there are new cuts, which must be stored before any is sent.
 
-        `position`: all records below it have been given.
+        `records`: those that follow the ones given before, None when there are none. `position`: all below it have
+        been given.
         """
-        self._pending.extend(records)
+        if records is not None:
+            self._pending.offsets += records.offsets
+            self._pending.timestamps_ms += records.timestamps_ms
+            self._pending.values += records.values
         found = []
         while self._due and self._due[0] <= position:
             found.append(self._take(self._due.popleft()))
-        is_new = not self._due and bool(self._pending)
+        is_new = not self._due and bool(self._pending.offsets)
         if is_new:
             for end in self._decide():
                 self.cuts.ends.append(end)
@@ -98,27 +101,27 @@ class Slicer:
 
     def _decide(self) -> list[int]:
         """Ends of slices for all that is pending."""
+        offsets = self._pending.offsets
+        sizes = accumulate(_RECORD_BYTES + len(value or b"") for value in self._pending.values)
+        sums = [0, *sizes]  # of all records before each place
         ends: list[int] = []
-        count = size = 0
-        last = None
-        for record in self._pending:
-            bytes_more = _RECORD_BYTES + len(record.value or b"")
-            if last is not None and (count == SLICE_RECORDS_MAX or size + bytes_more > self._slice_bytes_max):
-                ends.append(last + 1)
-                count = size = 0
-            count += 1
-            size += bytes_more
-            last = record.offset
-        return ends if last is None else [*ends, last + 1]
+        start = 0
+        while start < len(offsets):
+            fitting = bisect_right(sums, sums[start] + self._slice_bytes_max, start + 1) - 1
+            # One record is taken, however large.
+            start = min(max(fitting, start + 1), start + SLICE_RECORDS_MAX)
+            ends.append(offsets[start - 1] + 1)
+        return ends
 
     def _take(self, end: int) -> Slice:
-        inside = bisect_left(self._pending, end, key=attrgetter("offset"))
-        taken, self._pending = self._pending[:inside], self._pending[inside:]
-        stamps = [record.timestamp_ms for record in taken if record.timestamp_ms]
-        full = [(record.offset, record.value) for record in taken if record.value is not None]
-        return Slice(
-            end,
-            [value for _, value in full],
-            min(stamps, default=0),
-            [offset for offset, _ in full],
+        pending = self._pending
+        inside = bisect_left(pending.offsets, end)
+        offsets, stamps = pending.offsets[:inside], pending.timestamps_ms[:inside]
+        values = [value for value in pending.values[:inside] if value is not None]
+        if len(values) < inside:
+            places = zip(offsets, pending.values[:inside], strict=True)
+            offsets = [offset for offset, value in places if value is not None]
+        self._pending = ForeignRecords(
+            pending.offsets[inside:], pending.timestamps_ms[inside:], pending.values[inside:]
         )
+        return Slice(end, values, min(filter(None, stamps), default=0), offsets)

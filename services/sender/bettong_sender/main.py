@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from bettong import settings as settings_module
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.garbage import collect_rarely
 from bettong.logs import configure
 from bettong_sender.service import serve
 
@@ -14,4 +15,6 @@ def main(overrides: Mapping[str, object]) -> None:
     """Serves until SIGTERM or SIGINT. `overrides` of settings come before the environment. Raises BettongError."""
     settings = settings_module.read(settings_module.SenderSettings, overrides)
     logger = configure(settings, "sender")
-    asyncio.run(serve(settings, plan(load(settings.application)), logger))
+    planned = plan(load(settings.application))
+    collect_rarely()
+    asyncio.run(serve(settings, planned, logger))

@@ -16,7 +16,7 @@ from typing import TypeVar
 from structlog.stdlib import BoundLogger
 
 from bettong.application.external import ExternalTopic
-from bettong.edges.foreign_kafka import ForeignRecord, TopicReader, TransactionalTopic
+from bettong.edges.foreign_kafka import ForeignRecords, TopicReader, TransactionalTopic
 from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -39,7 +39,7 @@ _MS_NS = 1_000_000
 _ROW_BYTES = 6
 
 _Found = TypeVar("_Found")
-_Polled = dict[int, tuple[list[ForeignRecord], int]]
+_Polled = dict[int, tuple[ForeignRecords | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +235,4 @@ class TopicFeed:
 
 def _poll(reader: TopicReader, partitions: list[int]) -> _Polled:
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
-    return {partition: (found.get(partition, []), reader.position(partition)) for partition in partitions}
+    return {partition: (found.get(partition), reader.position(partition)) for partition in partitions}

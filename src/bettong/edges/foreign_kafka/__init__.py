@@ -10,7 +10,7 @@ Kafka's own errors stay inside: `LogUnavailableError` when the same may go well 
 """
 
 from bettong.edges.foreign_kafka.client_options import ClientOptions
-from bettong.edges.foreign_kafka.topic_reader import ForeignRecord, TopicReader
+from bettong.edges.foreign_kafka.topic_reader import ForeignRecords, TopicReader
 from bettong.edges.foreign_kafka.transactional_topic import Outgoing, TransactionalTopic
 
-__all__ = ["ClientOptions", "ForeignRecord", "Outgoing", "TopicReader", "TransactionalTopic"]
+__all__ = ["ClientOptions", "ForeignRecords", "Outgoing", "TopicReader", "TransactionalTopic"]

@@ -1,8 +1,9 @@
 """Reading a topic of the user's from given offsets, committed records only, over holes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -25,12 +26,16 @@ _QUEUE_KIB_MAX = 16 * 1024
 _AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
 
 
-class ForeignRecord(NamedTuple):
-    """A record of a foreign topic. `timestamp_ms` is 0 when it has none; `value` None: a tombstone."""
+@dataclass(slots=True)
+class ForeignRecords:
+    """Records of a partition in order, as columns of one length: offsets grow, with gaps.
 
-    offset: int
-    timestamp_ms: int
-    value: bytes | None
+    `timestamps_ms` are 0 where there is none; `values` None: tombstones.
+    """
+
+    offsets: list[int] = field(default_factory=list)
+    timestamps_ms: list[int] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
 
 
 class TopicReader:
@@ -85,8 +90,8 @@ class TopicReader:
         self._positions = dict(starts)
         self._consumer.assign([self._place(*start) for start in starts.items()])
 
-    def poll(self, timeout_ms: int, records_max: int) -> dict[int, list[ForeignRecord]]:
-        """The next records of each partition in order; nothing while the cluster is away.
+    def poll(self, timeout_ms: int, records_max: int) -> dict[int, ForeignRecords]:
+        """The next records of each partition; nothing while the cluster is away.
 
         Raises LogHoleError when records were deleted before they were read.
         """
@@ -94,24 +99,30 @@ class TopicReader:
             answer = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
             raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
-        found: dict[int, list[ForeignRecord]] = {}
+        found: dict[int, ForeignRecords] = {}
         for each in answer:
-            partition = each.partition()
-            if (event := each.error()) is None:
-                offset = each.offset()
-                record = ForeignRecord(offset, max(each.timestamp()[1], 0), each.value())
-                found.setdefault(partition, []).append(record)
-                self._positions[partition] = offset + 1
-            elif event.code() == _AT_END:
-                self._positions[partition] = max(self._positions[partition], each.offset())
-            elif is_outside(event):
-                raise LogHoleError(
-                    f"{self._name}: an offset that is needed is not there any more:"
-                    f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
-                )
-            elif not may_pass(event):
-                raise fault(event, f"{self._name}: reading", self._servers)
+            partition, offset = each.partition(), each.offset()
+            if (event := each.error()) is not None:
+                self._take_note(partition, offset, event)
+                continue
+            if (records := found.get(partition)) is None:
+                records = found[partition] = ForeignRecords()
+            records.offsets.append(offset)
+            records.timestamps_ms.append(max(each.timestamp()[1], 0))
+            records.values.append(each.value())
+            self._positions[partition] = offset + 1
         return found
+
+    def _take_note(self, partition: int, offset: int, event: KafkaError) -> None:
+        if event.code() == _AT_END:
+            self._positions[partition] = max(self._positions[partition], offset)
+        elif is_outside(event):
+            raise LogHoleError(
+                f"{self._name}: an offset that is needed is not there any more:"
+                f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
+            )
+        elif not may_pass(event):
+            raise fault(event, f"{self._name}: reading", self._servers)
 
     def position(self, partition: int) -> int:
         """The next offset of a partition that `poll` may return: all records below it were returned."""
