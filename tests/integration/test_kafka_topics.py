@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from kafka.errors import LeaderNotAvailableError, UnknownBrokerIdError
 
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError
@@ -82,6 +84,26 @@ def test_beginnings_and_ends_follow_the_log(kafka: KafkaBroker, admin: LogAdmin,
     assert admin.beginnings([topic]) == {(topic, 0): 0, (topic, 1): 2}
     with pytest.raises(LogError, match="does not exist"):
         admin.ends([topic, "no-such-topic"])
+
+
+def test_a_partition_that_has_no_leader_for_a_moment_is_waited_for(
+    kafka: KafkaBroker, admin: LogAdmin, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append_all(kafka, topic, 0, [b"a"])
+    ask = KafkaAdminClient.list_partition_offsets
+    refusals = [
+        UnknownBrokerIdError(-1),
+        LeaderNotAvailableError(),
+    ]  # as kafka-python says it; the broker is real
+
+    def ask_later(*given: Any) -> Any:
+        if refusals:
+            raise refusals.pop()
+        return ask(*given)
+
+    monkeypatch.setattr(KafkaAdminClient, "list_partition_offsets", ask_later)
+    assert admin.ends([topic]) == {(topic, 0): 1, (topic, 1): 0}
+    assert not refusals
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_another(

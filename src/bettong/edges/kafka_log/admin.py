@@ -9,7 +9,6 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     KafkaError,
     NoError,
-    RetriableError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
     for_code,
@@ -23,7 +22,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.edges.kafka_log.connecting import connect, translated
+from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.reaching import KafkaPlace
@@ -220,7 +219,7 @@ class LogAdmin:
     ) -> _Answer:
         """The answer to a question that may be asked twice; asked again while no broker answers."""
         attempts = Retrying(
-            retry=retry_if_exception(_may_pass),
+            retry=retry_if_exception(_may_be_repeated),
             stop=stop_after_delay(wait_s_max),
             wait=wait_exponential_jitter(multiplier=0.05, max=0.5, jitter=0.05),
             reraise=True,
@@ -231,5 +230,5 @@ class LogAdmin:
             raise translated(error, doing, self._bootstrap) from None
 
 
-def _may_pass(error: BaseException) -> bool:
-    return isinstance(error, RetriableError) and not isinstance(error, UnknownTopicOrPartitionError)
+def _may_be_repeated(error: BaseException) -> bool:
+    return may_pass(error) and not isinstance(error, UnknownTopicOrPartitionError)

@@ -6,6 +6,7 @@ from kafka.errors import (
     MessageSizeTooLargeError,
     RecordListTooLargeError,
     RetriableError,
+    UnknownBrokerIdError,
     UnknownTopicOrPartitionError,
 )
 from kafka.net.compat import KafkaNetClient
@@ -64,5 +65,10 @@ def translated(error: BaseException, doing: str, bootstrap: str, place: KafkaPla
         (str(error) or type(error).__name__) + spoken,
         is_missing=isinstance(error, UnknownTopicOrPartitionError),
         is_too_large=isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError),
-        may_pass=isinstance(error, RetriableError),
+        may_pass=may_pass(error),
     )
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same question may be answered later. kafka-python asks broker -1 for a partition without a leader."""
+    return isinstance(error, RetriableError | UnknownBrokerIdError)
