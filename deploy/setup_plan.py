@@ -53,10 +53,15 @@ POSTGRES = SystemServer(
     "postgres", "postgresql", "a Postgres server (for the tests)", "/usr/lib/postgresql/*/bin"
 )
 # Programs that serve nobody, but come in the same way.
+MMDEBSTRAP = SystemServer("mmdebstrap", "mmdebstrap", "mmdebstrap (makes file systems that tests start from)")
 IMAGE_TOOLS = (
     SystemServer("buildah", "buildah", "buildah (builds images)"),
     SystemServer("crun", "crun", "crun (runs containers)"),
-    SystemServer("mmdebstrap", "mmdebstrap", "mmdebstrap (makes the base that images are tested on)"),
+    MMDEBSTRAP,
+)
+MACHINE_TOOLS = (
+    MMDEBSTRAP,
+    SystemServer("qemu-system-x86_64", "qemu-system-x86", "qemu (a virtual machine for the tests)"),
 )
 
 
