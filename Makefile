@@ -44,7 +44,7 @@ kubernetes: setup  ## Test the chart on a real control plane; builds one the fir
 	@$(BIN)/python -m tests.kubernetes.building
 	@exec $(BIN)/pytest tests/kubernetes -m "cluster or long" $(ARGS)
 
-chart-tools: setup  ## Build kube-score and helm-unittest for the tests of the charts, the first time (Go, ARGS="--seconds 240")
+chart-tools: setup  ## Build kube-score and helm-unittest for the tests of the charts, the first time (Go, 4 minutes of a core)
 	@exec $(BIN)/python -m tests.kubernetes.building --chart-tools $(ARGS)
 
 load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and check every total (ARGS="--payments 1000000")

@@ -2,7 +2,7 @@
 
 A set of programs has a Go module of its own, with versions in go.mod, checked against go.sum. They lie in
 `~/.cache/bettong`; what is there is not built again. Cold a control plane takes 15 to 25 minutes of one core and
-3 GB of Go's cache, the chart tools some minutes.
+3 GB of Go's cache, the chart tools 4 minutes.
 """
 
 import argparse
