@@ -43,11 +43,11 @@ def test_a_packaged_chart_has_no_suites(folder: Path, tmp_path: Path) -> None:
     (packed,) = tmp_path.iterdir()
     with tarfile.open(packed) as archive:
         names = set(archive.getnames())
-    assert not any(name.startswith(f"{folder.name}/tests/") for name in names)
+    assert not any(name.startswith(f"{folder.name}/tests/") or "__pycache__" in name for name in names)
     kept = [
         folder / "Chart.yaml",
         folder / "README.md",
         *folder.glob("templates/**/*.*"),
-        *folder.glob("files/*"),
+        *folder.glob("files/*.*"),
     ]
     assert {f"{folder.name}/{path.relative_to(folder)}" for path in kept} <= names

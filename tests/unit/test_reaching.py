@@ -71,7 +71,7 @@ def test_each_client_of_the_log_is_told_the_same(place: KafkaPlace, tmp_path: Pa
         "sasl_plain_password": WORD,
     }
     assert librdkafka_options(place) == {
-        "security.protocol": "sasl_ssl",
+        "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(tmp_path / "ca.pem"),
         "ssl.certificate.location": str(tmp_path / "tls.crt"),
         "ssl.key.location": str(tmp_path / "tls.key"),
@@ -95,7 +95,7 @@ def test_plain_text_needs_nothing() -> None:
     place = KafkaPlace.of("k:1")
     assert spark_options(place) == {"kafka.bootstrap.servers": "k:1", "kafka.security.protocol": "PLAINTEXT"}
     assert python_options(place) == {"security_protocol": "PLAINTEXT"}
-    assert librdkafka_options(place) == {"security.protocol": "plaintext"}
+    assert librdkafka_options(place) == {"security.protocol": "PLAINTEXT"}
 
 
 @pytest.mark.parametrize("content", ["", f"{WORD}\n", 'quoted "word"', "back\\slash", "x" * 5000])
