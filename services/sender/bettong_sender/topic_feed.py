@@ -108,7 +108,8 @@ class TopicFeed:
         self._intake = intake
         self._logger = logger.bind(source=topic.source, topic=topic.external.topic)
         self._retry_s = _RETRY_S
-        self._thread = ThreadPoolExecutor(1, "topic")
+        self._reading = ThreadPoolExecutor(1, "topic")
+        self._storing = ThreadPoolExecutor(1, "cuts")
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Waits out every fault of Kafka, here and there, and says it in the status."""
@@ -119,7 +120,8 @@ class TopicFeed:
                 except* (LogError, Refusal) as faults:
                     await self._wait(faults.exceptions[0], stopping)
         finally:
-            self._thread.shutdown(wait=False)
+            self._reading.shutdown(wait=False)
+            self._storing.shutdown(wait=False)
 
     async def _wait(self, fault: BaseException, stopping: asyncio.Event) -> None:
         detail = f"source {self._topic.source}: {fault}"
@@ -137,10 +139,10 @@ class TopicFeed:
         reader: TopicReader | None = None
         streams: dict[int, _Stream] = {}
         try:
-            cuts = await self._blocking(self._topic.open_cuts)
-            stored = await self._blocking(cuts.open)
-            reader = await self._blocking(self._topic.open_reader)
-            bounds = await self._blocking(lambda: reader.bounds(reader.partitions()))
+            cuts = await _on(self._storing, self._topic.open_cuts)
+            stored = await _on(self._storing, cuts.open)
+            reader = await _on(self._reading, self._topic.open_reader)
+            bounds = await _on(self._reading, lambda: reader.bounds(reader.partitions()))
             begun = begin(self._topic.external, stored, bounds)
             await self._store(cuts, {partition: each.cuts for partition, each in begun.items()})
             for partition, each in begun.items():
@@ -149,7 +151,7 @@ class TopicFeed:
                 streams[partition] = self._stream(partition, each.cuts)
                 await streams[partition].open()
             starts = {partition: each.start for partition, each in begun.items()}
-            await self._blocking(lambda: reader.assign(starts))
+            await _on(self._reading, lambda: reader.assign(starts))
             self._logger.info("reads a topic", partitions=len(starts))
             async with asyncio.TaskGroup() as group:
                 listeners = [group.create_task(stream.listen()) for stream in streams.values()]
@@ -163,9 +165,11 @@ class TopicFeed:
         finally:
             for stream in streams.values():
                 stream.feed.close()
-            for part in (reader, cuts):
-                if part is not None:
-                    self._thread.submit(part.close)
+            # Behind what is still under way there.
+            if reader is not None:
+                self._reading.submit(reader.close)
+            if cuts is not None:
+                self._storing.submit(cuts.close)
 
     async def _pump(
         self,
@@ -174,12 +178,17 @@ class TopicFeed:
         streams: Mapping[int, _Stream],
         stopping: asyncio.Event,
     ) -> None:
-        """Reads and sends until `stopping`, or until the topic has other partitions."""
+        """Reads and sends until `stopping`, or until the topic has other partitions.
+
+        It reads on while what was read is cut, stored and sent.
+        """
         clock = asyncio.get_running_loop().time
+        reading = _on(self._reading, lambda: _poll(reader, list(streams)))
         next_moved_s = clock() + _MOVED_S
         next_look_s = clock() + _PARTITIONS_S
         while not stopping.is_set():
-            polled = await self._blocking(lambda: _poll(reader, list(streams)))
+            polled, lag = await reading
+            reading = _on(self._reading, lambda: _poll(reader, list(streams)))
             pieces: list[tuple[_Stream, Slice]] = []
             changed: dict[int, Cuts] = {}
             for partition, (records, position) in polled.items():
@@ -197,10 +206,10 @@ class TopicFeed:
                     streams[partition].moved = False
             for stream, piece in pieces:
                 await stream.send(piece)
-            self._well(await self._blocking(reader.lag))
+            self._well(lag)
             if clock() >= next_look_s:
                 next_look_s = clock() + _PARTITIONS_S
-                if await self._blocking(reader.partitions) != sorted(streams):
+                if await _on(self._reading, reader.partitions) != sorted(streams):
                     self._logger.info("the topic has other partitions now")
                     return
 
@@ -218,7 +227,7 @@ class TopicFeed:
     async def _store(self, cuts: TransactionalTopic, changed: Mapping[int, Cuts]) -> None:
         if changed:
             values = {key_of(partition): each.encode() for partition, each in changed.items()}
-            await self._blocking(lambda: cuts.append([], values))
+            await _on(self._storing, lambda: cuts.append([], values))
 
     def _well(self, lag: int) -> None:
         """All went well, for now."""
@@ -228,11 +237,14 @@ class TopicFeed:
         if status.sources.pop(self._topic.source, None) is not None:
             self._logger.info("a source goes on")
 
-    async def _blocking(self, call: Callable[[], _Found]) -> _Found:
-        """In this feed's own thread: everything of Kafka happens there, one call after the other."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+def _on(thread: ThreadPoolExecutor, call: Callable[[], _Found]) -> asyncio.Future[_Found]:
+    """Reader and cuts each belong to a thread; what one is asked for happens there, one call after the other."""
+    return asyncio.get_running_loop().run_in_executor(thread, call)
 
 
-def _poll(reader: TopicReader, partitions: list[int]) -> _Polled:
+def _poll(reader: TopicReader, partitions: list[int]) -> tuple[_Polled, int]:
+    """What came of each partition, and how many records are left."""
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
-    return {partition: (found.get(partition), reader.position(partition)) for partition in partitions}
+    polled: _Polled = {each: (found.get(each), reader.position(each)) for each in partitions}
+    return polled, reader.lag()
