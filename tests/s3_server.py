@@ -18,6 +18,8 @@ from bettong.local.server import Server
 
 _START_S_MAX = 60.0
 _ANSWER_S_MAX = 1.0
+# With its first call it loads what plays S3.
+_LOAD_S_MAX = 30.0
 
 BUCKET = "snapshots"
 REGION = "us-east-1"
@@ -59,7 +61,7 @@ class S3Server(Server):
 
     def make_bucket(self) -> None:
         """Makes `BUCKET`; there may be one."""
-        assert self._status("PUT", f"/{BUCKET}") == http.client.OK
+        assert self._status("PUT", f"/{BUCKET}", _LOAD_S_MAX) == http.client.OK
 
     def put(self, path: str, data: bytes) -> None:
         """Puts an object below the bucket, past all of our own code."""
@@ -72,8 +74,8 @@ class S3Server(Server):
         )
         client.put_object(Bucket=BUCKET, Key=path, Body=data)
 
-    def _status(self, method: str, path: str) -> int | None:
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=_ANSWER_S_MAX)
+    def _status(self, method: str, path: str, wait_s: float = _ANSWER_S_MAX) -> int | None:
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=wait_s)
         with closing(connection):
             try:
                 connection.request(method, path)

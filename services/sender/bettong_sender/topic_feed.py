@@ -183,35 +183,44 @@ class TopicFeed:
         It reads on while what was read is cut, stored and sent.
         """
         clock = asyncio.get_running_loop().time
-        reading = _on(self._reading, lambda: _poll(reader, list(streams)))
         next_moved_s = clock() + _MOVED_S
         next_look_s = clock() + _PARTITIONS_S
-        while not stopping.is_set():
-            polled, lag = await reading
-            reading = _on(self._reading, lambda: _poll(reader, list(streams)))
-            pieces: list[tuple[_Stream, Slice]] = []
-            changed: dict[int, Cuts] = {}
-            for partition, (records, position) in polled.items():
-                stream = streams[partition]
-                found, is_new = stream.slicer.slices(records, position)
-                pieces += [(stream, piece) for piece in found]
-                if is_new:
-                    changed[partition] = stream.slicer.cuts
-            if clock() >= next_moved_s:
-                next_moved_s = clock() + _MOVED_S
-                changed |= {each: stream.slicer.cuts for each, stream in streams.items() if stream.moved}
-            if changed:
-                await self._store(cuts, changed)
-                for partition in changed:
-                    streams[partition].moved = False
-            for stream, piece in pieces:
-                await stream.send(piece)
-            self._well(lag)
-            if clock() >= next_look_s:
-                next_look_s = clock() + _PARTITIONS_S
-                if await _on(self._reading, reader.partitions) != sorted(streams):
-                    self._logger.info("the topic has other partitions now")
-                    return
+        reading = self._read(reader, streams)
+        try:
+            while not stopping.is_set():
+                polled, lag = await reading
+                reading = self._read(reader, streams)
+                moved = clock() >= next_moved_s
+                if moved:
+                    next_moved_s = clock() + _MOVED_S
+                await self._pass_on(cuts, streams, polled, moved=moved)
+                self._well(lag)
+                if clock() >= next_look_s:
+                    next_look_s = clock() + _PARTITIONS_S
+                    if await _on(self._reading, reader.partitions) != sorted(streams):
+                        self._logger.info("the topic has other partitions now")
+                        return
+        finally:
+            reading.cancel()
+
+    async def _pass_on(
+        self, cuts: TransactionalTopic, streams: Mapping[int, _Stream], polled: _Polled, *, moved: bool
+    ) -> None:
+        """Cuts, stores the cuts (with `moved` also how far streams have come), and only then sends."""
+        pieces: list[tuple[_Stream, Slice]] = []
+        changed: dict[int, Cuts] = {}
+        for partition, (records, position) in polled.items():
+            stream = streams[partition]
+            found, is_new = stream.slicer.slices(records, position)
+            pieces += [(stream, piece) for piece in found]
+            if is_new or (moved and stream.moved):
+                changed[partition] = stream.slicer.cuts
+        if changed:
+            await self._store(cuts, changed)
+            for partition in changed:
+                streams[partition].moved = False
+        for stream, piece in pieces:
+            await stream.send(piece)
 
     def _stream(self, partition: int, cuts: Cuts) -> _Stream:
         stream = self._topic.external.stream(partition)
@@ -223,6 +232,11 @@ class TopicFeed:
             name=f"partition {partition} of topic {self._topic.external.topic}",
             frame_bytes_max=self._topic.frame_bytes_max,
         )
+
+    def _read(
+        self, reader: TopicReader, streams: Mapping[int, _Stream]
+    ) -> asyncio.Future[tuple[_Polled, int]]:
+        return _on(self._reading, lambda: _poll(reader, list(streams)))
 
     async def _store(self, cuts: TransactionalTopic, changed: Mapping[int, Cuts]) -> None:
         if changed:
