@@ -1,6 +1,6 @@
 """Implied volatility of at-the-money options, message by message in plain Python: work that costs more than its way.
 
-Some 20 us a message, so that two executors have something to share.
+Some 15 us a message, so that two executors have something to share.
 """
 
 import math

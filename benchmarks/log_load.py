@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from benchmarks.workload import log_frame
 from bettong import metrics
 from bettong.application.streams import Source
-from bettong.edges.kafka_log import LogWriter
+from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveFigures
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
@@ -73,3 +73,11 @@ def await_folded(figures: LiveFigures, messages: int) -> None:
     while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:
         assert time.monotonic() < deadline, f"{messages} messages are not folded after {S_MAX} s"
         time.sleep(_LOOK_S)
+
+
+def rounds(reader: LogReader) -> Iterator[list[Record]]:
+    """What a reader brings, round by round, maybe nothing; raises when it took too long."""
+    deadline = time.monotonic() + S_MAX
+    while time.monotonic() < deadline:
+        yield reader.poll(200, 1000)
+    raise AssertionError(f"not all results within {S_MAX} s")

@@ -1,10 +1,9 @@
 """Kafka -> processor -> Kafka: records appended to the stage's log, until the last result lies in the sink's log."""
 
 import itertools
-import time
 from collections.abc import Iterator
 
-from benchmarks.log_load import S_MAX, Feeder, Splitter, await_folded
+from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
@@ -17,6 +16,7 @@ from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
 from examples.market_spread_oracle import by_symbol
 
+# Split over all partitions.
 FRAME_MESSAGES = 16_384
 
 
@@ -62,10 +62,10 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
 def _read(reader: LogReader, size: int, feeder: Feeder) -> bytes:
     """The messages of the sink's log, until there are `size` bytes of them; raises what the feeder met instead."""
     results = bytearray()
-    deadline = time.monotonic() + S_MAX
-    while len(results) < size:
-        for record in reader.poll(200, 1000):
-            results += b"".join(decode(record.value).rows or ())
+    for records in rounds(reader):
         feeder.check()
-        assert time.monotonic() < deadline, f"{len(results)} of {size} bytes of results after {S_MAX} s"
+        for record in records:
+            results += b"".join(decode(record.value).rows or ())
+        if len(results) >= size:
+            break
     return bytes(results)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.cache import cache_folder
 from tests.images.containerfile import PATH, ROOT
 
 SUITE = "bookworm"  # the one with Python 3.11 and Java 17
@@ -52,8 +53,7 @@ class Engine:
         missing = [tool for tool in TOOLS if shutil.which(tool) is None]
         if missing or os.geteuid() != 0:
             raise LookupError(f"run `make images` as root; it installs what is missing here: {missing}")
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        self._folder = cache / "bettong" / "images"
+        self._folder = cache_folder() / "images"
         self._folder.mkdir(parents=True, exist_ok=True)
         self._storage, self._mounts = self._folder / name, self._folder / f"{name}.run"
 

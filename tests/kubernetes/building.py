@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bettong.local.interrupts import terminable
+from tests.cache import cache_folder
 
 _HERE = Path(__file__).parent
 KUBERNETES = "1.37.1"
@@ -46,8 +47,7 @@ class Tools:
         """Where the programs are, or will be."""
         pinned = (self.module / "go.mod").read_bytes() + (self.module / "go.sum").read_bytes()
         pins = hashlib.sha256(pinned).hexdigest()[:12]
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        return cache / "bettong" / f"{self.name}-{pins}"
+        return cache_folder() / f"{self.name}-{pins}"
 
     def are_built(self) -> bool:
         """Whether all programs are there."""

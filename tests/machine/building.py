@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.setup_plan import Tree, digest, uv_settings
+from tests.cache import cache_folder
 
 ROOT = Path(__file__).parents[2]
 SUITE = "bookworm"  # the one of the image: Python 3.11
@@ -55,8 +56,7 @@ class Disk:
 def disk() -> Disk:
     """Where the disk is, or will be."""
     parts = (SUITE, *PACKAGES, *_LEFT_OUT, *_FOLDERS, _LOCK.read_text(), _FIRST.read_text())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Disk(cache / "bettong" / f"machine-{digest(parts)[:12]}")
+    return Disk(cache_folder() / f"machine-{digest(parts)[:12]}")
 
 
 def build(wanted: Disk) -> None:
