@@ -1,6 +1,10 @@
 """What the receiver says of itself."""
 
+import timeit
+
+import numpy as np
 import structlog
+from hdrh.histogram import HdrHistogram
 from structlog.testing import capture_logs
 
 from bettong import metrics
@@ -86,3 +90,19 @@ def test_latency_is_bounded_below_and_above() -> None:
 def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
     assert metrics.lag({("a", 0): 10, ("a", 1): 3}, {("a", 0): 4, ("a", 1): 3}) == 6
     assert metrics.lag({("a", 0): 3}, {("a", 0): 5, ("a", 1): 3}) == 0
+
+
+def test_percentiles_are_told_without_a_walk_through_the_counts() -> None:
+    """They are told twice a second, on the thread that answers subscribers."""
+    waits_us = np.random.default_rng(7).integers(1, 60_000_000, 2000).tolist()
+    sinks = [f"sink-{number}" for number in range(10)]
+    latency, reference = Latency(sinks), HdrHistogram(1, 3_600_000_000, 3)
+    for place, wait_us in enumerate(waits_us):
+        reference.record_value(wait_us)
+        latency.record(sinks[place % 10], sent_ns=1, delivered_ns=1 + wait_us * 1000, messages=1)
+    told_s = min(timeit.repeat(latency.figures, number=1, repeat=5))
+    walk_s = min(timeit.repeat(lambda: reference.get_value_at_percentile(99), number=1, repeat=5))
+    figures = latency.figures()
+    assert figures[metrics.LATENCY_P50.name] == reference.get_value_at_percentile(50) / 1000
+    assert figures[metrics.LATENCY_P99.name] == reference.get_value_at_percentile(99) / 1000
+    assert told_s < 4 * walk_s, "22 percentiles take longer than 4 walks"

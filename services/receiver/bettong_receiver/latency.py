@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterable
 
+import numpy as np
 from hdrh.histogram import HdrHistogram
 
 from bettong import metrics
@@ -52,8 +53,19 @@ def _histogram() -> HdrHistogram:
 def _figures(histogram: HdrHistogram, suffix: str) -> dict[str, float]:
     if not histogram.get_total_count():
         return {}
+    p50_us, p99_us = _at_percentiles(histogram, 50, 99)
     return {
-        metrics.LATENCY_P50.name + suffix: histogram.get_value_at_percentile(50) / 1000,
-        metrics.LATENCY_P99.name + suffix: histogram.get_value_at_percentile(99) / 1000,
+        metrics.LATENCY_P50.name + suffix: p50_us / 1000,
+        metrics.LATENCY_P99.name + suffix: p99_us / 1000,
         metrics.LATENCY_MAX.name + suffix: histogram.get_max_value() / 1000,
     }
+
+
+def _at_percentiles(histogram: HdrHistogram, *percentiles: float) -> list[int]:
+    """As `get_value_at_percentile`, which takes a millisecond or more to go through the counts one by one."""
+    counts = np.ctypeslib.as_array(histogram.counts).cumsum()
+    targets = [histogram.get_target_count_at_percentile(each) for each in percentiles]
+    return [
+        histogram.get_highest_equivalent_value(histogram.get_value_from_index(index))
+        for index in counts.searchsorted(targets).tolist()
+    ]
