@@ -33,8 +33,9 @@ def test_values_are_found_where_arrow_finds_them(kinds: list[str], rows: int, fi
     payload = made.serialize().to_pybytes()
     found = value_places(payload, sizes(kinds))
     assert found is not None
-    assert found[0] == rows
-    for kind, start in zip(kinds, found[1], strict=True):
+    assert found.rows == rows
+    assert 0 <= found.spare < 8
+    for kind, start in zip(kinds, found.starts, strict=True):
         expected = np.arange(first, first + rows).astype(kind)
         assert (np.frombuffer(payload, kind, rows, start) == expected).all()
 
@@ -48,11 +49,23 @@ def test_values_are_found_where_arrow_finds_them(kinds: list[str], rows: int, fi
         (batch(["<i8"], 9).serialize().to_pybytes()[:-1], (8,)),
         (pa.record_batch({"a": pa.array([1, None, 3])}).serialize().to_pybytes(), (8,)),
         (pa.record_batch({"a": ["text"]}).serialize().to_pybytes(), (4,)),
+        (batch(["u1"] * 1000, 9).serialize().to_pybytes(), (1,) * 1000),
         (batch(["<i8"], 9).schema.serialize().to_pybytes(), (8,)),
         (b"", (8,)),
         (b"no message at all, but long enough to look like one", (8,)),
     ],
-    ids=["column missing", "column more", "narrower", "cut", "nulls", "text", "schema", "empty", "garbage"],
+    ids=[
+        "column missing",
+        "column more",
+        "narrower",
+        "cut",
+        "nulls",
+        "text",
+        "wide",
+        "schema",
+        "empty",
+        "garbage",
+    ],
 )
 def test_anything_else_is_left_to_arrow(payload: bytes, widths: tuple[int, ...]) -> None:
     assert value_places(payload, widths) is None
@@ -76,7 +89,5 @@ def test_a_damaged_message_never_leads_outside_of_it(place: int, value: int) -> 
     payload[place % len(payload)] = value
     found = value_places(bytes(payload), (8, 1, 5))
     if found is not None:
-        rows, starts = found
-        assert all(
-            0 <= start <= len(payload) - rows * size for start, size in zip(starts, [8, 1, 5], strict=True)
-        )
+        for start, size in zip(found.starts, [8, 1, 5], strict=True):
+            assert 0 <= start <= len(payload) - found.rows * size

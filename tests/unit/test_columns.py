@@ -250,6 +250,29 @@ def test_a_client_may_not_send_nulls_broken_text_or_half_truths() -> None:
             Columns.of_foreign_payload(schema, payload)
 
 
+def test_columns_of_a_wider_field_are_refused() -> None:
+    wider = [pa.array([b"abcd"] * 80, pa.binary(4)), pa.array([1] * 80, pa.uint32())]
+    payload = pa.RecordBatch.from_arrays(wider, names=["text", "flag"]).serialize().to_pybytes()
+    with pytest.raises(FrameError, match="field 'flag' has 320 bytes, expected 80"):
+        Columns.of_foreign_payload(schema_of(Text), payload)
+
+
+@settings(max_examples=500)
+@given(st.lists(st.tuples(st.integers(0, 399), st.integers(0, 255)), min_size=1, max_size=4))
+def test_damaged_columns_of_fixed_width_are_refused_or_can_be_read_to_the_end(
+    changes: list[tuple[int, int]],
+) -> None:
+    damaged = bytearray(foreign([b"abcd"] * 20, [1] * 20))
+    for place, value in changes:
+        damaged[place % len(damaged)] = value
+    try:
+        columns = Columns.of_foreign_payload(schema_of(Text), bytes(damaged))
+    except FrameError:
+        return
+    assert len(columns.messages()) == columns.length
+    assert Columns.of_foreign_payload(schema_of(Text), columns.payload()).messages() == columns.messages()
+
+
 def test_size_bytes_is_about_what_the_payload_takes() -> None:
     columns = Columns.of_messages(WIDE, [PLAIN] * 1000)
     assert columns.size_bytes() <= len(columns.payload()) <= columns.size_bytes() + 4096

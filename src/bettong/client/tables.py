@@ -48,9 +48,11 @@ def _column(field: pa.Field, values: Any) -> pa.Array:
         if isinstance(values, np.ndarray) and values.dtype.kind == "S" and fixed:
             return _of_bytes(field, values)
         array = values if isinstance(values, pa.Array) else pa.array(values)
+        if array.type.equals(field.type):
+            return array
         if (fixed or _is_text(field.type)) and not (_is_text(array.type) or pa.types.is_null(array.type)):
             raise SchemaError(f"column {field.name!r} is text or bytes, and got {array.type}")
-        if fixed and not array.type.equals(field.type):
+        if fixed:
             return _padded(field, array)
         if pa.types.is_boolean(array.type):
             array = array.cast(pa.uint8())

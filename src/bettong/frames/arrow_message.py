@@ -9,9 +9,10 @@ A table starts with the distance back to its vtable; the vtable holds 16-bit pla
 after its first four (FlatBuffers; Arrow's format/Message.fbs).
 """
 
+from __future__ import annotations
+
 import operator
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -29,6 +30,8 @@ _BATCH_LENGTH = 0
 _BATCH_NODES = 1
 _BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
+# Larger ones, of some 300 columns, are left to Arrow: what is looked up is kept.
+_METADATA_BYTES_MAX = 16 * 1024
 # So many fields of a table are read here; tables end with the last one that is there.
 _FIELDS = 4
 
@@ -56,7 +59,19 @@ def batch_facts(message: pa.ipc.Message) -> BatchFacts:
         raise FrameError(f"the metadata of the Arrow message cannot be followed: {error}") from None
 
 
-def value_places(payload: bytes, sizes: tuple[int, ...]) -> tuple[int, Sequence[int]] | None:
+class Layout(NamedTuple):
+    """What metadata say: how many rows, where in the payload the values of each column begin.
+
+    `size`: bytes that the body must have. `spare`: of the columns' buffers, most bytes that one has beyond its values.
+    """
+
+    rows: int
+    starts: tuple[int, ...]
+    size: int
+    spare: int
+
+
+def value_places(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
     """The rows of a record batch, and where in the payload the values of each column begin: a third of Arrow's time.
 
     `sizes`: bytes of a value, by column. None for anything but columns of those widths that lie there without nulls and
@@ -66,25 +81,17 @@ def value_places(payload: bytes, sizes: tuple[int, ...]) -> tuple[int, Sequence[
         return None
     continues, size = _PREFIX.unpack_from(payload)
     body = _PREFIX.size + size
-    if continues != _CONTINUES or body > len(payload):
+    if continues != _CONTINUES or body > len(payload) or size > _METADATA_BYTES_MAX:
         return None
     layout = _layout(payload[_PREFIX.size : body], sizes)
     if layout is None or body + layout.size > len(payload):
         return None
-    return layout.rows, layout.starts
-
-
-class _Layout(NamedTuple):
-    """What metadata say: how many rows, where in the payload their columns begin, and how large the body must be."""
-
-    rows: int
-    starts: tuple[int, ...]
-    size: int
+    return layout
 
 
 # Batches of one schema and as many rows have the same metadata, byte for byte.
 @lru_cache(maxsize=1024)
-def _layout(metadata: bytes, sizes: tuple[int, ...]) -> _Layout | None:
+def _layout(metadata: bytes, sizes: tuple[int, ...]) -> Layout | None:
     try:
         message = _fields(metadata, struct.unpack_from("<I", metadata)[0])
         if metadata[message[_MESSAGE_TYPE]] != _RECORD_BATCH:
@@ -105,13 +112,14 @@ def _layout(metadata: bytes, sizes: tuple[int, ...]) -> _Layout | None:
         return None
     # Two buffers a column: which values are there, and the values.
     starts, given = buffers[2::4], buffers[3::4]
-    if any(start < 0 for start in starts) or any(
-        held < rows * wanted for held, wanted in zip(given, sizes, strict=True)
-    ):
+    spare = [held - rows * wanted for held, wanted in zip(given, sizes, strict=True)]
+    if min(starts, default=0) < 0 or min(spare, default=0) < 0:
         return None
     body = _PREFIX.size + len(metadata)
     ends = map(operator.add, starts, given)
-    return _Layout(rows, tuple(body + start for start in starts), max(ends, default=0))
+    return Layout(
+        rows, tuple(body + start for start in starts), size=max(ends, default=0), spare=max(spare, default=0)
+    )
 
 
 def _pairs(payload: bytes, place: int) -> tuple[int, ...]:
