@@ -199,6 +199,24 @@ def test_fixed_columns_of_a_payload_are_views_of_its_bytes() -> None:
 
 
 @dataclass
+class Text:
+    text: Annotated[str, Width(4)]
+    flag: bool
+
+
+@given(st.lists(st.builds(Text, st.sampled_from(["", "ä", "abcd"]), st.booleans()), max_size=40), st.data())
+def test_columns_of_fixed_width_are_written_as_arrow_writes_them(
+    messages: list[Text], data: st.DataObject
+) -> None:
+    columns = Columns.of_messages(schema_of(Text), messages)
+    start = data.draw(st.integers(0, len(messages)))
+    parts = (columns.slice(0, start), columns.slice(start, len(messages)))
+    expected = [part.batch().serialize().to_pybytes() for part in parts]
+    assert columns.payloads([0, start, len(messages)]) == expected
+    assert columns.payload() == columns.batch().serialize().to_pybytes()
+
+
+@dataclass
 class Narrow:
     u8: bettong.u8
     text: str
@@ -223,12 +241,6 @@ def test_columns_of_another_schema_are_refused() -> None:
     payload = Columns.of_messages(schema_of(Narrow), [Narrow(1, "x")]).payload()
     with pytest.raises(FrameError, match="2 columns, expected 15"):
         Columns.of_foreign_payload(WIDE, payload)
-
-
-@dataclass
-class Text:
-    text: Annotated[str, Width(4)]
-    flag: bool
 
 
 def foreign(text: list[bytes | None], flag: list[int | None]) -> bytes:

@@ -90,7 +90,24 @@ def value_places(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
 
 
 # Batches of one schema and as many rows have the same metadata, byte for byte.
-@lru_cache(maxsize=1024)
+_CACHED = 1024
+
+
+@lru_cache(maxsize=_CACHED)
+def batch_head(sizes: tuple[int, ...], rows: int) -> bytes:
+    """What comes before the values in a message of `rows` rows of such columns, each padded to 8 bytes, without nulls.
+
+    `sizes`: bytes of a value, by column.
+    """
+    arrays = [
+        pa.Array.from_buffers(pa.binary(size), rows, [None, pa.py_buffer(bytes(rows * size))])
+        for size in sizes
+    ]
+    message: bytes = pa.RecordBatch.from_arrays(arrays, [""] * len(sizes)).serialize().to_pybytes()
+    return message[: _PREFIX.size + _PREFIX.unpack_from(message)[1]]
+
+
+@lru_cache(maxsize=_CACHED)
 def _layout(metadata: bytes, sizes: tuple[int, ...]) -> Layout | None:
     try:
         message = _fields(metadata, struct.unpack_from("<I", metadata)[0])
