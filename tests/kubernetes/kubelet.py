@@ -28,7 +28,7 @@ NODE = "real"
 _LOOK_S = 0.2
 _LEASE_S = 10.0
 _BACKOFF_S = (1.0, 2.0, 5.0)
-_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+_SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110", "ephemeral-storage": "100Gi"}
 
 
 def now() -> str:

@@ -184,6 +184,7 @@ def scale_and_restart(space: Space, load: Load) -> None:
         ("statefulset", "worker"),
         ("deployment", "receiver"),
         ("statefulset", "master"),
+        ("statefulset", "driver"),
     ):
         space.kubectl("rollout", "restart", f"{kind}/{RELEASE}-bettong-{name}")
         ready(space, kind, name)

@@ -91,12 +91,14 @@ class Loop:
         """
         try:
             while not self._done():
-                wait_ms = _MOVING_POLL_MS if self._leaving or self._taking else _POLL_MS
+                moves = self._leaving or self._taking
+                wait_ms = _MOVING_POLL_MS if moves else _POLL_MS
                 if self._held:
                     self._fold(self._reader.poll(wait_ms, _RECORDS_MAX))
                 else:
                     self._attendance.wait(wait_ms / 1000)
-                self._look()
+                if moves or time.monotonic() >= self._look_s:
+                    self._look()
         finally:
             self._storing.shutdown(wait=False, cancel_futures=True)
             self._telling.shutdown(wait=False, cancel_futures=True)
