@@ -111,6 +111,11 @@ class ServingSettings(ServiceSettings):
         description="How old a client's connection may grow, in seconds, before the client must connect anew, perhaps"
         " to a service that came later; 0: for ever. A call that goes on is cut 5 s after that, and clients resume it.",
     )
+    drain_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
+        0,
+        description="How long a service that was told to stop goes on, in milliseconds, after its health says so: time"
+        " for clients and balancers to look elsewhere.",
+    )
     health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
         description="Where gRPC's health service, and nothing else, is served without TLS, host:port: for probes that"

@@ -10,7 +10,7 @@ import pytest
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.health import SERVING, health
+from tests.health import NOT_SERVING, SERVING, health
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import Note, columns, dead_letter, rows
 from tests.waiting import eventually
@@ -159,6 +159,23 @@ def test_sigterm_saves_what_was_delivered_and_ends_well(
     feed.append("raw", 0, [raw(0, 3, 2)])
     receiver.start()
     eventually(lambda: receiver.content("raw", 0) == expected(0, 3))
+
+
+def test_told_to_stop_its_health_says_so_first_and_it_goes_on_for_a_while(
+    name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
+) -> None:
+    receiver = ReceiverProcess(
+        name, tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, BETTONG_DRAIN_MS="3000"
+    )
+    with receiver:
+        assert receiver.process is not None
+        receiver.process.terminate()
+        eventually(lambda: health(receiver.address) == NOT_SERVING)
+        feed.append("raw", 0, [raw(0, 1, 0)])
+        ending = receiver.process.wait(30.0)
+        assert ending is not None
+        assert ending.status == 0
+    assert receiver.content("raw", 0) == expected(0, 1)
 
 
 def test_a_damaged_position_stops_the_start_with_its_name(receiver: ReceiverProcess, feed: Feed) -> None:

@@ -213,6 +213,24 @@ def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_wi
     assert numbers(own_broker, sender) == list(range(10, 40))
 
 
+def test_told_to_stop_its_health_says_so_first_and_it_goes_on_for_a_while(
+    own_broker: KafkaBroker, launched: Callable[..., SenderProcess]
+) -> None:
+    sender = launched(BETTONG_DRAIN_MS="3000")
+    eventually(sender.answers, seconds=60)
+    assert sender.process is not None
+    with opened(sender.address) as session:
+        sender.process.terminate()
+        eventually(lambda: health(sender.address, "bettong.v1.IngestService") == NOT_SERVING)
+        session.send(*frames(3))
+        session.acknowledged(3)
+        assert session.status()[0] is grpc.StatusCode.UNAVAILABLE
+    ending = sender.process.wait(30.0)
+    assert ending is not None
+    assert ending.status == 0
+    assert numbers(own_broker, sender) == list(range(10, 40))
+
+
 def test_a_sender_that_waits_for_a_broker_stops_when_interrupted(
     launched: Callable[..., SenderProcess],
 ) -> None:

@@ -108,7 +108,7 @@ class Receiver:
             lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
         )
         self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
-        stopped = asyncio.create_task(stop.wait())
+        stopped = asyncio.create_task(self._serving.drain(stop, self._settings.drain_ms / 1000))
         work = asyncio.create_task(self._work())
         try:
             await asyncio.wait({work, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -120,9 +120,9 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
 
     Raises SettingsError when it cannot listen, LogError when the topics of the application cannot be used.
     """
-    stopping = asyncio.Event()
+    told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        asyncio.get_running_loop().add_signal_handler(number, told.set)
     status = Status(int(time.time()))
     topics = topics_of(plan, settings)
     routes = routes_of(plan, settings)
@@ -150,7 +150,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
-        await _serve(settings, plan, entrance, intake, ownership, feeds, stopping, logger)
+        await _serve(settings, plan, entrance, intake, ownership, feeds, told, logger)
 
 
 async def _serve(
@@ -160,13 +160,17 @@ async def _serve(
     intake: Intake,
     ownership: Ownership,
     feeds: list[TopicFeed],
-    stopping: asyncio.Event,
+    told: asyncio.Event,
     logger: BoundLogger,
 ) -> None:
+    """Until some time after it is `told` to stop."""
+    stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
     server = await _listen(settings, entrance, IngestServicer(intake, ownership, stopping, logger), serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
+    draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
+    draining.add_done_callback(lambda _: stopping.set())
     renewing = asyncio.create_task(ownership.run())
     running: list[asyncio.Task[None]] = []
     try:
@@ -189,6 +193,7 @@ async def _serve(
         await server.stop(_SERVER_STOP_S)
         await entrance.close()
         await ownership.settled(_RELEASES_STOP_S)
+        draining.cancel()
         renewing.cancel()
         await asyncio.to_thread(intake.close)
         await keeper.close()

@@ -1,5 +1,7 @@
 """What health checks are told: whether a service takes calls now (decision 8)."""
 
+import asyncio
+
 from grpc_health.v1 import health, health_pb2
 
 # SERVING from the start on, also while Kafka or Redis is waited for: only that the event loop answers. A new start
@@ -25,3 +27,9 @@ class Serving:
     async def stop(self) -> None:
         """NOT_SERVING from here on, whatever is said later."""
         await self.servicer.enter_graceful_shutdown()
+
+    async def drain(self, stop: asyncio.Event, wait_s: float) -> None:
+        """Once `stop` is set: NOT_SERVING; returns `wait_s` later, until when calls are taken as before."""
+        await stop.wait()
+        await self.stop()
+        await asyncio.sleep(wait_s)
