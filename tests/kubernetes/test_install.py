@@ -123,6 +123,25 @@ def test_a_node_drains_though_some_components_have_one_pod(space: Space) -> None
         space.cluster.kubectl("uncordon", node)
 
 
+def test_pinned_workers_and_nothing_else_run_on_a_node_that_is_kept_for_them(space: Space) -> None:
+    kept = str(space.get("nodes")["items"][0]["metadata"]["name"])
+    mark = "bettong/dedicated"
+    space.cluster.kubectl("label", "node", kept, f"{mark}=worker")
+    space.cluster.kubectl("taint", "node", kept, f"{mark}=worker:NoSchedule")
+    try:
+        pinned = {"qos": {"mode": "guaranteed", "pin": {"enabled": True}}}
+        space.helm(4, "install", RELEASE, str(FOLDER), values=merged(SMALL, BUNDLED_WHOLE, pinned))
+        space.scale(3)
+        eventually(lambda: len(space.running("worker")) == 3, seconds=60)
+        workers = [pod for pod in space.running("worker") if pod["spec"]["nodeName"] == kept]
+        assert [pod["status"]["qosClass"] for pod in workers] == ["Guaranteed"] * 3
+        there = [pod for pod in space.pods() if pod["spec"].get("nodeName") == kept]
+        assert len(there) == 3
+    finally:
+        space.cluster.kubectl("taint", "node", kept, f"{mark}-")
+        space.cluster.kubectl("label", "node", kept, f"{mark}-")
+
+
 def test_a_pod_that_is_not_restricted_is_refused(space: Space) -> None:
     pod = {
         "apiVersion": "v1",

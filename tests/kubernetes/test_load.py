@@ -5,11 +5,14 @@ On a real control plane, whose one node runs the pods' own commands as processes
 
 import json
 import threading
+import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from bettong.errors import ClientError
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.settings import Schedule
 from tests.kubernetes.chart import DEV, FOLDER, RELEASE
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.kubelet import Kubelet
@@ -119,7 +123,9 @@ def application(name: str) -> str:
 
 
 @pytest.mark.timeout(3600)
+@pytest.mark.parametrize("schedule", Schedule)
 def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
+    schedule: Schedule,
     plane: ControlPlane,
     tmp_path: Path,
     kafka: KafkaBroker,
@@ -137,6 +143,7 @@ def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
         "worker": {"initialReplicas": 2, "slots": 1, "sharedMemoryMiB": 64},
         "master": {"persistence": kept},
         "driver": {"checkpoint": {"persistence": kept}},
+        "settings": {"schedule": schedule.value},
         "test": {"timeoutSeconds": 390},
     }
     environment = {"KUBERNETES_SERVICE_HOST": LOOPBACK, "KUBERNETES_SERVICE_PORT": str(plane.port)}
@@ -159,7 +166,7 @@ def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
         stack.callback(load.close)
         load.start()
         flows(load)
-        scale_and_restart(space, load)
+        scale_and_restart(space, load, Master(names[f"{RELEASE}-bettong-master"]))
         load.finish()
         wanted = [float(number + 1) for number in range(load.rounds)]
         eventually(lambda: load.came >= ACCOUNTS * load.rounds or load.faults, seconds=STEP_S_MAX)
@@ -173,11 +180,35 @@ def test_nothing_is_lost_or_doubled_while_a_release_is_scaled_and_restarted(
         assert kubelet.faults == []
 
 
-def scale_and_restart(space: Space, load: Load) -> None:
+class Master:
+    """Spark's master, as its page tells."""
+
+    def __init__(self, address: str) -> None:
+        self._url = f"http://{address}:8080/json/"
+
+    def lets_go(self, count: int) -> bool:
+        """Whether so many workers have said that they leave, and are still there."""
+        return [worker["state"] for worker in self._page()["workers"]].count("DECOMMISSIONED") == count
+
+    def works(self, count: int) -> bool:
+        """Whether so many workers are there, each with an executor."""
+        alive = [worker for worker in self._page()["workers"] if worker["state"] == "ALIVE"]
+        return len(alive) == count and all(worker["coresused"] for worker in alive)
+
+    def _page(self) -> Any:
+        with urllib.request.urlopen(self._url, timeout=10) as page:  # noqa: S310 - ours
+            return json.load(page)
+
+
+def scale_and_restart(space: Space, load: Load, master: Master) -> None:
     """One change after the other, each followed by new results."""
     for count in (3, 1, 2):
+        leaving = space.wanted() - count
         space.scale(count)
+        if leaving > 0:
+            eventually(partial(master.lets_go, leaving), what="workers take their leave")
         ready(space, "statefulset", "worker")
+        eventually(partial(master.works, count), seconds=STEP_S_MAX, what="each worker works")
         flows(load)
     for kind, name in (
         ("deployment", "sender"),
