@@ -171,12 +171,12 @@ def _of(field: FieldInfo) -> dict[str, Any]:
             found["maximum"] = mark.le
         if pattern := getattr(mark, "pattern", None):
             found["pattern"] = pattern
-    return found
+    return found | (field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {})
 
 
 def _type(kind: Any) -> dict[str, Any]:
     if get_origin(kind) is list:
-        return {"type": "array", "items": {"type": "string"}}
+        return {"type": "array", "items": {"type": "string", **_of_texts(*get_args(kind))}}
     if get_origin(kind) is dict:
         return {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
     if get_origin(kind) is Annotated:
@@ -186,6 +186,20 @@ def _type(kind: Any) -> dict[str, Any]:
         return {"type": [_type(given)["type"], "null"]}
     names: dict[Any, str] = {bool: "boolean", int: "integer"}
     return {"type": names.get(kind, "string")}
+
+
+def _of_texts(kind: Any) -> dict[str, Any]:
+    """Pattern and length of the texts in a list, where they have such."""
+    if get_origin(kind) is not Annotated:
+        return {}
+    (field,) = get_args(kind)[1:]
+    found: dict[str, Any] = {}
+    for mark in field.metadata:
+        if pattern := getattr(mark, "pattern", None):
+            found["pattern"] = pattern
+        if length := getattr(mark, "max_length", None):
+            found["maxLength"] = length
+    return found
 
 
 def _readme(chart: ChartPages, values: list[Value]) -> str:

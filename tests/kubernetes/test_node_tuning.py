@@ -6,6 +6,7 @@ from typing import Any
 import kubernetes_validate
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from bettong_node_tuner.settings import PREFIX, TunerSettings, read
 from docs.render_chart import TUNER_DECIDED, TUNING
@@ -27,7 +28,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
         "image": {"digest": "sha256:" + "0" * 64, "pullSecrets": ["pull"]},
         "settings": {
             "beside_others": True,
-            "housekeeping_cpus": "0-1",
+            "housekeeping_cpus": "0-1,8",
             "cpu_governor": "performance",
             "cpu_latency_us": 0,
             "thp_defrag": "defer+madvise",
@@ -147,12 +148,41 @@ def test_every_setting_is_a_value_or_the_charts_to_decide() -> None:
         ),
         ({"settings": {"root": "/"}}, "additional properties 'root' not allowed"),
         ({"journalPath": "/"}, "at '/journalPath'"),
+        ({"resources": {"cpu": "0"}}, "at '/resources/cpu'"),
     ],
 )
 def test_what_is_wrong_is_told(tuning: Chart, values: Mapping[str, Any], message: str) -> None:
     with pytest.raises(CallError) as told:
         tuning.render(merged(values))
     assert message in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"irq_affinity": True}, "settings.irq_affinity needs settings.housekeeping_cpus"),
+        ({"rps": True}, "settings.rps needs settings.housekeeping_cpus"),
+        ({"workqueues": True}, "settings.workqueues needs settings.housekeeping_cpus"),
+        ({"fifo_priority": 5}, "settings.fifo_priority and settings.fifo_threads: give both, or none"),
+        ({"fifo_threads": ["rdk:*"]}, "settings.fifo_priority and settings.fifo_threads: give both, or none"),
+        ({"fifo_priority": 5, "fifo_threads": ["*"]}, "at '/settings/fifo_threads/0': '*' does not match"),
+        ({"fifo_priority": 5, "fifo_threads": ["a" * 65]}, "at '/settings/fifo_threads/0': maxLength"),
+        ({"sysctls": {"fs.file-max": 1}}, "invalid propertyName 'fs.file-max'"),
+        ({"sysctls": {"vm.dirty_bytes": 1}}, "invalid propertyName 'vm.dirty_bytes'"),
+        ({"sysctls": {"kernel.hostname": "a"}}, "invalid propertyName 'kernel.hostname'"),
+        ({"housekeeping_cpus": "abc"}, "at '/settings/housekeeping_cpus': 'abc' does not match"),
+        ({"housekeeping_cpus": "0-1,3-2"}, '"3-2" is no range of CPUs: first to last, below 8192'),
+        ({"housekeeping_cpus": "8192"}, '"8192" is no range of CPUs: first to last, below 8192'),
+    ],
+)
+def test_settings_that_would_end_every_pod_at_its_start_are_refused(
+    tuning: Chart, settings: Mapping[str, Any], message: str
+) -> None:
+    with pytest.raises(CallError) as told:
+        tuning.render({"settings": settings})
+    assert message in str(told.value)
+    with pytest.raises(ValidationError):
+        TunerSettings(**settings)
 
 
 def test_no_variable_is_given_twice_or_unknown(tuning: Chart) -> None:

@@ -1,6 +1,8 @@
 """What is wanted of a node: environment variables `BETTONG_NODE_TUNER_<NAME>`, read and checked once at start.
 
-A setting stands here and nowhere else: docs/settings.md and the schema of the chart's values are rendered from here.
+A setting stands here and nowhere else: docs/settings.md and the schema of the chart's values are rendered from here
+(`json_schema_extra`: what the schema says of a value that is checked by code here). What two settings ask of each
+other, `tuning.checks` of the chart repeats.
 """
 
 import re
@@ -20,6 +22,8 @@ from bettong_node_tuner.formats import cpus_of_list, list_of
 PREFIX = "BETTONG_NODE_TUNER_"
 
 _SYSCTL = re.compile(r"(vm|net|kernel)(\.[A-Za-z0-9_-]+)+")
+_CPU = r"(0|[1-9][0-9]{0,3})"
+_CPUS = rf"{_CPU}(-{_CPU})?"
 # Not settings but acts, or set by another setting here, or such that the old value cannot be written back.
 _NO_SYSCTL = {
     "vm.dirty_bytes": "the kernel does not take its old value 0 back; give vm.dirty_ratio",
@@ -110,6 +114,7 @@ class TunerSettings(BaseSettings):
         default="",
         description="CPUs for the system's own work, 0-1,8: for irq_affinity, rps and workqueues. Those that the"
         " kubelet reserves (reservedSystemCPUs).",
+        json_schema_extra={"pattern": f"^({_CPUS}(,{_CPUS})*)?$"},
     )
 
     cpu_governor: Annotated[str, Field(pattern="^[a-z]+$")] | None = Field(
@@ -148,6 +153,9 @@ class TunerSettings(BaseSettings):
     sysctls: Annotated[dict[str, str], AfterValidator(_sysctls)] = Field(
         default={},
         description='Sysctls of vm, net and kernel with their values, as JSON: {"vm.swappiness": "1"}.',
+        json_schema_extra={
+            "propertyNames": {"pattern": f"^{_SYSCTL.pattern}$", "not": {"enum": [*sorted(_NO_SYSCTL)]}}
+        },
     )
     fifo_priority: Annotated[int, Ge(1), Le(_FIFO_PRIORITY_MAX)] | None = Field(
         default=None, description="SCHED_FIFO with this priority for the threads that fifo_threads names."
