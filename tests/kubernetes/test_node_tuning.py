@@ -1,5 +1,6 @@
 """The chart of node tuning: valid objects, privileges only where values are written, messages for what is wrong."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +11,12 @@ from pydantic import ValidationError
 
 from bettong_node_tuner.settings import PREFIX, TunerSettings, read
 from docs.render_chart import TUNER_DECIDED, TUNING
+from tests.kubernetes.chart import ROOT, CallError, Chart, Pod, helm, selects
 from tests.kubernetes.chart import TUNING as FOLDER
-from tests.kubernetes.chart import CallError, Chart, Pod, helm, selects
 from tests.kubernetes.test_objects import VERSIONS
 from tests.kubernetes.value_sets import merged
 
+DOCS = ROOT / "docs"
 WAYS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     "off": {"mode": "off"},
@@ -183,6 +185,13 @@ def test_settings_that_would_end_every_pod_at_its_start_are_refused(
     assert message in str(told.value)
     with pytest.raises(ValidationError):
         TunerSettings(**settings)
+
+
+def test_the_values_of_the_docs_run_the_image_that_the_docs_build(tuning: Chart) -> None:
+    (example,) = re.findall(r"```yaml\n(.*?)```", (DOCS / "node-tuning.md").read_text(), re.DOTALL)
+    (pod,) = tuning.render(yaml.safe_load(example)).pods.values()
+    (built,) = re.findall(r"-t (\S+/\$service:\S+) ", (DOCS / "images.md").read_text())
+    assert pod.containers[0]["image"] == built.replace("$service", "node-tuner")
 
 
 def test_no_variable_is_given_twice_or_unknown(tuning: Chart) -> None:
