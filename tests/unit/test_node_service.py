@@ -84,6 +84,18 @@ def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: E
     assert "bettong_node_tuner_api_errors_total 1.0" in text
 
 
+def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
+    node: FakeNode, effects: Effects, caplog: pytest.LogCaptureFixture
+) -> None:
+    told = ToldNode(failures=2)
+    Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, Figures(), told).run(lambda _: True)
+    assert node.text(SWAPPINESS) == "60"
+    during, after = [line for line in caplog.messages if line.startswith("away; ")]
+    assert during == "away; tried again at the next look"
+    assert after == "away; not tried again: the annotation may be of before"
+    assert told.texts == []
+
+
 def test_the_startup_taint_stays_while_something_is_refused(node: FakeNode, effects: Effects) -> None:
     node.put("proc/90/comm", "tuned")
     told = ToldNode(failures=0)

@@ -51,7 +51,7 @@ class Node:
 
 def _told(name: str, error: Exception) -> NodeError:
     reason = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
-    return NodeError(f"node {name}: the API server says {reason}; tried again at the next look")
+    return NodeError(f"node {name}: the API server says {reason}")
 
 
 def of_this_pod(name: str) -> Node:

@@ -53,20 +53,25 @@ class Tuner:
 
     def look(self) -> list[Decision]:
         """One pass; how each key stands after it."""
-        return self._pass(self._settings)
+        return self._pass(self._settings, if_untold="tried again at the next look")
 
     def revert(self) -> list[Decision]:
-        """Sets everything back that is still ours."""
-        found = self._pass(self._settings.model_copy(update={"mode": Mode.REVERT}))
+        """Sets everything back that is still ours. Who removes a release takes the right to tell with it."""
+        wanted = self._settings.model_copy(update={"mode": Mode.REVERT})
+        found = self._pass(wanted, if_untold="not tried again: the annotation may be of before")
         self._effects.end()
         return found
 
-    def _pass(self, wanted: TunerSettings) -> list[Decision]:
+    def _pass(self, wanted: TunerSettings, *, if_untold: str) -> list[Decision]:
         found = self._effects.perform(wanted)
         writes = wanted.mode in {Mode.APPLY, Mode.REVERT}
         self._figures.look(found, wanted.mode, writes=writes, now_s=time.time())
         self._say(found)
-        self._tell(found, wanted.mode)
+        try:
+            self._tell(found, wanted.mode)
+        except NodeError as error:
+            self._figures.api_error()
+            _log.warning("%s; %s", error, if_untold)
         return found
 
     def _say(self, decisions: Sequence[Decision]) -> None:
@@ -90,15 +95,11 @@ class Tuner:
     def _tell(self, decisions: list[Decision], mode: Mode) -> None:
         if self._node is None:
             return
-        try:
-            text = annotation(decisions, mode)
-            if text != self._told:
-                self._node.annotate(text)
-                self._told = text
-            if self._tainted and is_done(decisions, mode):
-                if self._node.remove_taint():
-                    _log.info("the startup taint is removed: the node takes pods")
-                self._tainted = False
-        except NodeError as error:
-            self._figures.api_error()
-            _log.warning("%s", error)
+        text = annotation(decisions, mode)
+        if text != self._told:
+            self._node.annotate(text)
+            self._told = text
+        if self._tainted and is_done(decisions, mode):
+            if self._node.remove_taint():
+                _log.info("the startup taint is removed: the node takes pods")
+            self._tainted = False
