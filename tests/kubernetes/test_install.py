@@ -55,6 +55,20 @@ def test_a_count_that_is_rendered_is_refused_after_a_scale(space: Space) -> None
     assert space.wanted() == 4
 
 
+@pytest.mark.parametrize("major", [4, 3])
+def test_a_count_that_leaves_the_values_falls_to_one_and_then_stays_as_scaled(
+    space: Space, major: int
+) -> None:
+    """Helm takes away the field that it set, and the API server's default is one: docs and messages say so."""
+    space.helm(major, "install", RELEASE, str(FOLDER), values={"worker": {"replicas": 3}})
+    assert space.wanted() == 3
+    space.helm(major, "upgrade", RELEASE, str(FOLDER), values={"worker": {"replicas": None}})
+    assert space.wanted() == 1
+    space.scale(3)
+    space.helm(major, "upgrade", RELEASE, str(FOLDER), values={"worker": {"slots": 2}})
+    assert space.wanted() == 3
+
+
 @pytest.mark.parametrize("way", MATRIX)
 def test_helm_3_renders_what_helm_4_renders(
     cluster: ControlPlane, chart: Chart, tmp_path: Path, way: str

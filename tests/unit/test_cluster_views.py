@@ -212,7 +212,9 @@ def test_a_count_that_would_be_undone_is_refused() -> None:
     found = counts.workers(each, {})
     counts.refuse(each, found, 16, [])
     each["metadata"]["annotations"] = {"bettong/replicas": "values"}
-    with pytest.raises(ClusterError, match=r"the values of the release fix the count.*worker\.replicas"):
+    with pytest.raises(
+        ClusterError, match=r"values of the release fix the count.*worker\.replicas.*sets 1; scale again"
+    ):
         counts.refuse(each, found, 3, [])
 
 

@@ -67,7 +67,8 @@ def refuse(stateful_set: Object, found: Workers, count: int, scalers: Iterable[O
     if (stateful_set["metadata"].get("annotations") or {}).get(FIXED) == "values":
         raise ClusterError(
             f"the values of the release fix the count of {found.name} (worker.replicas), and the next upgrade would"
-            " undo it: change it there, or set it to null and upgrade first"
+            " undo it: change it there. To scale by hand from now on, set it to null and upgrade: that upgrade sets 1;"
+            " scale again right after it"
         )
     if count > found.partitions:
         raise ClusterError(
