@@ -6,10 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import yaml
+from kubernetes.utils import parse_quantity
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "deploy" / "helm" / "bettong"
@@ -35,6 +37,11 @@ class CallError(Exception):
     """What helm or kubectl said when it failed."""
 
 
+def amount(quantity: float | str) -> Decimal:
+    """A quantity as a number, which is what Kubernetes compares: a limit of "0" is none."""
+    return Decimal(parse_quantity(quantity))
+
+
 @dataclass(frozen=True)
 class Pod:
     """A pod, or the template of one. `owner`: KIND/NAME of the object that carries it."""
@@ -57,12 +64,15 @@ class Pod:
             for each in self.containers
         ]
         if all(
-            limits.get(kind) and requests.get(kind, limits[kind]) == limits[kind]
+            amount(limits.get(kind, 0)) and amount(requests.get(kind, limits[kind])) == amount(limits[kind])
             for requests, limits in pairs
             for kind in ("cpu", "memory")
         ):
             return "Guaranteed"
-        return "Burstable" if any(requests or limits for requests, limits in pairs) else "BestEffort"
+        asked = any(
+            amount(each.get(kind, 0)) for pair in pairs for each in pair for kind in ("cpu", "memory")
+        )
+        return "Burstable" if asked else "BestEffort"
 
 
 @dataclass(frozen=True)

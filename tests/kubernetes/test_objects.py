@@ -1,6 +1,8 @@
 """What the chart renders, over all ways to deploy: valid objects, restricted pods of the right class."""
 
 import copy
+import itertools
+import json
 from typing import Any
 
 import kubernetes_validate
@@ -8,10 +10,13 @@ import pytest
 
 from tests.kubernetes.chart import DEV, FOLDER, Chart, Pod, Rendered, helm, selects
 from tests.kubernetes.foreign import KINDS
-from tests.kubernetes.value_sets import MATRIX
+from tests.kubernetes.value_sets import CLASSES, MATRIX, WAYS
 
 # The oldest that Chart.yaml allows, one between, and the newest whose schemas there are.
 VERSIONS = ("1.32", "1.35", "1.37")
+FEW = ("full-pinned", "bundled-guaranteed", "many-burst", "autoscaled-burstable")
+# Each way once, each class twice: a lint takes as long as a render.
+LINTED = ["dev", *(f"{way}-{kind}" for way, kind in zip(WAYS, itertools.cycle(CLASSES), strict=False))]
 
 
 @pytest.fixture(params=[*MATRIX, "dev"])
@@ -19,20 +24,28 @@ def rendered(chart: Chart, request: pytest.FixtureRequest) -> Rendered:
     return chart.render(dev=True) if request.param == "dev" else chart.render(MATRIX[request.param])
 
 
-def test_helm_finds_nothing_to_say() -> None:
-    assert "0 chart(s) failed" in helm("lint", "--strict", str(FOLDER), "--values", str(DEV))
+@pytest.mark.parametrize("way", LINTED)
+def test_helm_finds_nothing_to_say(way: str) -> None:
+    given = [] if way == "dev" else ["--values", "-"]
+    base = ["--values", str(DEV)] if way == "dev" else []
+    said = helm("lint", "--strict", str(FOLDER), *base, *given, given=json.dumps(MATRIX.get(way, {})))
+    assert "0 chart(s) failed" in said
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
-    "way", ["dev", "full-pinned", "bundled-guaranteed", "many-burst", "autoscaled-burstable"]
-)
-def test_every_object_is_valid(chart: Chart, way: str, version: str) -> None:
-    rendered = chart.render(dev=True) if way == "dev" else chart.render(MATRIX[way])
-    own = [each for each in rendered.objects if each["kind"] not in KINDS]  # of operators: test_foreign.py
-    assert len(own) > 20
-    for each in own:
-        kubernetes_validate.validate(each, version, strict=True)
+def test_every_object_is_valid(chart: Chart, version: str) -> None:
+    """Each once, however many ways render it: for the newest version those of all ways, for others those of a few."""
+    ways = MATRIX if version == VERSIONS[-1] else FEW
+    rendered = [chart.render(dev=True), *(chart.render(MATRIX[way]) for way in ways)]
+    different = {
+        json.dumps(each, sort_keys=True)
+        for one in rendered
+        for each in one.objects
+        if each["kind"] not in KINDS  # of operators: test_foreign.py
+    }
+    assert len(different) > 80
+    for text in different:
+        kubernetes_validate.validate(json.loads(text), version, strict=True)
 
 
 def test_an_object_with_a_field_that_there_is_not_is_refused(chart: Chart) -> None:
@@ -100,6 +113,18 @@ def test_a_pod_that_breaks_the_rules_is_found() -> None:
         "securityContext of a",
     ]
     assert bad.qos == "BestEffort"
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "wanted"),
+    [("1", "1Gi", "Guaranteed"), ("0", "1Gi", "Burstable"), ("0", "0", "BestEffort")],
+)
+def test_a_limit_of_nothing_is_none(cpu: str, memory: str, wanted: str) -> None:
+    both = {"cpu": cpu, "memory": memory}
+    pod = Pod(
+        "Pod/a", {}, {}, {"containers": [{"name": "a", "resources": {"requests": both, "limits": both}}]}
+    )
+    assert pod.qos == wanted
 
 
 def test_services_budgets_and_policies_select_pods_that_are_there(rendered: Rendered) -> None:

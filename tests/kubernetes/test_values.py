@@ -17,7 +17,7 @@ from bettong.settings import (
     read,
 )
 from docs.render_chart import CHART, DECIDED
-from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
+from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, Chart, Pod
 from tests.kubernetes.value_sets import MATRIX, merged
 
 
@@ -81,100 +81,6 @@ def test_first_counts_are_set_once_by_a_job_that_may_do_nothing_else(chart: Char
     assert "first-counts" in rendered.of("ServiceAccount")
     assert chart.render(MATRIX["least-burstable"]).of("Job") == {}
     assert chart.render(MATRIX["autoscaled-burstable"]).of("Job") == {}
-
-
-WATCHED = {"metrics": {"enabled": True}}
-GUARANTEED = {"qos": {"mode": "guaranteed"}}
-FAULTS: list[tuple[dict[str, Any], str]] = [
-    ({"workers": 3}, "additional properties 'workers' not allowed"),
-    ({"worker": {"replica": 3}}, "at '/worker': additional properties 'replica' not allowed"),
-    ({"worker": {"replicas": "three"}}, "at '/worker/replicas': got string, want"),
-    ({"settings": {"partitons": 3}}, "at '/settings': additional properties 'partitons' not allowed"),
-    ({"settings": {"partitions": 5000}}, "at '/settings/partitions': maximum: got 5,000, want 4,096"),
-    ({"settings": {"kafka": "elsewhere:1"}}, "at '/settings': additional properties 'kafka' not allowed"),
-    ({"sender": {"resources": {"memory": "2G"}}}, "at '/sender/resources/memory': '2G' does not match"),
-    ({"redis": {"url": "redis://user:password@host/0"}}, "at '/redis/url'"),
-    ({"application": {"source": "x = 1"}}, "application: give exactly one of source"),
-    ({"kafka": {"bootstrapServers": ""}}, "kafka: give bootstrapServers of a Kafka that is there"),
-    ({"kafka": {"bundled": {"enabled": True}}}, "exactly one of them"),
-    ({"redis": {"urlSecret": {"name": "other"}}}, "redis: give url or urlSecret.name"),
-    ({"qos": {"pin": {"enabled": True}}}, "qos.pin.enabled: only pods of qos.mode guaranteed"),
-    (
-        {**GUARANTEED, "sender": {"resources": {"cpu": "1500m"}}},
-        "sender.resources.cpu: 1500m is no whole number; qos.mode guaranteed gives whole CPUs only",
-    ),
-    ({**GUARANTEED, "driver": {"resources": {"cpu": 0.5}}}, "driver.resources.cpu: 0.5 is no whole number"),
-    (
-        {"qos": {"mode": "guaranteed", "smtMultiple": 2}},
-        "resources.cpu: 1 is no multiple of qos.smtMultiple (2)",
-    ),
-    (
-        {"worker": {"initialReplicas": 0}},
-        "worker: 0 workers of 2 slots are 0 slots; the schedule needs at least 1",
-    ),
-    ({"worker": {"replicas": 0}}, "0 slots; the schedule needs at least 1"),
-    ({**GUARANTEED, "worker": {"slots": 3}}, "worker.slots: 3 slots cannot share 2 CPUs"),
-    (
-        {"worker": {"replicas": 2, "autoscaling": {"enabled": True}}},
-        "worker.replicas and worker.autoscaling.enabled exclude each other",
-    ),
-    ({"sender": {"autoscaling": {"enabled": True, "minReplicas": 9}}}, "maxReplicas is below minReplicas"),
-    (
-        {"settings": {"partitions": 4}, "worker": {"autoscaling": {"enabled": True}}},
-        "worker.autoscaling.maxReplicas: 8 workers for 4 partitions",
-    ),
-    (
-        {"sender": {"preStopSeconds": 30}},
-        "sender.terminationGracePeriodSeconds: 45 is too short, a stop takes up to 55 s",
-    ),
-    ({"worker": {"resources": {"memory": "2Gi"}}}, "worker.resources.memory: 2Gi is too little"),
-    (
-        {"tokens": {"secretName": "a"}},
-        "tokens.secretName: without tls.secretName tokens would come in plain text",
-    ),
-    ({"tls": {"clients": True}}, "tls.clients: clients show certificates by TLS alone; give tls.secretName"),
-    (
-        {"serviceMonitor": {"enabled": True}},
-        "serviceMonitor.enabled: there is nothing to read without metrics",
-    ),
-    ({"worker": {"keda": {"enabled": True}}}, "worker.keda.enabled: KEDA asks the driver for its lag; set"),
-    (
-        {**WATCHED, "worker": {"replicas": 2, "keda": {"enabled": True}}},
-        "worker.replicas and worker.keda.enabled exclude each other",
-    ),
-    (
-        {**WATCHED, "worker": {"autoscaling": {"enabled": True}, "keda": {"enabled": True}}},
-        "worker.keda.enabled and worker.autoscaling.enabled exclude each other",
-    ),
-    (
-        {**WATCHED, "settings": {"partitions": 4}, "worker": {"keda": {"enabled": True, "minReplicas": 3}}},
-        "worker.keda.minReplicas: 3 workers, but 2 are the most",
-    ),
-    ({"kafka": {"sasl": {"user": "a"}}}, "kafka.sasl: give both of user and secretName"),
-    ({"kafka": {"tls": {"secretName": "a"}}}, "kafka.tls: secretName and clients need kafka.tls.enabled"),
-    ({"kafka": {"tls": {"enabled": True, "clients": True}}}, "kafka.tls.clients: give secretName"),
-    (
-        {"kafka": {"bootstrapServers": "", "bundled": {"enabled": True}, "tls": {"enabled": True}}},
-        "kafka.bundled: it speaks plain text and knows no users",
-    ),
-    ({"redis": {"tls": {"secretName": "a"}}}, "redis.tls.secretName: the URL of a Redis that speaks TLS"),
-    ({"redis": {"auth": {"user": "a"}}}, "redis.auth.user: give secretName"),
-    (
-        {"redis": {"url": "", "urlSecret": {"name": "a"}, "auth": {"secretName": "b"}}},
-        "redis.auth: it goes with redis.url",
-    ),
-    ({"tls": {"secret": "a"}}, "at '/tls': additional properties 'secret' not allowed"),
-    ({"test": {"source": "orders"}}, "test: give all of source, message and sink, or none"),
-]
-
-
-@pytest.mark.parametrize(
-    ("values", "message"), FAULTS, ids=lambda each: each if isinstance(each, str) else ""
-)
-def test_what_is_wrong_is_told(chart: Chart, values: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(CallError) as told:
-        chart.render(merged(REAL, values))
-    assert message in str(told.value)
 
 
 def container(pods: Mapping[str, Pod], owner: str) -> dict[str, Any]:
@@ -271,6 +177,16 @@ def test_pods_begin_anew_when_their_settings_change(chart: Chart) -> None:
     assert {owner.rpartition("-")[2] for owner in changed} == {"sender", "receiver", "worker", "driver"}
 
 
+def test_the_bundled_kafka_begins_anew_when_its_settings_change(chart: Chart) -> None:
+    sums = [
+        pod.annotations["checksum/kafka-settings"]
+        for name in ("one", "other")  # which its address holds
+        for pod in chart.render(merged(MATRIX["bundled-burstable"], {"fullnameOverride": name})).pods.values()
+        if pod.owner.endswith("-kafka")
+    ]
+    assert len(set(sums)) == 2
+
+
 def test_probes_ask_for_life_and_readiness_apart(chart: Chart) -> None:
     pods = chart.render(MATRIX["full-burstable"]).pods
     for owner, port in (("sender", 7100), ("topic-sender", 7100), ("receiver", 7200)):
@@ -283,10 +199,19 @@ def test_probes_ask_for_life_and_readiness_apart(chart: Chart) -> None:
     assert driver["livenessProbe"]["exec"]["command"][-2:] == ["--stalled-s", "600"]
     for owner in ("master", "worker"):
         found = container(pods, f"StatefulSet/{RELEASE}-bettong-{owner}")
-        assert all(
-            found[f"{kind}Probe"]["httpGet"]["path"] == "/json/"
-            for kind in ("startup", "liveness", "readiness")
-        )
+        assert all(found[f"{kind}Probe"]["httpGet"]["path"] == "/json/" for kind in ("startup", "liveness"))
+    worker = container(pods, f"StatefulSet/{RELEASE}-bettong-worker")
+    assert worker["readinessProbe"]["exec"]["command"][-1] == "/etc/bettong/spark/registered.py"
+    assert "registered.py" in chart.render(MATRIX["full-burstable"]).of("ConfigMap")["spark"]["data"]
+
+
+def test_no_probe_of_a_store_is_content_with_an_open_port(chart: Chart) -> None:
+    pods = chart.render(MATRIX["bundled-burstable"]).pods
+    for owner in ("kafka", "redis"):
+        found = container(pods, f"StatefulSet/{RELEASE}-bettong-{owner}")
+        assert {
+            key: next(iter(value)) for key, value in found.items() if key.endswith("Probe")
+        } == dict.fromkeys(("startupProbe", "livenessProbe", "readinessProbe"), "exec")
 
 
 def test_a_pod_that_leaves_gives_its_clients_time(chart: Chart) -> None:
@@ -322,6 +247,66 @@ def test_the_bundled_broker_may_call_itself_to_end_transactions(chart: Chart) ->
     (peer,) = out["to"]
     assert peer["podSelector"]["matchLabels"] == policy["podSelector"]["matchLabels"]
     assert peer in policy["ingress"][0]["from"]
+
+
+def test_the_users_variable_takes_the_place_of_the_charts(chart: Chart) -> None:
+    given = {"env": [{"name": "OMP_NUM_THREADS", "value": "9"}, {"name": "HOME", "value": "/h"}]}
+    parts = ("sender", "topicSender", "receiver", "master", "worker", "driver")
+    pods = chart.render(merged(MATRIX["full-pinned"], dict.fromkeys(parts, given))).pods
+    for owner, pod in pods.items():
+        names = [each["name"] for each in pod.containers[0].get("env", [])]
+        assert len(names) == len(set(names)), owner
+        if not owner.endswith("-test"):
+            variables = env(pods, owner)
+            assert (variables["OMP_NUM_THREADS"], variables["HOME"]) == ("9", "/h"), owner
+            assert names[0] == "POD_IP", owner  # others refer to it, and must stand behind it
+
+
+def test_what_comes_and_goes_goes_to_the_senders_nodes(chart: Chart) -> None:
+    place = {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"operator": "Exists"}]}
+    given = merged(MATRIX["bundled-burstable"], {"sender": {"initialReplicas": 2, **place}})
+    pods = chart.render(given).pods
+    there = {owner.rpartition("-")[2] for owner, pod in pods.items() if place.items() <= pod.spec.items()}
+    assert there == {"sender", "counts", "test", "kafka", "redis"}
+
+
+def test_releases_of_one_name_in_two_namespaces_have_classes_of_their_own(chart: Chart) -> None:
+    rendered = chart.render(MATRIX["full-burstable"])
+    (found,) = rendered.of("PriorityClass").values()
+    assert found["metadata"]["name"] == f"{RELEASE}-bettong-{NAMESPACE}"
+    assert {pod.spec["priorityClassName"] for pod in rendered.pods.values()} == {found["metadata"]["name"]}
+
+
+def test_a_url_with_a_query_names_its_port(chart: Chart) -> None:
+    values = merged(REAL, {"redis": {"url": "redis://redis:6390?db=2"}})
+    egress = chart.render(values).of("NetworkPolicy")["sender"]["spec"]["egress"]
+    assert egress[-1]["ports"] == [{"port": 6390, "protocol": "TCP"}]
+
+
+@pytest.mark.parametrize(
+    ("way", "secret"),
+    [
+        (
+            "many-burstable",
+            {"secretName": "trial-bettong-tls", "items": [{"key": "ca.crt", "path": "ca.crt"}]},
+        ),
+        ("secrets-burstable", {"secretName": "tester"}),
+    ],
+)
+def test_the_test_speaks_tls_where_the_services_do(chart: Chart, way: str, secret: dict[str, Any]) -> None:
+    pods = chart.render(MATRIX[way]).pods
+    owner = "Pod/trial-bettong-test"
+    assert env(pods, owner)["BETTONG_CLIENT_CA"] == "/etc/bettong/client/ca.crt"
+    (volume,) = [each for each in pods[owner].spec["volumes"] if each["name"] == "client"]
+    assert volume["secret"] == {"defaultMode": 0o440, **secret}
+    mounts = {each["name"]: each["mountPath"] for each in container(pods, owner)["volumeMounts"]}
+    assert mounts["client"] == "/etc/bettong/client"
+
+
+def test_there_is_no_test_that_cannot_pass(chart: Chart) -> None:
+    for more in ({"tls": {"clients": True}}, {"tokens": {"secretName": "a"}}):
+        rendered = chart.render(merged(REAL, {"tls": {"secretName": "b"}}, more))
+        assert not any(each["metadata"]["name"].endswith("-test") for each in rendered.objects)
 
 
 def test_one_sender_reads_foreign_topics_and_the_others_none(chart: Chart) -> None:

@@ -94,6 +94,7 @@ def objects(tilt: Tilt) -> list[dict[str, Any]]:
     words = [str(HELM), "template", call["name"], call["pathToChartDir"]]
     words += [word for path in call["values"] for word in ("--values", path)]
     words += [word for value in call["set"] for word in ("--set", value)]
+    words += ["--kube-version", call["kube_version"]]
     done = subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True)
     found = [each for each in yaml.safe_load_all(done.stdout) if each]
     return [each for each in found if "helm.sh/hook" not in each["metadata"].get("annotations", {})]
@@ -203,3 +204,8 @@ def test_the_load_knows_its_totals() -> None:
     sent = payments("run", 7, 3)
     assert [payment.account for payment in sent[:4]] == ["run-0", "run-1", "run-2", "run-0"]
     assert totals(sent) == {"run-0": 9.0, "run-1": 5.0, "run-2": 7.0}
+
+
+def test_the_chart_is_rendered_for_the_least_kubernetes_that_it_takes(tilt: Tilt) -> None:
+    chart = yaml.safe_load((ROOT / tilt.calls["helm"][0]["pathToChartDir"] / "Chart.yaml").read_text())
+    assert chart["kubeVersion"] == f">={tilt.calls['helm'][0]['kube_version']}-0"

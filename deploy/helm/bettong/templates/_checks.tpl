@@ -26,7 +26,15 @@
 {{- fail (printf "%s.autoscaling: maxReplicas is below minReplicas" $name) -}}
 {{- end -}}
 {{- end -}}
+{{- with $v.ephemeralStorage -}}
+{{- if and .request .limit -}}
+{{- if lt (include "bettong.mebibytes" .limit | int64) (include "bettong.mebibytes" .request | int64) -}}
+{{- fail (printf "ephemeralStorage.request: %s is above the limit (%s)" .request .limit) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- include "bettong.slotChecks" . -}}
+{{- include "bettong.secretChecks" . -}}
 {{- include "bettong.stopChecks" . -}}
 {{- include "bettong.memoryChecks" . -}}
 {{- include "bettong.metricsChecks" . -}}
@@ -61,14 +69,44 @@
 {{- if and (eq .Values.qos.mode "guaranteed") (gt $slots $threads) -}}
 {{- fail (printf "worker.slots: %d slots cannot share %d CPUs under qos.mode guaranteed" $slots $threads) -}}
 {{- end -}}
-{{- $partitions := default 16 .Values.settings.partitions | int -}}
-{{- if and $worker.autoscaling.enabled (gt (int $worker.autoscaling.maxReplicas) $partitions) -}}
-{{- fail (printf "worker.autoscaling.maxReplicas: %d workers for %d partitions (settings.partitions): more find nothing to do" (int $worker.autoscaling.maxReplicas) $partitions) -}}
+{{- $partitions := include "bettong.partitions" . | int -}}
+{{- $counts := dict "replicas" $worker.replicas -}}
+{{- if $worker.autoscaling.enabled -}}
+{{- $_ := set $counts "autoscaling.maxReplicas" $worker.autoscaling.maxReplicas -}}
+{{- else if not $worker.keda.enabled -}}
+{{- $_ := set $counts "initialReplicas" $worker.initialReplicas -}}
 {{- end -}}
+{{- range $name, $count := $counts -}}
+{{- if gt (int $count) $partitions -}}
+{{- fail (printf "worker.%s: %d workers for %d partitions (settings.partitions): more find nothing to do" $name (int $count) $partitions) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of each topic; each is one worker's at a time, so that there is work for so many workers at most. */}}
+{{- define "bettong.partitions" -}}
+{{- default 16 .Values.settings.partitions | int -}}
 {{- end -}}
 
 {{- define "bettong.slots" -}}
 {{- default (include "bettong.threads" (dict "root" . "of" .Values.worker.resources)) .Values.worker.slots -}}
+{{- end -}}
+
+{{/* What goes into a ConfigMap must hold no secret. */}}
+{{- define "bettong.secretChecks" -}}
+{{- $v := .Values -}}
+{{- $told := dict "settings.snapshots" $v.settings.snapshots "driver.checkpoint.url" $v.driver.checkpoint.url -}}
+{{- range $key, $value := $v.spark.conf -}}
+{{- if regexMatch "(?i)secret|password|token" $key -}}
+{{- fail (printf "spark.conf: %s would lie in a ConfigMap, for everyone to read: give secrets by envFrom of worker and driver (AWS_SECRET_ACCESS_KEY), or by a file of a Secret among their volumes" $key) -}}
+{{- end -}}
+{{- $_ := set $told (printf "spark.conf: %s" $key) $value -}}
+{{- end -}}
+{{- range $name, $url := $told -}}
+{{- if regexMatch "//[^/@\\s]*:[^/@\\s]*@" (default "" $url) -}}
+{{- fail (printf "%s: a URL with a password would lie in a ConfigMap, for everyone to read: give it by envFrom of worker and driver" $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Seconds that a stop takes at most after SIGTERM: see the services' READMEs. */}}

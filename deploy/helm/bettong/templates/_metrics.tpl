@@ -24,6 +24,11 @@
 {{- if and $v.serviceMonitor.enabled (not $v.metrics.enabled) -}}
 {{- fail "serviceMonitor.enabled: there is nothing to read without metrics.enabled; set it too" -}}
 {{- end -}}
+{{- with $v.serviceMonitor -}}
+{{- if and .enabled (gt (include "bettong.milliseconds" .scrapeTimeout | int64) (include "bettong.milliseconds" .interval | int64)) -}}
+{{- fail (printf "serviceMonitor.scrapeTimeout: %s is above the interval (%s), which Prometheus refuses" .scrapeTimeout .interval) -}}
+{{- end -}}
+{{- end -}}
 {{- $keda := $v.worker.keda -}}
 {{- if $keda.enabled -}}
 {{- if not $v.metrics.enabled -}}
@@ -37,14 +42,17 @@
 {{- end -}}
 {{- $most := include "bettong.kedaMost" . | int -}}
 {{- if lt $most (int $keda.minReplicas) -}}
-{{- fail (printf "worker.keda.minReplicas: %d workers, but %d are the most (maxReplicas, and what settings.partitions fill)" (int $keda.minReplicas) $most) -}}
+{{- fail (printf "worker.keda.minReplicas: %d workers, but %d are the most (maxReplicas, and settings.partitions)" (int $keda.minReplicas) $most) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The most workers that find a partition for each of their slots. */}}
 {{- define "bettong.kedaMost" -}}
-{{- $slots := include "bettong.slots" . | int -}}
-{{- $partitions := default 16 .Values.settings.partitions | int -}}
-{{- min (int .Values.worker.keda.maxReplicas) (div (add $partitions (sub $slots 1)) $slots) -}}
+{{- min (int .Values.worker.keda.maxReplicas) (include "bettong.partitions" . | int) -}}
+{{- end -}}
+
+{{/* Of a time of the Prometheus Operator, which the schema holds to ms, s and m. */}}
+{{- define "bettong.milliseconds" -}}
+{{- $count := regexFind "^[0-9]+" . | int64 -}}
+{{- if hasSuffix "ms" . -}}{{ $count }}{{- else if hasSuffix "s" . -}}{{ mul $count 1000 }}{{- else -}}{{ mul $count 60000 }}{{- end -}}
 {{- end -}}

@@ -27,6 +27,11 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
 {{- end -}}
 
+{{/* Of the whole cluster, so that its name holds the namespace: releases of one name may be in several. */}}
+{{- define "bettong.priorityClass" -}}
+{{- printf "%s-%s" (include "bettong.fullname" .) .Release.Namespace -}}
+{{- end -}}
+
 {{- define "bettong.serviceAccount" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "bettong.fullname" .) .Values.serviceAccount.name -}}

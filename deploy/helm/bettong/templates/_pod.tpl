@@ -13,11 +13,12 @@ annotations:
   {{- with .of.annotations }}{{ toYaml . | nindent 2 }}{{ end }}
 {{- end -}}
 
-{{/* Fields of a pod's spec: (dict "root" "component" "of" "user" "pinned"). */}}
+{{/* Fields of a pod's spec: (dict "root" "component" "of" "user" "pinned" "at"). "at": whose nodes it goes to, by default its own. */}}
 {{- define "bettong.podSpec" -}}
 {{- $root := .root -}}
 {{- $of := default dict .of -}}
 {{- $user := default $root.Values.podSecurity.runAsUser .user -}}
+{{- $at := default $of .at -}}
 {{- $pinned := and (default false .pinned) $root.Values.qos.pin.enabled -}}
 serviceAccountName: {{ include "bettong.serviceAccount" $root }}
 automountServiceAccountToken: false
@@ -38,13 +39,13 @@ securityContext:
 {{- with $of.terminationGracePeriodSeconds }}
 terminationGracePeriodSeconds: {{ . }}
 {{- end }}
-{{- with default (ternary (include "bettong.fullname" $root) "" $root.Values.priorityClass.create) $of.priorityClassName }}
+{{- with default (ternary (include "bettong.priorityClass" $root) "" $root.Values.priorityClass.create) $of.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with ternary (merge (dict) (default dict $of.nodeSelector) $root.Values.qos.pin.nodeSelector) $of.nodeSelector $pinned }}
+{{- with ternary (merge (dict) (default dict $at.nodeSelector) $root.Values.qos.pin.nodeSelector) $at.nodeSelector $pinned }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with ternary (concat (default list $of.tolerations) $root.Values.qos.pin.tolerations) $of.tolerations $pinned }}
+{{- with ternary (concat (default list $at.tolerations) $root.Values.qos.pin.tolerations) $at.tolerations $pinned }}
 tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $of.affinity }}
@@ -71,7 +72,25 @@ securityContext:
 resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" .of.resources "volume" (default .of.persistence .volume) "passing" .passing) | nindent 2 }}
 {{- end -}}
 
-{{/* Variables of a container of Bettong: (dict "root" "of" "threads"). */}}
+{{/*
+Variables of a container: the chart's own, each replaced where the user gives one of its name, and the user's others.
+Twice the same name is refused by helm 4's server-side apply. (dict "own" text "of")
+*/}}
+{{- define "bettong.variables" -}}
+{{- $given := dict -}}
+{{- $seen := dict -}}
+{{- range .of.env -}}{{- $_ := set $given .name . -}}{{- end -}}
+{{- $found := list -}}
+{{- range concat (fromYamlArray .own) (default list .of.env) -}}
+{{- if not (hasKey $seen .name) -}}
+{{- $found = append $found (default . (get $given .name)) -}}
+{{- $_ := set $seen .name true -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{/* The chart's variables of a container of Bettong: (dict "root" "threads"). */}}
 {{- define "bettong.env" -}}
 - {name: POD_IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
 - {name: HOME, value: /tmp}
@@ -80,9 +99,6 @@ resources: {{- include "bettong.resources" (dict "root" .root "name" .name "of" 
 {{- with .root.Values.redis.urlSecret }}{{ if .name }}
 - {name: BETTONG_REDIS, valueFrom: {secretKeyRef: {name: {{ .name }}, key: {{ .key }}}}}
 {{- end }}{{ end }}
-{{- with .of.env }}
-{{ toYaml . }}
-{{- end }}
 {{- end -}}
 
 {{- define "bettong.envFrom" -}}

@@ -42,8 +42,21 @@ part of one.
 requests: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}{{ $requested }}}
 limits: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}{{ $allowed }}}
 {{- else -}}
+{{- include "bettong.burstChecks" . -}}
 requests: {cpu: {{ .of.cpu | quote }}, memory: {{ .of.memory }}{{ $requested }}}
 limits: { {{- with $burst.cpu }}cpu: {{ . | quote }}, {{ end }}memory: {{ default .of.memory $burst.memory }}{{ $allowed }}}
+{{- end -}}
+{{- end -}}
+
+{{/* A limit below its request is refused by the API server, after the install has begun: (dict "name" "of"). */}}
+{{- define "bettong.burstChecks" -}}
+{{- with .of.burst -}}
+{{- if and .cpu (lt (include "bettong.cpu" .cpu | float64) (include "bettong.cpu" $.of.cpu | float64)) -}}
+{{- fail (printf "%s.resources.burst.cpu: %v is below resources.cpu (%v): a limit is at least the request" $.name .cpu $.of.cpu) -}}
+{{- end -}}
+{{- if and .memory (lt (include "bettong.mebibytes" .memory | int64) (include "bettong.mebibytes" $.of.memory | int64)) -}}
+{{- fail (printf "%s.resources.burst.memory: %s is below resources.memory (%s): a limit is at least the request" $.name .memory $.of.memory) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

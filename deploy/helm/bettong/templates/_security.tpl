@@ -39,10 +39,28 @@
 {{- end }}
 {{- end -}}
 
+{{/* Not empty when there is a `helm test`: services that ask clients who they are need test.clientSecret. */}}
+{{- define "bettong.hasTest" -}}
+{{- $v := .Values -}}
+{{- if or $v.test.clientSecret (not (or $v.tls.clients $v.tokens.secretName)) -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Of the pod of `helm test`: its own Secret, or the authority of the services' certificate alone. */}}
+{{- define "bettong.clientVolume" -}}
+{{- with include "bettong.tlsSecret" . }}
+- name: client
+  {{- if $.Values.test.clientSecret }}
+  secret: {secretName: {{ $.Values.test.clientSecret }}, defaultMode: 0440}
+  {{- else }}
+  secret: {secretName: {{ . }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* The variables of a client in the release itself: the pod of `helm test`. */}}
 {{- define "bettong.clientEnv" -}}
 {{- $v := .Values -}}
-{{- if and $v.test.clientSecret (include "bettong.tlsSecret" .) }}
+{{- if include "bettong.tlsSecret" . }}
 - {name: BETTONG_CLIENT_CA, value: /etc/bettong/client/ca.crt}
 {{- if $v.tls.clients }}
 - {name: BETTONG_CLIENT_CERTIFICATE, value: /etc/bettong/client/tls.crt}

@@ -11,13 +11,7 @@ spec:
       ports:
         - {name: grpc, containerPort: 7100}
         {{- include "bettong.metricsPort" .root | nindent 8 }}
-      env:
-        {{- include "bettong.env" (merge (dict "threads" (include "bettong.threads" (dict "root" .root "of" .of.resources))) .) | nindent 8 }}
-        - {name: BETTONG_SENDER_LISTEN, value: "0.0.0.0:7100"}
-        {{- include "bettong.securityEnv" (list .root 7101) | nindent 8 }}
-        {{- include "bettong.connectionAgeEnv" .of | nindent 8 }}
-        {{- include "bettong.metricsEnv" .root | nindent 8 }}
-        - {name: BETTONG_SENDER_TOPICS, value: {{ .topics | quote }}}
+      env: {{- include "bettong.variables" (dict "own" (include "bettong.senderEnv" .) "of" .of) | nindent 8 }}
       envFrom: {{- include "bettong.envFrom" . | nindent 8 }}
       {{- include "bettong.grpcProbes" (ternary 7101 7100 (not (empty (include "bettong.tlsSecret" .root)))) | nindent 6 }}
       {{- with .of.preStopSeconds }}
@@ -29,6 +23,15 @@ spec:
   volumes:
     {{- include "bettong.volumes" . | nindent 4 }}
     {{- include "bettong.securityVolumes" .root | nindent 4 }}
+{{- end -}}
+
+{{- define "bettong.senderEnv" -}}
+{{- include "bettong.env" (merge (dict "threads" (include "bettong.threads" (dict "root" .root "of" .of.resources))) .) }}
+- {name: BETTONG_SENDER_LISTEN, value: "0.0.0.0:7100"}
+{{- include "bettong.securityEnv" (list .root 7101) }}
+{{ include "bettong.connectionAgeEnv" .of }}
+{{ include "bettong.metricsEnv" .root }}
+- {name: BETTONG_SENDER_TOPICS, value: {{ .topics | quote }}}
 {{- end -}}
 
 {{/*

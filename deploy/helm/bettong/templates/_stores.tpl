@@ -57,7 +57,31 @@ BETTONG_REDIS_PASSWORD_FILE: /etc/bettong/redis-auth/{{ .auth.key }}
 {{- end }}
 {{- end -}}
 
+{{/* Ports of the stores that are there, as text. */}}
+{{- define "bettong.kafkaPorts" -}}
+{{- $found := list -}}
+{{- range splitList "," .Values.kafka.bootstrapServers | uniq -}}
+{{- $found = append $found (regexFind "[0-9]+$" .) -}}
+{{- end -}}
+{{- compact $found | uniq | toJson -}}
+{{- end -}}
+
+{{- define "bettong.redisPort" -}}
+{{- $redis := .Values.redis -}}
+{{- if $redis.urlSecret.name -}}{{ $redis.urlSecret.port }}{{- else -}}
+{{ regexFind ":[0-9]+([/?]|$)" $redis.url | trimAll ":/?" | default "6379" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "bettong.portCheck" -}}
+{{- $port := index . 1 | int64 -}}
+{{- if or (lt $port 1) (gt $port 65535) -}}
+{{- fail (printf "%s: there is no port %s; ports are 1 to 65535" (index . 0) (index . 1)) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "bettong.storesChecks" -}}
+{{- $v := .Values -}}
 {{- $kafka := .Values.kafka -}}
 {{- $redis := .Values.redis -}}
 {{- if ne (empty $kafka.sasl.user) (empty $kafka.sasl.secretName) -}}
@@ -69,6 +93,13 @@ BETTONG_REDIS_PASSWORD_FILE: /etc/bettong/redis-auth/{{ .auth.key }}
 {{- if and (or $kafka.tls.secretName $kafka.tls.clients) (not $kafka.tls.enabled) -}}
 {{- fail "kafka.tls: secretName and clients need kafka.tls.enabled" -}}
 {{- end -}}
+{{- if and $kafka.bundled.enabled (gt (int $v.settings.replication) 1) -}}
+{{- fail (printf "settings.replication: %d copies, but kafka.bundled is a single broker" (int $v.settings.replication)) -}}
+{{- end -}}
+{{- range include "bettong.kafkaPorts" . | fromJsonArray -}}
+{{- include "bettong.portCheck" (list "kafka.bootstrapServers" .) -}}
+{{- end -}}
+{{- include "bettong.portCheck" (list "redis.url" (include "bettong.redisPort" .)) -}}
 {{- if and $kafka.tls.clients (not $kafka.tls.secretName) -}}
 {{- fail "kafka.tls.clients: give secretName of the Secret that holds the certificate" -}}
 {{- end -}}
