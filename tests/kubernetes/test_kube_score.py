@@ -40,14 +40,9 @@ IGNORED = [
         "Ready when its startup probe has passed. No client is sent to it, and executors must find it before that.",
     ),
     Ignored(
-        "pod-probes",
-        "StatefulSet/(kafka|redis)",
-        "The bundled stores are not restarted for a slow disk, which that would not mend; what ends is, anyway.",
-    ),
-    Ignored(
         "pod-probes-identical",
-        "StatefulSet/(master|worker)|DaemonSet/.*",
-        "The one page answers or does not; it may fail for longer until a restart than until the pod is not ready.",
+        "StatefulSet/(master|kafka)|DaemonSet/.*",
+        "The one question is answered or not; it may fail for longer until a restart than until the pod is not ready.",
     ),
     Ignored(
         "statefulset-has-servicename",
