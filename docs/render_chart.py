@@ -27,6 +27,7 @@ DECIDED = {
     "checkpoint",
     "connection_age_max_s",
     "connections",
+    "drain_ms",
     "exclusive_cpus",
     "health_listen",
     "instance",

@@ -50,7 +50,7 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         "worker.autoscaling.maxReplicas: 8 workers for 4 partitions",
     ),
     (
-        {"sender": {"preStopSeconds": 30}},
+        {"sender": {"drainSeconds": 30}},
         "sender.terminationGracePeriodSeconds: 45 is too short, a stop takes up to 55 s",
     ),
     ({"worker": {"resources": {"memory": "2Gi"}}}, "worker.resources.memory: 2Gi is too little"),

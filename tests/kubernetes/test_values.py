@@ -217,8 +217,9 @@ def test_no_probe_of_a_store_is_content_with_an_open_port(chart: Chart) -> None:
 def test_a_pod_that_leaves_gives_its_clients_time(chart: Chart) -> None:
     pods = chart.render(MATRIX["least-burstable"]).pods
     for owner in ("sender", "receiver"):
-        stop = container(pods, f"Deployment/{RELEASE}-bettong-{owner}")["lifecycle"]["preStop"]
-        assert stop == {"sleep": {"seconds": 5}}
+        found = f"Deployment/{RELEASE}-bettong-{owner}"
+        assert env(pods, found)["BETTONG_DRAIN_MS"] == "5000"
+        assert "lifecycle" not in container(pods, found)
     stop = container(pods, f"StatefulSet/{RELEASE}-bettong-worker")["lifecycle"]["preStop"]
     assert stop == {"exec": {"command": ["sh", "-c", "kill -s PWR 1; sleep 10"]}}
 

@@ -114,9 +114,9 @@
 {{- $v := .Values -}}
 {{- range $name, $stop := dict "sender" 25 "receiver" 25 "worker" 10 "topicSender" 25 "driver" 35 -}}
 {{- $of := index $v $name -}}
-{{- $needs := add $stop (default 0 $of.preStopSeconds) -}}
+{{- $needs := add $stop (default 0 $of.preStopSeconds) (default 0 $of.drainSeconds) -}}
 {{- if gt (int $needs) (int $of.terminationGracePeriodSeconds) -}}
-{{- fail (printf "%s.terminationGracePeriodSeconds: %v is too short, a stop takes up to %d s (preStopSeconds included)" $name $of.terminationGracePeriodSeconds $needs) -}}
+{{- fail (printf "%s.terminationGracePeriodSeconds: %v is too short, a stop takes up to %d s (preStopSeconds or drainSeconds included)" $name $of.terminationGracePeriodSeconds $needs) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -14,9 +14,6 @@ spec:
       env: {{- include "bettong.variables" (dict "own" (include "bettong.senderEnv" .) "of" .of) | nindent 8 }}
       envFrom: {{- include "bettong.envFrom" . | nindent 8 }}
       {{- include "bettong.grpcProbes" (ternary 7101 7100 (not (empty (include "bettong.tlsSecret" .root)))) | nindent 6 }}
-      {{- with .of.preStopSeconds }}
-      lifecycle: {preStop: {sleep: {seconds: {{ . }}}}}
-      {{- end }}
       volumeMounts:
         {{- include "bettong.volumeMounts" . | nindent 8 }}
         {{- include "bettong.securityMounts" .root | nindent 8 }}
@@ -30,6 +27,7 @@ spec:
 - {name: BETTONG_SENDER_LISTEN, value: "0.0.0.0:7100"}
 {{- include "bettong.securityEnv" (list .root 7101) }}
 {{ include "bettong.connectionAgeEnv" .of }}
+{{ include "bettong.drainEnv" .of }}
 {{ include "bettong.metricsEnv" .root }}
 - {name: BETTONG_SENDER_TOPICS, value: {{ .topics | quote }}}
 {{- end -}}
@@ -74,6 +72,10 @@ spec:
 {{- end -}}
 
 {{/* (of): grpc-go's MAX_CONNECTION_AGE, by the setting. */}}
+{{- define "bettong.drainEnv" -}}
+- {name: BETTONG_DRAIN_MS, value: {{ mul 1000 (default 0 .drainSeconds) | quote }}}
+{{- end -}}
+
 {{- define "bettong.connectionAgeEnv" -}}
 {{- with .maxConnectionAgeSeconds -}}
 - {name: BETTONG_CONNECTION_AGE_MAX_S, value: {{ . | quote }}}
