@@ -5,7 +5,7 @@ A comment above a key describes it. Lists and maps in one line are one value.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -152,6 +152,11 @@ def marks(field: FieldInfo) -> list[Any]:
     for each in get_args(field.annotation) if _is_optional(field.annotation) else ():
         if get_origin(each) is Annotated:
             found += get_args(each)[1:]
+    return _flat(found)
+
+
+def _flat(found: Iterable[Any]) -> list[Any]:
+    """With the limits that a Field holds in its place."""
     return [deeper for each in found for deeper in (each.metadata if isinstance(each, FieldInfo) else [each])]
 
 
@@ -164,20 +169,29 @@ def _of(field: FieldInfo) -> dict[str, Any]:
     kind = field.annotation
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {**found, "enum": [each.value for each in kind]}
-    found |= _type(kind)
-    for mark in marks(field):
-        if isinstance(mark, Ge):
-            found["minimum"] = mark.ge
-        if isinstance(mark, Le):
-            found["maximum"] = mark.le
-        if pattern := getattr(mark, "pattern", None):
-            found["pattern"] = pattern
+    found |= _type(kind) | _limits(marks(field))
     return found | (field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {})
+
+
+def _limits(found: Iterable[Any]) -> dict[str, Any]:
+    """As the schema says them."""
+    said: dict[str, Any] = {}
+    for mark in found:
+        if isinstance(mark, Ge):
+            said["minimum"] = mark.ge
+        if isinstance(mark, Le):
+            said["maximum"] = mark.le
+        if pattern := getattr(mark, "pattern", None):
+            said["pattern"] = pattern
+        if length := getattr(mark, "max_length", None):
+            said["maxLength"] = length
+    return said
 
 
 def _type(kind: Any) -> dict[str, Any]:
     if get_origin(kind) is list:
-        return {"type": "array", "items": {"type": "string", **_of_texts(*get_args(kind))}}
+        (item,) = get_args(kind)
+        return {"type": "array", "items": {"type": "string"} | _limits(_flat(get_args(item)[1:]))}
     if get_origin(kind) is dict:
         return {"type": "object", "additionalProperties": {"type": ["string", "integer"]}}
     if get_origin(kind) is Annotated:
@@ -187,20 +201,6 @@ def _type(kind: Any) -> dict[str, Any]:
         return {"type": [_type(given)["type"], "null"]}
     names: dict[Any, str] = {bool: "boolean", int: "integer"}
     return {"type": names.get(kind, "string")}
-
-
-def _of_texts(kind: Any) -> dict[str, Any]:
-    """Pattern and length of the texts in a list, where they have such."""
-    if get_origin(kind) is not Annotated:
-        return {}
-    (field,) = get_args(kind)[1:]
-    found: dict[str, Any] = {}
-    for mark in field.metadata:
-        if pattern := getattr(mark, "pattern", None):
-            found["pattern"] = pattern
-        if length := getattr(mark, "max_length", None):
-            found["maxLength"] = length
-    return found
 
 
 def _readme(chart: ChartPages, values: list[Value]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.kubernetes.chart import REAL, TUNING, CallError, Chart
+from tests.kubernetes.chart import REAL, CallError, Chart
 from tests.kubernetes.value_sets import merged
 
 WATCHED = {"metrics": {"enabled": True}}
@@ -178,9 +178,3 @@ def test_what_is_wrong_is_told(chart: Chart, values: Mapping[str, Any], message:
 )
 def test_what_only_looks_wrong_is_taken(chart: Chart, values: Mapping[str, Any]) -> None:
     assert chart.render(merged(REAL, values)).pods
-
-
-def test_no_chart_takes_no_cpu_for_a_request() -> None:
-    """The quantity 0 counts as none, and the pod would be of another class."""
-    with pytest.raises(CallError, match="at '/resources/cpu': '0' does not match"):
-        Chart(TUNING).render({"resources": {"cpu": "0"}})

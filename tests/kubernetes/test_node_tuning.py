@@ -150,7 +150,7 @@ def test_every_setting_is_a_value_or_the_charts_to_decide() -> None:
         ),
         ({"settings": {"root": "/"}}, "additional properties 'root' not allowed"),
         ({"journalPath": "/"}, "at '/journalPath'"),
-        ({"resources": {"cpu": "0"}}, "at '/resources/cpu'"),
+        ({"resources": {"cpu": "0"}}, "at '/resources/cpu': '0' does not match"),
     ],
 )
 def test_what_is_wrong_is_told(tuning: Chart, values: Mapping[str, Any], message: str) -> None:

@@ -173,7 +173,12 @@ def test_an_uninstall_removes_pods_and_rights_and_the_annotation_stays(
 ) -> None:
     major, space = leaving
     assert {name.partition("/")[0] for name in left_of(cluster, space)} >= {
-        *("DaemonSet", "Pod", "ServiceAccount", "NetworkPolicy", "ClusterRole", "ClusterRoleBinding")
+        "DaemonSet",
+        "Pod",
+        "ServiceAccount",
+        "NetworkPolicy",
+        "ClusterRole",
+        "ClusterRoleBinding",
     }
     with tuner_of(tmp_path, api_of(cluster, space), Mode.APPLY) as (tuner, node):
         tuner.look()

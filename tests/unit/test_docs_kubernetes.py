@@ -27,21 +27,20 @@ CODE = re.compile(r"`[^`\n]*`")
 FILES_OF = {"-f", "--config", "--system-config-from-file"}
 # Of `kubeletConfig`, by gcloud's reference of --system-config-from-file.
 GKE_TAKES = {
-    *(
-        "cpuManagerPolicy",
-        "cpuCFSQuota",
-        "cpuCFSQuotaPeriod",
-        "memoryManager",
-        "topologyManager",
-        "podPidsLimit",
-    ),
-    *(
-        "containerLogMaxSize",
-        "containerLogMaxFiles",
-        "imageGcLowThresholdPercent",
-        "imageGcHighThresholdPercent",
-    ),
-    *("imageMinimumGcAge", "imageMaximumGcAge", "allowedUnsafeSysctls", "singleProcessOomKill"),
+    "allowedUnsafeSysctls",
+    "containerLogMaxFiles",
+    "containerLogMaxSize",
+    "cpuCFSQuota",
+    "cpuCFSQuotaPeriod",
+    "cpuManagerPolicy",
+    "imageGcHighThresholdPercent",
+    "imageGcLowThresholdPercent",
+    "imageMaximumGcAge",
+    "imageMinimumGcAge",
+    "memoryManager",
+    "podPidsLimit",
+    "singleProcessOomKill",
+    "topologyManager",
 }
 
 
@@ -135,9 +134,13 @@ def kubelets(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def test_every_distribution_gets_a_static_cpu_manager_with_what_it_takes() -> None:
     found = {each.title: list(kubelets(each.content)) for each in SHOWN if each.page == PINNING}
-    configured = {title: kubelet for title, (kubelet, *_) in ((t, k) for t, k in found.items() if k)}
+    configured = {title: each[0] for title, each in found.items() if each}
     assert {Path(title).name for title in configured} == {
-        *("kind.yaml", "50-pinning.conf", "pinned-nodes.yaml", "node-system.yaml", "KubeletConfiguration")
+        "kind.yaml",
+        "50-pinning.conf",
+        "pinned-nodes.yaml",
+        "node-system.yaml",
+        "KubeletConfiguration",
     }
     assert {kubelet["cpuManagerPolicy"] for kubelet in configured.values()} == {"static"}
     assert all(each.content["kubeletConfig"].keys() <= GKE_TAKES for each in titled("node-system.yaml"))

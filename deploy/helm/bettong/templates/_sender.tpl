@@ -71,11 +71,12 @@ spec:
     {{- include "bettong.metricsServicePort" .root | nindent 4 }}
 {{- end -}}
 
-{{/* (of): grpc-go's MAX_CONNECTION_AGE, by the setting. */}}
+{{/* (of): how long it serves on once it was told to stop. */}}
 {{- define "bettong.drainEnv" -}}
 - {name: BETTONG_DRAIN_MS, value: {{ mul 1000 (default 0 .drainSeconds) | quote }}}
 {{- end -}}
 
+{{/* (of): grpc-go's MAX_CONNECTION_AGE, by the setting. */}}
 {{- define "bettong.connectionAgeEnv" -}}
 {{- with .maxConnectionAgeSeconds -}}
 - {name: BETTONG_CONNECTION_AGE_MAX_S, value: {{ . | quote }}}
