@@ -11,8 +11,10 @@ The gaps in the partitions' results around each deal are told.
 import itertools
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +28,7 @@ from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.application.streams import Source
+from bettong.application.schema import schema_of
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.edges.kafka_log import LogReader, LogWriter
@@ -39,6 +41,7 @@ from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
 
 APPLICATION = Path(__file__).with_name("echo.py")
+SCHEMA = schema_of(Reading)
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 _LATE_S_MAX = 60.0
 _DEAL_S = 1.0
@@ -46,12 +49,13 @@ _DEAL_S = 1.0
 
 @dataclass
 class Seen:
-    """Results: when they came and how late, by partition, in seconds."""
+    """Results: when they came and how late, by partition, in seconds; of each the columns of the newest frame."""
 
     begun_s: float = 0.0
     counts: int = 0
     late_s: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     highest: dict[int, int] = field(default_factory=dict)
+    newest: dict[int, bytes] = field(default_factory=dict)
     duplicates: int = 0
     deals_s: list[float] = field(default_factory=list)
 
@@ -100,17 +104,34 @@ def main(
     pace = Pace(messages_per_s, frame_messages, seconds)
     seen = once(pace, schedule=schedule, partitions=partitions, master=master, lose=lose)
     _tell(console, seen, pace)
-    if seen.counts != pace.frames * frame_messages:
-        console.print(f"[red]{seen.counts:,} of {pace.frames * frame_messages:,} results")
+    if fault := wrong(seen, pace, partitions):
+        console.print(f"[red]{fault}")
         raise typer.Exit(1)
 
 
 def samples(*, schedule: Schedule, partitions: int) -> list[Sample]:
-    """One run: how late results were at PERCENTILES, in ms. Raises AssertionError when one is lost."""
+    """One run: how late results were at PERCENTILES, in ms. Raises AssertionError when one is lost or wrong."""
     pace = Pace()
     seen = once(pace, schedule=schedule, partitions=partitions)
-    assert seen.counts == pace.frames * pace.frame_messages, "results are lost"
+    fault = wrong(seen, pace, partitions)
+    assert not fault, fault
     return seen.waits().samples()
+
+
+def wrong(seen: Seen, pace: Pace, partitions: int) -> str:
+    """What is wrong with the results, if anything: their number, or the last total of a meter."""
+    sent = pace.frames * pace.frame_messages
+    if seen.counts != sent:
+        return f"{seen.counts:,} of {sent:,} results"
+    for partition in range(min(partitions, pace.frames)):
+        readings = [reading.meter for reading in _readings(partition, partitions, pace.frame_messages)]
+        frames = len(range(partition, pace.frames, partitions))
+        expected = {meter: float(frames * times) for meter, times in Counter(readings).items()}
+        totals = Columns.of_payload(SCHEMA, seen.newest[partition])
+        found = dict(zip(totals.values(0), totals.values(1), strict=True))
+        if found != expected:
+            return f"partition {partition}: the last totals are {found}, expected {expected}"
+    return ""
 
 
 def once(
@@ -123,7 +144,7 @@ def once(
         schedule=schedule,
         settings={"spark_master": master},
     )
-    (source,) = plan(load(str(APPLICATION))).sources
+    (source,) = (each.name for each in plan(load(str(APPLICATION))).sources)
     seen, done = Seen(), threading.Event()
     with Suite(options) as suite:
         kafka = suite.record.kafka
@@ -150,36 +171,30 @@ def once(
     return seen
 
 
-def _append(
-    writer: LogWriter, source: Source, place: int, partitions: int, messages: int, due_s: float
-) -> None:
+def _append(writer: LogWriter, source: str, place: int, partitions: int, messages: int, due_s: float) -> None:
     partition, number = place % partitions, place // partitions + 1
-    assert source.schema is not None
     frame = Frame(
-        origin=f"{source.name}/benchmark",
+        origin=f"{source}/benchmark",
         sequence=number,
         previous=number - 1,
         count=messages,
-        schema=source.schema.fingerprint,
+        schema=SCHEMA.fingerprint,
         ingest_ns=int(due_s * 1e9),
-        columns=_payload(source, partition, partitions, messages),
+        columns=_payload(partition, partitions, messages),
     )
-    topic = stage_topic("echo", source.name)
-    writer.append(topic, partition, encode(frame), lambda _: None)
+    writer.append(stage_topic("echo", source), partition, encode(frame), lambda _: None)
 
 
-_payloads: dict[int, bytes] = {}
+@cache
+def _payload(partition: int, partitions: int, messages: int) -> bytes:
+    return Columns.of_messages(SCHEMA, _readings(partition, partitions, messages)).payload()
 
 
-def _payload(source: Source, partition: int, partitions: int, messages: int) -> bytes:
+def _readings(partition: int, partitions: int, messages: int) -> list[Reading]:
     """Readings of meters that belong to a partition; the same in each frame."""
-    if partition not in _payloads:
-        assert source.schema is not None
-        names = (name for name in map(str, itertools.count()) if partition_of(name, partitions) == partition)
-        meters = list(itertools.islice(names, 50))
-        readings = [Reading(meters[place % 50], 1.0) for place in range(messages)]
-        _payloads[partition] = Columns.of_messages(source.schema, readings).payload()
-    return _payloads[partition]
+    names = (name for name in map(str, itertools.count()) if partition_of(name, partitions) == partition)
+    meters = list(itertools.islice(names, 50))
+    return [Reading(meters[place % 50], 1.0) for place in range(messages)]
 
 
 def _read(kafka: str, partitions: int, seen: Seen, done: threading.Event) -> None:
@@ -193,6 +208,7 @@ def _read(kafka: str, partitions: int, seen: Seen, done: threading.Event) -> Non
                     continue
                 assert frame.previous <= seen.highest.get(record.partition, 0), "a result is lost"
                 seen.highest[record.partition] = frame.sequence
+                seen.newest[record.partition] = frame.columns or b""
                 seen.counts += frame.count
                 late = seen.late_s.setdefault(record.partition, [])
                 late.append((now_s, now_s - frame.ingest_ns / 1e9))

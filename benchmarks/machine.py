@@ -2,14 +2,23 @@
 
 import os
 import platform
+import re
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("pyspark", "kafka-python", "grpcio", "protobuf", "pyarrow", "numpy", "numba", "redis")
+PACKAGES = (
+    *("pyspark", "confluent-kafka", "kafka-python", "grpcio", "protobuf", "pyarrow", "numpy", "numba"),
+    *("redis", "hdrhistogram"),
+)
+_ASK_S_MAX = 20.0
+_VERSION = re.compile(r"\d+(\.\d+)+")
+_UNKNOWN = "unknown"
 
 
 def facts() -> dict[str, str]:
-    """Processor, cores, memory, Python and package versions."""
+    """Processor, cores, memory, and versions of Python, packages, and the servers of a local suite."""
     cpu = next(
         (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.processor(),
@@ -22,7 +31,25 @@ def facts() -> dict[str, str]:
         "load before": f"{os.getloadavg()[0]:.1f}",
         "python": platform.python_version(),
         "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "servers": f"Kafka {_kafka()}, Redis {_said('redis-server', '--version')}, Java {_said('java', '-version')}",
     }
+
+
+def _said(*call: str) -> str:
+    """The first version that a program says; "unknown" where it says none."""
+    try:
+        ended = subprocess.run(call, check=False, capture_output=True, text=True, timeout=_ASK_S_MAX)
+    except (OSError, subprocess.TimeoutExpired):
+        return _UNKNOWN
+    found = _VERSION.search(ended.stdout + ended.stderr)
+    return found.group() if found else _UNKNOWN
+
+
+def _kafka() -> str:
+    """Of the jars that `make setup` fetched."""
+    jars = Path(sys.prefix) / "share" / "bettong" / "jars" / "broker"
+    names = [each.stem for each in jars.glob("kafka-server-[0-9]*.jar")]
+    return names[0].removeprefix("kafka-server-") if names else _UNKNOWN
 
 
 def _lines(path: str) -> list[str]:

@@ -20,11 +20,15 @@ _COSTS = {"us", "ms", "s", "% of a core"}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run gave, in the figure's unit, and CPU seconds for a million messages: of all, and by part."""
+    """What one run gave, in the figure's unit, and CPU seconds for a million messages: of all, and by part.
+
+    `histogram`: of all waits, where the value is one of their percentiles; HDR's compressed encoding, in base64.
+    """
 
     value: float
     cpu_s_per_million: float | None = None
     parts: dict[str, float] = field(default_factory=dict)
+    histogram: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from bettong.topics import sink_topic, stage_topic
 FRAME_MESSAGES = 16_384
 # Each a process of its own, with one core and 1 GiB.
 _EXECUTORS = "local-cluster[{},1,1024]"
-_COSTLY_MESSAGES, _COSTLY_KEYS = 400_000, 10_000
+# Many, for the figures that tell the last fold are a second apart.
+_COSTLY_MESSAGES, _COSTLY_KEYS = 1_600_000, 10_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,17 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Plot
 from rich.table import Table
 
-from benchmarks.measuring import Figure
+from benchmarks.measuring import Before, Figure
+
+_COLUMNS = ("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", "machine")
+_CAPTION = (
+    "machine: a plain CPython loop just before the run; by how much a sleep of 1 ms was too long, p50 and p99"
+)
 
 
 def table(figures: list[Figure], title: str) -> Table:
     """For people."""
-    rows = Table("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", title=title)
+    rows = Table(*_COLUMNS, title=title, caption=_CAPTION)
     for figure in figures:
         values = figure.values
         cpu = [each.cpu_s_per_million for each in figure.samples if each.cpu_s_per_million is not None]
@@ -30,6 +35,7 @@ def table(figures: list[Figure], title: str) -> Table:
             f"{median(cpu):.2f}" if cpu else "",
             f"{_number(bar.bar)}{unit}{met}" if bar else "",
             f"{_number(bar.goal)}{unit}" if bar else "",
+            _beside(figure.before),
         )
     return rows
 
@@ -95,6 +101,15 @@ def _plot(figures: list[Figure], title: str, path: Path) -> None:
     for place, figure in enumerate(speeds):
         every[0].plot([min(figure.values), max(figure.values)], [place, place], color="black")
     plot.savefig(path)
+
+
+def _beside(before: list[Before]) -> str:
+    """What the machine was like before the runs; medians."""
+    if not before:
+        return ""
+    loop = median(each.plain_loop_per_s for each in before)
+    hiccups = median(each.hiccup_p50_us for each in before), median(each.hiccup_p99_us for each in before)
+    return f"{loop / 1e6:.2f} M/s; {hiccups[0]:.0f}, {hiccups[1]:.0f} us"
 
 
 def _number(value: float) -> str:

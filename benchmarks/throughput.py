@@ -80,7 +80,7 @@ BARS = {
 }
 WAYS = (("compiled", True), ("Python", False))
 
-_WIDTH = 140
+_WIDTH = 170
 
 # Names of figures, their unit, and one run, which gives a sample for each.
 Measurement = tuple[list[str], str, Callable[[], list[Sample]]]

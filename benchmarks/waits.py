@@ -1,7 +1,9 @@
-"""How late results were, as HDR histograms: from when their frame was due, so that a stall counts for all it delays.
+"""Waits as HDR histograms. For results: from when their frame was due, so that a stall counts for all it delays.
 
 The correction is Gil Tene's: a load that waits for a slow system leaves out what would have been late meanwhile.
 """
+
+from collections.abc import Sequence
 
 from hdrh.histogram import HdrHistogram
 
@@ -11,27 +13,36 @@ from benchmarks.measuring import Sample
 WARM_S = 5.0
 PERCENTILES = (50.0, 99.0, 99.9)
 
-_HIGHEST_US = 60_000_000
+_HIGHEST_NS = 60_000_000_000
 _DIGITS = 3
+_MS_NS = 1_000_000
 
 
 class Waits:
     """Of one run."""
 
     def __init__(self) -> None:
-        self._histogram = HdrHistogram(1, _HIGHEST_US, _DIGITS)
+        self._histogram = HdrHistogram(1, _HIGHEST_NS, _DIGITS)
 
     def note(self, late_s: float) -> None:
         """A result was so late."""
-        self._histogram.record_value(max(1, round(late_s * 1e6)))
+        self.note_ns(round(late_s * 1e9))
 
-    def samples(self) -> list[Sample]:
-        """At PERCENTILES, in ms."""
-        return [Sample(self._histogram.get_value_at_percentile(each) / 1000) for each in PERCENTILES]
+    def note_ns(self, wait_ns: int) -> None:
+        """Something took so long."""
+        self._histogram.record_value(max(1, wait_ns))
+
+    def samples(self, percentiles: Sequence[float] = PERCENTILES, *, unit_ns: int = _MS_NS) -> list[Sample]:
+        """At percentiles, each with the whole histogram, which is in ns."""
+        encoded = self._histogram.encode().decode()
+        return [
+            Sample(self._histogram.get_value_at_percentile(each) / unit_ns, histogram=encoded)
+            for each in percentiles
+        ]
 
     def __str__(self) -> str:
         told = ", ".join(
             f"p{each:g} {sample.value:.1f} ms"
             for each, sample in zip(PERCENTILES, self.samples(), strict=True)
         )
-        return f"{told}, max {self._histogram.get_max_value() / 1000:.1f} ms of {self._histogram.get_total_count():,}"
+        return f"{told}, max {self._histogram.get_max_value() / _MS_NS:.1f} ms of {self._histogram.get_total_count():,}"

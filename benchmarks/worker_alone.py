@@ -4,11 +4,10 @@ import time
 from collections.abc import Sequence
 from functools import cache
 
-import numpy as np
-
 from benchmarks import number_load
 from benchmarks.log_load import Splitter
 from benchmarks.measuring import Sample
+from benchmarks.waits import Waits
 from benchmarks.workload import Workload, column_frames, log_frame, planned
 from bettong.application.loading import load as load_application
 from bettong.application.plan import Plan, plan
@@ -56,17 +55,21 @@ def speed(ready: StageProgram, frames: list[bytes], load: Workload) -> Sample:
 def waits(ready: StageProgram, frames: list[bytes], load: Workload) -> list[Sample]:
     """Microseconds from a frame's bytes to its output's, of wall clock: `PERCENTILES` of the frames. Checked.
 
-    A closed loop: frame after frame, no one waits in line.
+    A closed loop: frame after frame, no one waits in line. A snapshot is cut each second, and the frame waits for it.
     """
     worker = PartitionWorker(ready, Assignment("market-spread", 0, 1, FRAME_BYTES_MAX))
-    records, took_ns = [], np.empty(len(frames), np.int64)
+    records, waits = [], Waits()
+    cut_ns = 0.0
     for offset, frame in enumerate(frames):
-        begun = time.perf_counter_ns()
+        begun_ns = time.perf_counter_ns()
+        if begun_ns >= cut_ns:
+            worker.increment()
+            cut_ns = begun_ns + _SNAPSHOT_S * 1e9
         found = worker.fold(offset, frame)
-        took_ns[offset] = time.perf_counter_ns() - begun
+        waits.note_ns(time.perf_counter_ns() - begun_ns)
         records += found
     _check(records, load)
-    return [Sample(each / 1000) for each in np.percentile(took_ns, PERCENTILES).tolist()]
+    return waits.samples(PERCENTILES, unit_ns=1000)
 
 
 def hot_against_rare(messages: int, *, compiled: bool) -> Sample:

@@ -21,30 +21,32 @@ from benchmarks import log_to_log, machine, plain_loop, report
 from benchmarks.measuring import Figure, Sample, look
 from benchmarks.peers import environments, race
 from benchmarks.peers.bettong.contestant import BettongSuite
-from benchmarks.peers.load import Load, load
+from benchmarks.peers.load import Load, framed, load
 from benchmarks.peers.roster import PEERS
 from bettong.errors import BettongError
 from bettong.settings import Schedule
 
-_WIDTH = 150
+_WIDTH = 170
 _BETTONG = "Bettong"
 
 
 @dataclass(slots=True)
 class Entry:
-    """A row: who, what it was told to guarantee, its runs, and what ended them early."""
+    """A row: who, what it was told to guarantee, what records it takes, its runs, and what ended them early."""
 
     figure: Figure
     version: str
     guarantee: str
     start: race.Start | None
     schedule: Schedule = Schedule.MICRO_BATCH
+    frames: bool = False
     fault: str = ""
 
     def once(self, of: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
         """One run. Raises RaceError, BettongError."""
         if self.start is not None:
-            return race.run(self.start, of, partitions=partitions, processes=processes, s_max=s_max)
+            taken = framed(of, partitions) if self.frames else of
+            return race.run(self.start, taken, partitions=partitions, processes=processes, s_max=s_max)
         return log_to_log.speed(of.workload, schedule=self.schedule, compiled=True, partitions=partitions)
 
 
@@ -100,7 +102,13 @@ def _entries(chosen: tuple[str, ...]) -> list[Entry]:
         guarantee = "exactly once, for who reads frames; a snapshot each second"
         entries.append(Entry(own, _own(), guarantee, None, schedule))
     entries += [
-        Entry(Figure(peer.name, "messages/s", None), peer.version, peer.guarantee, peer.start)
+        Entry(
+            Figure(peer.name, "messages/s", None),
+            peer.version,
+            peer.guarantee,
+            peer.start,
+            frames=peer.frames,
+        )
         for peer in PEERS
     ]
     wanted = [entry for entry in entries if entry.figure.name.startswith(chosen)]

@@ -4,10 +4,14 @@ A bell is a wide quote and an order for each of the 350 symbols, so it gives a r
 are there, whoever runs has started and serves every key; when those of the last are, it has taken every message.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.log_to_log import records_of
+from benchmarks.peers.market import symbol_of
 from benchmarks.workload import Workload, wire_messages, workload
 from bettong.frames.columns import Array
 from examples.market_spread_load import Columns, Round, instruments
@@ -16,15 +20,25 @@ from examples.market_spread_oracle import RESULT, Results, rejected
 _TIME = b"20160902-16:00:00.000"
 _WIDE, _NARROW = 0.08, 0.01
 _LENGTH_BYTES = 4  # in front of a framed message; a record of Kafka needs none
+_OPENING_FRAMES = 3  # the initial quotes, the first bell's quotes, its orders
+
+
+class Record(NamedTuple):
+    """A record to feed. Without a partition its key decides."""
+
+    value: bytes
+    key: bytes = b""
+    partition: int = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Records to feed before the clock starts and after, and how many bytes of results each part leads to."""
+    """Records to feed before the clock starts and after; messages of the latter, bytes of the former's results."""
 
     workload: Workload
-    opening: list[bytes]
-    timed: list[bytes]
+    opening: list[Record]
+    timed: list[Record]
+    timed_messages: int
     opening_bytes: int
 
     @property
@@ -40,9 +54,19 @@ def load(messages: int) -> Load:
     calm = Round(_quotes(usual), {name: column[:0] for name, column in _orders(b"").items()})
     rounds = [_bell(b"BELL 1"), calm, *workload(messages).rounds, _bell(b"BELL 2")]
     between = Workload(rounds, rejected(rounds))
-    records = [message[_LENGTH_BYTES:] for message in wire_messages(between)]
-    first = len(records) - between.messages + rounds[0].messages  # the initial quotes come before all rounds
-    return Load(between, records[:first], records[first:], len(of.symbols) * RESULT.size)
+    messages_of = [message[_LENGTH_BYTES:] for message in wire_messages(between)]
+    records = [Record(message, symbol_of(message)) for message in messages_of]
+    timed = between.messages - rounds[0].messages  # the initial quotes come before all rounds
+    return Load(between, records[:-timed], records[-timed:], timed, len(of.symbols) * RESULT.size)
+
+
+def framed(of: Load, partitions: int) -> Load:
+    """The same messages in the records that Bettong's senders would append to its log."""
+    records = [
+        [Record(frame, b"", at) for at, frame in split] for split in records_of(of.workload, partitions)
+    ]
+    opening, timed = records[:_OPENING_FRAMES], records[_OPENING_FRAMES:]
+    return replace(of, opening=list(chain(*opening)), timed=list(chain(*timed)))
 
 
 def _bell(order_id: bytes) -> Round:

@@ -11,14 +11,18 @@ Its key is the symbol. A record of the output topic is one result, 59 bytes. All
 import calendar
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 QUOTE = struct.Struct(">B4s21sdd")
 ORDER = struct.Struct(">BBI6s4sdd21s")
 RESULT = struct.Struct(">IBI6s4sddddQ")
 _QUOTE_TYPE = 2
+_QUOTE_FIELDS = 4
 
 # Bid, offer, and whether orders are rejected. A symbol without a quote rejects.
 Market = Sequence[float]
+# A message's fields in the order of the reference application's schemas; bytes for text.
+Row = Sequence[Any]
 NEW: Market = (0.0, 0.0, True)
 
 
@@ -26,16 +30,30 @@ def step(message: bytes, market: Market) -> tuple[Market, bytes | None]:
     """The symbol's market after a message, and the result of an order that is rejected."""
     if message[0] == _QUOTE_TYPE:
         _, _, _, bid, offer = QUOTE.unpack(message)
-        spread = offer - bid
-        return (bid, offer, spread >= 0.05 or spread / ((bid + offer) / 2) >= 0.05), None
-    bid, offer, rejects = market
-    if not rejects:
+        return quoted(bid, offer), None
+    if not market[2]:
         return market, None
     _, side, account, order_id, symbol, quantity, price, time = ORDER.unpack(message)
-    result = RESULT.pack(
-        RESULT.size - 4, side, account, order_id, symbol, quantity, price, bid, offer, unix_ns(time)
-    )
-    return market, result
+    return market, result_of((side, account, order_id, symbol, quantity, price, time), market)
+
+
+def step_row(row: Row, market: Market) -> tuple[Market, bytes | None]:
+    """The same for a message that was read from columns: a quote has four fields."""
+    if len(row) == _QUOTE_FIELDS:
+        return quoted(row[2], row[3]), None
+    return market, result_of(row, market) if market[2] else None
+
+
+def quoted(bid: float, offer: float) -> Market:
+    """The market after a quote."""
+    spread = offer - bid
+    return bid, offer, spread >= 0.05 or spread / ((bid + offer) / 2) >= 0.05
+
+
+def result_of(order: Row, market: Market) -> bytes:
+    """What a rejected order's result is."""
+    *fields, time = order
+    return RESULT.pack(RESULT.size - 4, *fields, *market[:2], unix_ns(time))
 
 
 def symbol_of(message: bytes) -> bytes:

@@ -22,8 +22,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from benchmarks.measuring import Sample, cpu_s
-from benchmarks.peers.load import Load
-from benchmarks.peers.market import symbol_of
+from benchmarks.peers.load import Load, Record
 from bettong.local.broker import KafkaBroker
 from examples.market_spread_oracle import Results, by_symbol
 
@@ -78,7 +77,7 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
                 seconds = time.perf_counter() - begun
                 spent_s = _cpu_s(running) - spent_s
                 check(by_symbol(output.read_on()), load.expected)
-    return Sample(len(load.timed) / seconds, spent_s * 1e6 / len(load.timed))
+    return Sample(load.timed_messages / seconds, spent_s * 1e6 / load.timed_messages)
 
 
 def check(found: Results, expected: Results) -> None:
@@ -91,8 +90,8 @@ def check(found: Results, expected: Results) -> None:
             raise RaceError(f"wrong: {len(have)} results of {name!r} for {len(want)}, {kind}")
 
 
-def feed(bootstrap: str, records: Iterable[bytes]) -> None:
-    """Appends records under their symbols; returns when all are durable."""
+def feed(bootstrap: str, records: Iterable[Record]) -> None:
+    """Appends records; returns when all are durable."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -108,7 +107,7 @@ def feed(bootstrap: str, records: Iterable[bytes]) -> None:
             producer.poll(0)
         while True:
             try:
-                producer.produce(INPUT, record, symbol_of(record))
+                producer.produce(INPUT, record.value, record.key, record.partition)
                 break
             except BufferError:
                 producer.poll(_POLL_S)

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -37,30 +37,27 @@ def _once(*arguments: str) -> Callable[[Place], list[Arguments]]:
     return lambda _: [arguments]
 
 
-def _bytewax(place: Place) -> list[Arguments]:
-    ports = free_ports(place.processes)
-    addresses = ";".join(f"{LOOPBACK}:{port}" for port in ports)
-    run = (
-        "-m",
-        "bytewax.run",
-        "benchmarks.peers.bytewax.program",
-        "-r",
-        str(place.folder),
-        "-s",
-        "1",
-        "-b",
-        "0",
-    )
-    if place.processes == 1:
-        return [run]
-    return [(*run, "-i", str(number), "-a", addresses) for number in range(place.processes)]
+def _bytewax(program: str) -> Callable[[Place], list[Arguments]]:
+    """A program here, with a snapshot each second."""
+
+    def calls(place: Place) -> list[Arguments]:
+        ports = free_ports(place.processes)
+        addresses = ";".join(f"{LOOPBACK}:{port}" for port in ports)
+        module = f"benchmarks.peers.bytewax.{program}"
+        run = ("-m", "bytewax.run", module, "-r", str(place.folder), "-s", "1", "-b", "0")
+        if place.processes == 1:
+            return [run]
+        return [(*run, "-i", str(number), "-a", addresses) for number in range(place.processes)]
+
+    return calls
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
     """A program of another stream processor. `prepare` is run to its end before each run.
 
-    `jar`: a Maven coordinate that it needs too, whose digest is in its folder's jars.sha256.
+    `jar`: a Maven coordinate that it needs too, whose digest is in its folder's jars.sha256. `frames`: it takes the
+    records of Bettong's log, thousands of messages each, instead of one record a message.
     """
 
     name: str
@@ -71,6 +68,7 @@ class Peer:
     own_environment: bool = True
     prepare: Callable[[Place], Arguments] | None = None
     jar: str = ""
+    frames: bool = False
 
     @property
     def lock(self) -> Path:
@@ -112,7 +110,7 @@ class Peer:
         state = place.folder / f"state-{number}"
         state.mkdir(exist_ok=True)
         environment = {
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
             "PEER_KAFKA": place.bootstrap,
             "PEER_STATE": str(state),
             "PEER_PARTITIONS": str(place.partitions),
@@ -161,15 +159,18 @@ def pinned(package: str, lock: str) -> str:
 
 _SPARK = "state exactly once, output at least once; a checkpoint each micro-batch"
 
+_BYTEWAX = Peer(
+    "bytewax",
+    "bytewax",
+    "state exactly once, output at least once; a snapshot each second",
+    _bytewax("program"),
+    package="bytewax",
+    prepare=lambda place: ("-m", "bytewax.recovery", str(place.folder), str(place.processes)),
+)
+
 PEERS = [
-    Peer(
-        "bytewax",
-        "bytewax",
-        "state exactly once, output at least once; a snapshot each second",
-        _bytewax,
-        package="bytewax",
-        prepare=lambda place: ("-m", "bytewax.recovery", str(place.folder), str(place.processes)),
-    ),
+    _BYTEWAX,
+    replace(_BYTEWAX, name="bytewax, Bettong's frames", commands=_bytewax("frames"), frames=True),
     Peer(
         "Quix Streams",
         "quix",

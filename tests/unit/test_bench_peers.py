@@ -4,23 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.peers.load import load
-from benchmarks.peers.market import NEW, Market, step, symbol_of
+from benchmarks.peers.load import Record, framed, load
+from benchmarks.peers.market import NEW, Market, step, step_row
 from benchmarks.peers.race import RaceError, check
 from benchmarks.peers.roster import PEERS, last_line, pinned
+from benchmarks.workload import planned
+from bettong.frames.columns import Columns
+from bettong.frames.frame import decode
 from examples.market_spread_oracle import by_symbol
 
 SYMBOLS = 350
 
 
-def folded(records: list[bytes]) -> bytes:
+def folded(records: list[Record]) -> bytes:
     """What a peer makes of records, message by message."""
     markets: dict[bytes, Market] = {}
     results = bytearray()
     for record in records:
-        symbol = symbol_of(record)
-        markets[symbol], result = step(record, markets.get(symbol, NEW))
+        markets[record.key], result = step(record.value, markets.get(record.key, NEW))
         results += result or b""
+    return bytes(results)
+
+
+def folded_frames(records: list[Record]) -> bytes:
+    """What a peer makes of frames."""
+    markets: dict[bytes, Market] = {}
+    results = bytearray()
+    for record in records:
+        frame = decode(record.value)
+        (schema,) = {each.schema for each in planned().sources if each.name == frame.stream}
+        columns = Columns.of_payload(schema, frame.columns or b"").columns
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            symbol = row[schema.position("symbol")]
+            markets[symbol], result = step_row(row, markets.get(symbol, NEW))
+            results += result or b""
     return bytes(results)
 
 
@@ -28,6 +45,10 @@ def test_the_rule_of_the_peers_gives_the_oracles_answer() -> None:
     of = load(300_000)  # three rounds, so that rejecting symbols are quoted before they are ordered
     check(by_symbol(folded(of.opening + of.timed)), of.expected)
     assert sum(map(len, of.expected.values())) > 2 * SYMBOLS + 1000, "the bells, and some between"
+    frames = framed(of, 4)
+    check(by_symbol(folded_frames(frames.opening + frames.timed)), of.expected)
+    assert len(folded_frames(frames.opening)) == of.opening_bytes
+    assert len({record.partition for record in frames.timed}) == 4
 
 
 def test_a_bell_rings_for_each_symbol_before_the_clock_starts_and_at_the_end() -> None:
@@ -35,7 +56,7 @@ def test_a_bell_rings_for_each_symbol_before_the_clock_starts_and_at_the_end() -
     opening = folded(of.opening)
     assert len(opening) == of.opening_bytes
     assert len(by_symbol(opening)) == SYMBOLS
-    assert {symbol_of(record) for record in of.timed[-SYMBOLS:]} == by_symbol(opening).keys()
+    assert {record.key for record in of.timed[-SYMBOLS:]} == by_symbol(opening).keys()
     assert all(results[-1][9:15] == b"BELL 2" for results in of.expected.values())
 
 

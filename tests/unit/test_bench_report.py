@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import psutil
 import pytest
+from rich.console import Console
 
 from benchmarks import report
+from benchmarks.machine import facts
 from benchmarks.measuring import Bar, Before, Figure, Sample, Stopwatch, cpu_s, look
 from benchmarks.worker_alone import hot_against_rare
 
@@ -56,6 +59,21 @@ def test_json_and_plot_are_written_by_date(tmp_path: Path) -> None:
     assert first["runs"][0]["before"]["hiccup_p99_us"] == 90.0
     assert first["runs"][0]["cpu_s_per_million"] == 0.5
     assert ET.parse(path.with_suffix(".svg")).getroot().tag.endswith("svg")  # noqa: S314 - just written
+
+
+def test_the_table_tells_the_machines_own_pace_beside_each_figure() -> None:
+    console = Console(width=200, record=True)
+    console.print(report.table([figure("ms", [100, 300, 200], Bar(250, 20), [1e6, 3e6, 2.5e6])], "title"))
+    text = console.export_text()
+    assert "200 ms" in text
+    assert "250 ms: reached" in text
+    assert "2.50 M/s; 60, 90 us" in text
+
+
+def test_the_versions_of_what_ran_are_told() -> None:
+    found = facts()
+    assert "confluent-kafka 2" in found["packages"]
+    assert re.fullmatch(r"Kafka 4\S+, Redis \d\S+, Java \d\S+", found["servers"])
 
 
 def test_the_machine_is_looked_at_before_a_run() -> None:
