@@ -24,6 +24,7 @@ _FILES = (
     "/sys/class/net/*/queues/rx-*/rps_cpus",
 )
 _COLUMNS = re.compile(r"\s{2,}")
+_INTERRUPT = re.compile(r"/proc/irq/(\d+)/.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,12 @@ class Facts:
 
     def interrupts(self) -> dict[int, frozenset[int]]:
         """The CPUs of each interrupt."""
-        found = {re.fullmatch(r"/proc/irq/(\d+)/.*", path): text for path, text in self.values.items()}
+        found = {_INTERRUPT.fullmatch(path): text for path, text in self.values.items()}
         return {int(match[1]): cpus_of_list(text) for match, text in found.items() if match}
+
+    def of_all_boots(self) -> dict[str, str]:
+        """The values that are the same after each boot: devices get their interrupts in the order they are found."""
+        return {path: text for path, text in self.values.items() if not _INTERRUPT.fullmatch(path)}
 
     def but(self, changed: Mapping[str, str]) -> dict[str, str]:
         """The values, some of them changed."""
