@@ -296,6 +296,22 @@ def test_an_offset_outside_the_log_is_a_hole(kafka: KafkaBroker, topic: str, sta
                 read_all(log, 1)
 
 
+def test_a_hole_is_kept_until_its_own_partition_is_removed_or_sought(kafka: KafkaBroker, topic: str) -> None:
+    append_all(kafka, topic, 0, [b"a", b"b", b"c"])
+    delete_below(kafka, topic, 0, 2)
+    with reader(kafka, {(topic, 0): 1, (topic, 1): 0}) as log:
+
+        def poll_and_move_another() -> None:
+            log.poll(200, 10)
+            log.remove(topic, 1)
+            log.add(topic, 1, 0)
+
+        with pytest.raises(LogHoleError, match=f"{topic}/0: offset 1 is needed"):
+            eventually(poll_and_move_another)
+        log.seek(topic, 0, 2)
+        assert [record.offset for record in read_all(log, 1)] == [2]
+
+
 def test_records_that_vanish_under_a_reader_are_a_hole(kafka: KafkaBroker, topic: str) -> None:
     append_all(kafka, topic, 0, [bytes(200_000)] * 30)
     with reader(kafka, {(topic, 0): 0}) as log:
