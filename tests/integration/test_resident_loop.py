@@ -209,8 +209,9 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     world.await_saved(0)
 
 
+@pytest.mark.parametrize("size", [1, 200])
 def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
-    world: World, own_broker: KafkaBroker
+    world: World, own_broker: KafkaBroker, size: int
 ) -> None:
     """Results go to a broker that answers nothing for a while."""
     world.output_bytes_max = 20_000
@@ -222,7 +223,7 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
         world.feed(0, 1)
         world.await_saved(0)
         with frozen(own_broker):
-            world.feed(0, 200, size=200)
+            world.feed(0, 200, size=size)
             stuck = eventually(Still(world.offset))
             assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
             assert world.saved(0) == 1, "what is not durable is in no snapshot"
