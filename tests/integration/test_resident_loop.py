@@ -274,11 +274,18 @@ def test_figures_tell_lag_rate_and_latency(world: World) -> None:
 
     eventually(lambda: figures().get(metrics.OFFSET.name) == "50" and figures().get(metrics.LAG.name) == "0")
 
-    def measured() -> bool:
+    def measured() -> dict[str, str] | None:
         world.feed(0, 1)
-        return metrics.LATENCY_P99.name in figures()
+        told = figures()
+        return told if told.get(metrics.LATENCY_P99.name) and float(told[metrics.RATE.name] or 0) else None
 
-    eventually(measured)
-    assert (
-        0 < float(figures()[metrics.LATENCY_P50.name]) <= float(figures()[metrics.LATENCY_MAX.name]) < 60_000
-    )
+    told = eventually(measured)
+    assert 0 < float(told[metrics.LATENCY_P50.name]) <= float(told[metrics.LATENCY_MAX.name]) < 60_000
+    # One message at a time, each waited for: within what two cores can do.
+    assert 0 < float(told[metrics.RATE.name]) < 10_000
+
+    def quiet() -> bool:
+        told = figures()
+        return told[metrics.RATE.name] == "0" and not told[metrics.LATENCY_P99.name]
+
+    eventually(quiet, what="a partition without messages has no latency")
