@@ -9,8 +9,7 @@ _MS = 1_000_000
 # Frames whose latency is remembered between two looks. With more of them the newest count.
 _SAMPLES_MAX = 4096
 _OF_LATE = [
-    figure.name
-    for figure in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
+    figure.name for figure in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
 ]
 
 
