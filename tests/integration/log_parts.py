@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from kafka import KafkaAdminClient, TopicPartition
 
@@ -91,16 +92,27 @@ def frozen(broker: KafkaBroker) -> Iterator[None]:
 
 def lose_last_batch(broker: KafkaBroker, topic: str, partition: int) -> None:
     """Cuts the log of a broker that does not run, and all that it could know of it from elsewhere."""
-    (folder,) = broker.directory.rglob(f"{topic}-{partition}")
-    for snapshot in folder.glob("*.snapshot"):
+    segment = _segment(broker, topic, partition)
+    for snapshot in segment.parent.glob("*.snapshot"):
         snapshot.unlink()
-    (segment,) = folder.glob("*.log")
-    content = segment.read_bytes()
+    segment.write_bytes(segment.read_bytes()[: batches(broker, topic, partition)[-1]])
+
+
+def batches(broker: KafkaBroker, topic: str, partition: int) -> list[int]:
+    """Where each batch begins in the one segment of a log."""
+    content = _segment(broker, topic, partition).read_bytes()
     # A batch: 8 bytes of offset, 4 of the length of what follows.
-    place = last = 0
+    found, place = [], 0
     while place + 12 <= len(content) and (length := int.from_bytes(content[place + 8 : place + 12], "big")):
-        last, place = place, place + 12 + length
-    segment.write_bytes(content[:last])
+        found.append(place)
+        place += 12 + length
+    return found
+
+
+def _segment(broker: KafkaBroker, topic: str, partition: int) -> Path:
+    (folder,) = broker.directory.rglob(f"{topic}-{partition}")
+    (segment,) = folder.glob("*.log")
+    return segment
 
 
 def delete_below(broker: KafkaBroker, topic: str, partition: int, offset: int) -> None:

@@ -2,11 +2,12 @@
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
 
-from bettong.edges.kafka_log import LogAdmin, LogWriter, Record
+from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogWriter, Record
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
@@ -14,6 +15,7 @@ from tests.integration.log_parts import (
     NOBODY,
     Outcome,
     append_all,
+    batches,
     delete_below,
     frozen,
     lose_last_batch,
@@ -167,17 +169,22 @@ def test_a_broker_that_stays_away_fails_the_writer_in_time_and_a_new_one_goes_on
     assert len(outcomes) == 51
 
 
-def test_a_full_buffer_blocks_and_gives_up_in_time(own_broker: KafkaBroker, own_topic: str) -> None:
+@pytest.mark.parametrize("size", [1000, 0])
+def test_a_full_buffer_blocks_and_gives_up_in_time(
+    own_broker: KafkaBroker, own_topic: str, size: int
+) -> None:
+    """What is kept of a value counts, too: else the number of small ones would have no bound."""
     outcomes: list[Outcome] = []
-    with writer(own_broker, buffer_bytes_max=2500, delivery_timeout_ms=3000) as log:
+    room = 2 * (size + RECORD_BYTES)
+    with writer(own_broker, buffer_bytes_max=room, delivery_timeout_ms=3000) as log:
         for _ in range(20):  # more than the buffer holds: it frees itself
-            log.append(own_topic, 0, bytes(1000), outcomes.append)
+            log.append(own_topic, 0, bytes(size), outcomes.append)
         log.flush(10)
         with frozen(own_broker):
-            log.append(own_topic, 0, bytes(1000), outcomes.append)
-            log.append(own_topic, 0, bytes(1000), outcomes.append)
+            log.append(own_topic, 0, bytes(size), outcomes.append)
+            log.append(own_topic, 0, bytes(size), outcomes.append)
             with pytest.raises(LogError, match=r"stayed full|of no more use"):  # whichever comes first
-                log.append(own_topic, 0, bytes(1000), outcomes.append)
+                log.append(own_topic, 0, bytes(size), outcomes.append)
             eventually(lambda: len(outcomes) == 22)
     assert outcomes[:20] == list(range(20))
     assert [type(outcome) for outcome in outcomes[20:]] == [LogUnavailableError, LogUnavailableError]
@@ -244,6 +251,35 @@ def test_a_writer_without_a_broker_is_an_error_in_time_and_leaves_no_thread() ->
     assert threading.active_count() == before
 
 
+def test_a_lone_value_is_read_at_once(kafka: KafkaBroker, topic: str) -> None:
+    """No linger, no fixed wait: the best of some tries is far from any that would be worth its name."""
+    waits_s = []
+    with writer(kafka) as log, reader(kafka, {(topic, 0): 0}) as records:
+        for _ in range(20):
+            begun_s = time.monotonic()
+            log.append(topic, 0, b"alone", lambda _: None)
+            read_all(records, 1)
+            waits_s.append(time.monotonic() - begun_s)
+    assert min(waits_s) < 0.03
+
+
+def test_values_go_out_alone_when_they_come_so_and_together_when_the_broker_is_behind(
+    own_broker: KafkaBroker, own_topic: str
+) -> None:
+    outcomes: list[Outcome] = []
+    with writer(own_broker) as log:
+        for _ in range(10):
+            log.append(own_topic, 0, b"alone", outcomes.append)
+            log.flush(10)
+        assert len(batches(own_broker, own_topic, 0)) == 10
+        with frozen(own_broker):
+            for _ in range(1000):
+                log.append(own_topic, 0, b"together", outcomes.append)
+        log.flush(30)
+    assert outcomes == list(range(1010))
+    assert len(batches(own_broker, own_topic, 0)) <= 10 + 5
+
+
 # Reading
 
 
@@ -294,6 +330,22 @@ def test_an_offset_outside_the_log_is_a_hole(kafka: KafkaBroker, topic: str, sta
                 LogHoleError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
             ):
                 read_all(log, 1)
+
+
+def test_a_hole_is_kept_until_its_own_partition_is_removed_or_sought(kafka: KafkaBroker, topic: str) -> None:
+    append_all(kafka, topic, 0, [b"a", b"b", b"c"])
+    delete_below(kafka, topic, 0, 2)
+    with reader(kafka, {(topic, 0): 1, (topic, 1): 0}) as log:
+
+        def poll_and_move_another() -> None:
+            log.poll(200, 10)
+            log.remove(topic, 1)
+            log.add(topic, 1, 0)
+
+        with pytest.raises(LogHoleError, match=f"{topic}/0: offset 1 is needed"):
+            eventually(poll_and_move_another)
+        log.seek(topic, 0, 2)
+        assert [record.offset for record in read_all(log, 1)] == [2]
 
 
 def test_records_that_vanish_under_a_reader_are_a_hole(kafka: KafkaBroker, topic: str) -> None:

@@ -1,7 +1,7 @@
 """The loop of a resident slot: takes, folds, saves, lets go, and is taken over. Real Kafka and Redis, no Spark."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +9,13 @@ import pytest
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
+from bettong.edges.redis_store.membership import Heard, RedisMembership, Task
 from bettong.errors import PoisonError, StoreError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from tests.integration.log_parts import FRAME_BYTES_MAX, frozen
-from tests.integration.resident_slots import Table, World
+from tests.integration.resident_slots import TTL_MS, Table, World
 from tests.waiting import eventually
 
 
@@ -148,6 +149,36 @@ def test_without_redis_a_slot_folds_on_what_it_holds_and_saves_it_later(
         world.close()
 
 
+class Unforeseen(RedisMembership):
+    """Fails, once it is told so, with what nobody thought of."""
+
+    fails = False
+
+    def beat(
+        self,
+        task: Task,
+        epoch: int,
+        *,
+        held: Iterable[str] = (),
+        wanted: Iterable[str] = (),
+        let_go: Iterable[str] = (),
+    ) -> Heard | None:
+        if self.fails:
+            raise ZeroDivisionError
+        return super().beat(task, epoch, held=held, wanted=wanted, let_go=let_go)
+
+
+def test_a_slot_that_can_hear_no_orders_any_more_ends_with_the_reason(world: World) -> None:
+    """It would fold for ever what others were dealt meanwhile, and never hear a stop."""
+    world.table.membership = membership = Unforeseen(world.redis, ttl_ms=TTL_MS)
+    world.feed(0, 10)
+    slot = world.start(0)
+    world.table.deal({0: [0]})
+    world.await_results(0)
+    membership.fails = True
+    assert isinstance(slot.ended(), ZeroDivisionError)
+
+
 class Away(RedisSnapshots):
     """A store that takes nothing until it is told so."""
 
@@ -178,8 +209,9 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     world.await_saved(0)
 
 
+@pytest.mark.parametrize("size", [1, 200])
 def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
-    world: World, own_broker: KafkaBroker
+    world: World, own_broker: KafkaBroker, size: int
 ) -> None:
     """Results go to a broker that answers nothing for a while."""
     world.output_bytes_max = 20_000
@@ -191,13 +223,32 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
         world.feed(0, 1)
         world.await_saved(0)
         with frozen(own_broker):
-            world.feed(0, 200, size=200)
+            world.feed(0, 200, size=size)
             stuck = eventually(Still(world.offset))
             assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
             assert world.saved(0) == 1, "what is not durable is in no snapshot"
         world.await_saved(0)
         world.table.deal({}, stop=True)
         assert slot.ended() is None
+
+
+def test_a_slot_that_is_superseded_while_the_broker_is_away_ends_at_once(
+    world: World, own_broker: KafkaBroker
+) -> None:
+    world.output_bytes_max = 20_000
+    with LogAdmin(own_broker.bootstrap) as admin:
+        admin.create_topics([world.sink], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
+    with LogWriter(own_broker.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
+        old = world.start(0, writer=writer)
+        world.table.deal({0: [0]})
+        world.feed(0, 1)
+        world.await_saved(0)
+        with frozen(own_broker):
+            world.feed(0, 200, size=200)
+            eventually(Still(world.offset))
+            world.start(0)
+            assert old.ended() is None
+    world.await_saved(0)
 
 
 class Still:
@@ -223,11 +274,18 @@ def test_figures_tell_lag_rate_and_latency(world: World) -> None:
 
     eventually(lambda: figures().get(metrics.OFFSET.name) == "50" and figures().get(metrics.LAG.name) == "0")
 
-    def measured() -> bool:
+    def measured() -> dict[str, str] | None:
         world.feed(0, 1)
-        return metrics.LATENCY_P99.name in figures()
+        told = figures()
+        return told if told.get(metrics.LATENCY_P99.name) and float(told[metrics.RATE.name] or 0) else None
 
-    eventually(measured)
-    assert (
-        0 < float(figures()[metrics.LATENCY_P50.name]) <= float(figures()[metrics.LATENCY_MAX.name]) < 60_000
-    )
+    told = eventually(measured)
+    assert 0 < float(told[metrics.LATENCY_P50.name]) <= float(told[metrics.LATENCY_MAX.name]) < 60_000
+    # One message at a time, each waited for: within what two cores can do.
+    assert 0 < float(told[metrics.RATE.name]) < 10_000
+
+    def quiet() -> bool:
+        told = figures()
+        return told[metrics.RATE.name] == "0" and not told[metrics.LATENCY_P99.name]
+
+    eventually(quiet, what="a partition without messages has no latency")

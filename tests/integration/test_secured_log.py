@@ -135,6 +135,31 @@ def test_a_new_password_counts_from_the_next_connection_on(redis: SecuredRedis, 
         store.wait(5.0, lambda _: None)
 
 
+def test_a_password_that_cannot_be_read_is_told_at_the_start_and_waited_for_later(
+    redis: SecuredRedis, tmp_path: Path
+) -> None:
+    word = tmp_path / "word"
+    place = dataclasses.replace(redis.place, password_file=word)
+    with pytest.raises(SettingsError, match="BETTONG_REDIS_PASSWORD_FILE: cannot read"):
+        RedisStore(place, "shop")
+    word.write_text(SECRET)
+    with RedisStore(place, "shop") as store:
+        store.wait(5.0, lambda _: None)
+        word.unlink()
+        redis.kill()
+        redis.start()
+        told: list[str] = []
+
+        def tell(what: str) -> None:
+            told.append(what)
+            word.write_text(SECRET)
+
+        with pytest.raises(StoreUnavailableError, match="BETTONG_REDIS_PASSWORD_FILE: cannot read"):
+            store.wait(0.1, told.append)
+        assert told, "tried again, like a Redis that is away"
+        store.wait(5.0, tell)
+
+
 class Service(Server):
     """One service as a process, with the settings of `place`; `log` is all that it says."""
 

@@ -8,7 +8,7 @@ MS = 1_000_000
 
 def test_rate_lag_and_latency_are_those_since_the_last_look() -> None:
     measure = Measure()
-    assert measure.figures(messages=100, lag=None, now_s=10.0) == {}
+    measure.figures(messages=100, lag=None, now_s=10.0)
     for late_ms in range(1, 101):
         measure.note(taken_in_ns=0, now_ns=late_ms * MS)
     assert measure.figures(messages=600, lag=3, now_s=12.0) == {
@@ -18,7 +18,23 @@ def test_rate_lag_and_latency_are_those_since_the_last_look() -> None:
         metrics.LATENCY_P99.name: 100.0,
         metrics.LATENCY_MAX.name: 100.0,
     }
-    assert measure.figures(messages=600, lag=0, now_s=13.0) == {metrics.RATE.name: 0, metrics.LAG.name: 0}
+
+
+def test_what_is_not_known_is_told_so_and_no_older_figure_stays_for_it() -> None:
+    no_latency = {
+        metrics.LATENCY_P50.name: "",
+        metrics.LATENCY_P99.name: "",
+        metrics.LATENCY_MAX.name: "",
+    }
+    measure = Measure()
+    assert measure.figures(messages=100, lag=None, now_s=10.0) == {metrics.RATE.name: "", **no_latency}
+    measure.note(taken_in_ns=0, now_ns=MS)
+    assert measure.figures(messages=101, lag=0, now_s=11.0)[metrics.LATENCY_MAX.name] == 1.0
+    assert measure.figures(messages=101, lag=0, now_s=12.0) == {
+        metrics.RATE.name: 0,
+        metrics.LAG.name: 0,
+        **no_latency,
+    }
 
 
 def test_clocks_that_disagree_give_no_negative_latency() -> None:

@@ -105,7 +105,7 @@ class LogKeeper:
         return LogWriter(
             settings.kafka_place,
             frame_bytes_max=settings.frame_bytes_max,
-            # The intake's own bound is lower: it never waits for this one.
+            # The intake's own bound of bytes is lower, and credits bound the count: it hardly ever waits for this one.
             buffer_bytes_max=2 * settings.sender_buffer_bytes_max,
         )
 

@@ -5,6 +5,7 @@ orders stay as they were: the slot keeps what it has, and others, who cannot tak
 """
 
 import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,7 @@ BEAT_S = 0.05
 # While something is to be taken that another slot still holds.
 _EAGER_BEAT_S = 0.005
 _PAUSE_S = 0.5
+_STOP_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,14 @@ class Attendance:
         self._let_go: set[Place] = set()
         self._hurry = False
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name="attendance", daemon=True)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="attendance")
+        self._attending: Future[None] = Future()
 
     @property
     def orders(self) -> Orders:
-        """The newest. Never blocks."""
+        """The newest. Never blocks. Raises what has ended the thread: a slot that hears nothing more must not go on."""
+        if self._attending.done():
+            self._attending.result()
         return self._orders
 
     def let_go(self, place: Place) -> None:
@@ -69,7 +74,7 @@ class Attendance:
             self._changed.wait_for(lambda: self._orders is not before, wait_s)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._attending = self._thread.submit(self._run)
         return self
 
     def __exit__(
@@ -78,7 +83,8 @@ class Attendance:
         with self._changed:
             self._ended = True
             self._changed.notify_all()
-        self._thread.join(5.0)
+        self._thread.shutdown(wait=False)
+        wait([self._attending], _STOP_WAIT_S)
 
     def _run(self) -> None:
         while True:

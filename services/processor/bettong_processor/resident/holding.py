@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 
-from bettong.edges.kafka_log import LogWriter
+from bettong.edges.kafka_log import RECORD_BYTES, LogWriter
 from bettong.errors import LogError
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
@@ -52,7 +52,7 @@ class Cut:
 
 @dataclass(slots=True)
 class Buffer:
-    """Bytes of output under way, over all partitions of a loop, and what the log refused."""
+    """Bytes of output under way, over all partitions of a loop, as LogWriter counts them; and what the log refused."""
 
     bytes_under_way: int = 0
     failure: LogError | None = None
@@ -110,7 +110,7 @@ class Holding:
         """Folds the next record and appends what it leads to. Raises what the worker and the writer raise."""
         answers = self._answers
         for record in self.worker.fold(offset, value):
-            size = len(record.value)
+            size = len(record.value) + RECORD_BYTES
             buffer.enter(size)
             answers.count(1)
             done = partial(self._answered, answers, buffer, size, self.worker.now_ns)

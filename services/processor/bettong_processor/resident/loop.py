@@ -85,7 +85,8 @@ class Loop:
         self._look_s = 0.0
 
     def run(self) -> None:
-        """Raises what a worker raises (PoisonError, LogHoleError ...), LogError, StateChangedError.
+        """Raises what a worker raises (PoisonError, LogHoleError ...), LogError, StateChangedError, what ends
+        attendance.
 
         What is folded by then is drained in any case.
         """
@@ -116,6 +117,8 @@ class Loop:
             holding.fold(record.offset, record.value, self._writer, self._buffer)
             while not self._buffer.await_room(self._output_bytes_max, _LOOK_S):
                 self._look()
+                if self._done():
+                    return  # the broker may be away for long
             if time.monotonic() >= self._look_s:
                 self._look()
 

@@ -8,6 +8,9 @@ from bettong import metrics
 _MS = 1_000_000
 # Frames whose latency is remembered between two looks. With more of them the newest count.
 _SAMPLES_MAX = 4096
+_OF_LATE = [
+    figure.name for figure in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
+]
 
 
 @dataclass(slots=True)
@@ -22,9 +25,12 @@ class Measure:
         """Output of a frame is durable that the sender took in at `taken_in_ns`."""
         self._samples_ns.append(now_ns - taken_in_ns)
 
-    def figures(self, messages: int, lag: int | None, now_s: float) -> dict[str, float]:
-        """Since the last look. `messages`: folded since the beginning; `lag`: records not yet read."""
-        found: dict[str, float] = {}
+    def figures(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
+        """Since the last look. `messages`: folded since the beginning; `lag`: records not yet read.
+
+        Rate and latency that are not known are told as "": else those of another time, or task, would stay.
+        """
+        found: dict[str, float | str] = dict.fromkeys(_OF_LATE, "")
         if self._messages is not None and now_s > self._looked_s:
             found[metrics.RATE.name] = round((messages - self._messages) / (now_s - self._looked_s))
         self._messages, self._looked_s = messages, now_s

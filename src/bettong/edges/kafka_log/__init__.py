@@ -5,6 +5,7 @@
 | `LogAdmin`          | wait for the broker, create and check topics, ask where logs begin and end |
 | `LogWriter`         | append values to partitions, durably, in order, without duplicates    |
 | `LogReader`         | read partitions from given offsets, never past a hole                 |
+| `RECORD_BYTES`      | what a value that is appended counts for beside its bytes             |
 | `Record`            | one value and where it stands                                         |
 | `python_options`    | how it is spoken to, for other clients of kafka-python                |
 
@@ -16,6 +17,7 @@ from bettong.edges.kafka_log.admin import LogAdmin
 from bettong.edges.kafka_log.reader import LogReader
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.secured import python_options
+from bettong.edges.kafka_log.sizes import RECORD_BYTES
 from bettong.edges.kafka_log.writer import LogWriter
 
-__all__ = ["LogAdmin", "LogReader", "LogWriter", "Record", "python_options"]
+__all__ = ["RECORD_BYTES", "LogAdmin", "LogReader", "LogWriter", "Record", "python_options"]

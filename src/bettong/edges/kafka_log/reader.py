@@ -60,7 +60,7 @@ class LogReader:
         self._bootstrap = place.bootstrap
         self._on_wait = on_wait
         self._next: dict[_Place, int] = {}
-        self._hole: LogHoleError | None = None
+        self._holes: dict[_Place, LogHoleError] = {}
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
@@ -100,18 +100,18 @@ class LogReader:
         Raises LogHoleError when a partition's next record is not in the log any more, or when
         the log ends before it (a log that was lost); LogError for damaged records.
         """
-        if self._hole is not None:
-            raise self._hole
+        for hole in self._holes.values():
+            raise hole
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
             raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
         for each in found:
-            if (event := each.error()) is not None:
-                self._take_note(event)
-                continue
             place = topic, partition = each.topic(), each.partition()
+            if (event := each.error()) is not None:
+                self._take_note(place, event)
+                continue
             if (expected := self._next.get(place)) is None:
                 continue  # removed since it was fetched
             if each.offset() != expected:
@@ -146,7 +146,7 @@ class LogReader:
         """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
         del self._next[topic, partition]
         self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        self._hole = None
+        self._holes.pop((topic, partition), None)
 
     def lag(self, topic: str, partition: int) -> int | None:
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
@@ -169,9 +169,10 @@ class LogReader:
     ) -> None:
         self.close()
 
-    def _take_note(self, error: KafkaError) -> None:
+    def _take_note(self, place: _Place, error: KafkaError) -> None:
         if is_outside(error):
-            self._hole = self._holes(error)
+            if place in self._next:
+                self._holes[place] = self._hole(place, error)  # told once: kept until the place is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
@@ -195,23 +196,18 @@ class LogReader:
             self._partitions = topics_at(self._consumer, self._bootstrap, wait_ms=REQUEST_WAIT_MS_MAX)
         return self._partitions.get(topic, 0)
 
-    def _holes(self, error: KafkaError) -> LogHoleError:
-        """Names every partition whose next offset lies outside its log."""
-        faults = []
+    def _hole(self, place: _Place, error: KafkaError) -> LogHoleError:
+        (topic, partition), offset = place, self._next[place]
         try:
-            for (topic, partition), offset in self._next.items():
-                first, end = self._consumer.get_watermark_offsets(
-                    TopicPartition(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
-                )
-                if not first <= offset <= end:
-                    faults.append(
-                        f"{topic}/{partition}: offset {offset} is needed, the log holds {first} up to {end}"
-                    )
+            first, end = self._consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
+            )
+            what = f"offset {offset} is needed, the log holds {first} up to {end}"
         except (KafkaException, TypeError):  # TypeError: no answer in time, that is None
-            faults = []
+            what = f"offset {offset} is needed, and lies outside the log ({error.str()})"
         return LogHoleError(
-            ("; ".join(faults) or f"{self._names()}: an offset lay outside the log ({error.str()})")
-            + "; restore the topic or start under another application name, and keep its retention unlimited"
+            f"{topic}/{partition}: {what}; restore the topic or start under another application name,"
+            " and keep its retention unlimited"
         )
 
     def _notice_absence(self, *, came: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
-from bettong.edges.kafka_log.sizes import batch_bytes_max, value_bytes_max
+from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
 from bettong.reaching import KafkaPlace
 
@@ -56,7 +56,8 @@ class LogWriter:
     ) -> None:
         """Connects. Raises LogUnavailableError when no broker answers within 10 s.
 
-        `buffer_bytes_max` bounds the bytes of all values that are not answered yet; memory: about twice that.
+        `buffer_bytes_max` bounds the bytes of all values that are not answered yet, with RECORD_BYTES for each of
+        them, and so their number; memory: about twice that.
         """
         place = KafkaPlace.of(where)
         self._bootstrap = place.bootstrap
@@ -123,16 +124,17 @@ class LogWriter:
                 " send smaller frames, or raise BETTONG_FRAME_BYTES_MAX and the topic's max.message.bytes"
             )
         self._check_exists(topic, partition, place)
+        size = len(value) + RECORD_BYTES
         with self._changed:
-            self._await_room(place, len(value))
+            self._await_room(place, size)
             number = next(self._numbers)
-            on_delivery = partial(self._answered, place, number, len(value), on_done)
+            on_delivery = partial(self._answered, place, number, size, on_done)
             try:
                 self._producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
             except KafkaException as error:  # it has failed a moment ago, and says so soon
                 raise LogError(f"{place}: this writer is of no more use: {error.args[0].str()}") from None
             self._appended_s[number] = time.monotonic()
-            self._buffered += len(value)
+            self._buffered += size
 
     def flush(self, timeout_s: float) -> None:
         """Blocks until no value is unanswered. LogUnavailableError when that takes longer than `timeout_s`."""

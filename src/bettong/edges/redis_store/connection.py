@@ -31,7 +31,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.errors import StoreError, StoreUnavailableError
+from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 from bettong.reaching import RedisPlace
 
 _CONNECT_WAIT_S_MAX = 2.0
@@ -57,7 +57,7 @@ class RedisStore:
     def __init__(self, where: str | RedisPlace, application: str) -> None:
         """`where`: a URL (redis://, rediss:// or unix://), or how to speak to it, too.
 
-        StoreError when it is none. Does not connect yet.
+        StoreError when it is none, SettingsError when the password cannot be read. Does not connect yet.
         """
         self._application = application
         place = RedisPlace.of(where)
@@ -65,6 +65,7 @@ class RedisStore:
         if place.ca is not None:
             secured["ssl_ca_certs"] = str(place.ca)
         if place.password_file is not None:
+            place.password()  # one that was never there is told at once; one that goes later may come back
             secured["credential_provider"] = _OfFile(place)
         try:
             self._name = _without_secrets(place.url)
@@ -142,6 +143,10 @@ class RedisStore:
             raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None
 
 
+class _NoPasswordError(RedisConnectionError):
+    """Its file cannot be read, now that a connection is made anew. It may pass, as any connection's fault."""
+
+
 class _OfFile(CredentialProvider):
     """Asked for each connection that is made."""
 
@@ -149,8 +154,11 @@ class _OfFile(CredentialProvider):
         self._place = place
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
-        """See CredentialProvider. Raises SettingsError."""
-        password = self._place.password()
+        """See CredentialProvider. Raises what redis-py takes for its own, and closes the connection for."""
+        try:
+            password = self._place.password()
+        except SettingsError as error:
+            raise _NoPasswordError(str(error)) from None
         return (self._place.user, password) if self._place.user else (password,)
 
 
@@ -162,6 +170,8 @@ def _may_pass(error: BaseException) -> bool:
 def _complaint(error: RedisError) -> str:
     """What is wrong, and the remedy."""
     reason = str(error) or type(error).__name__
+    if isinstance(error, _NoPasswordError):
+        return f"cannot be asked without its password ({reason})"
     if isinstance(error, AuthenticationError | AuthorizationError | NoPermissionError):
         return (
             "refuses this user or password; correct BETTONG_REDIS, or BETTONG_REDIS_USER and"
