@@ -13,6 +13,7 @@ from typing import Any
 
 from bettong.application.ways import Way, refusal
 from bettong.errors import ApplicationError
+from bettong.worker.compilable import codes
 
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
@@ -68,6 +69,7 @@ def _line_of_name(code: CodeType, reason: str) -> int | None:
 
 
 def _names(code: CodeType) -> Iterator[tuple[int | None, object]]:
-    for step in dis.get_instructions(code):
-        if step.positions is not None:
-            yield step.positions.lineno, step.argval
+    for each in codes(code):
+        for step in dis.get_instructions(each):
+            if step.positions is not None:
+                yield step.positions.lineno, step.argval
