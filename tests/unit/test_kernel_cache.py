@@ -236,7 +236,8 @@ def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> No
     month_ago_s = time.time() - 31 * 24 * 3600
     for name in ("old", "used"):
         (code / f"kernel_{name}.kernel-1.py311.nbi").touch()
-        os.utime(tmp_path / f"kernel_{name}.py", (month_ago_s, month_ago_s))
+        for path in tmp_path.glob(f"kernel_{name}.*"):
+            os.utime(path, (month_ago_s, month_ago_s))
     stamp = (tmp_path / "kernel_used.py").stat().st_mtime
     load_kernel(tmp_path, "used", source, {})
     assert (tmp_path / "kernel_used.py").stat().st_mtime == stamp, "else Numba would compile it anew"

@@ -10,10 +10,8 @@ What Numba has been taught besides (`numba.extending.overload`) is taken for a p
 
 import hashlib
 import importlib.util
-import os
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum, EnumMeta
@@ -65,19 +63,21 @@ def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Call
     None when the folder cannot be written: then the kernel is compiled without a cache.
     """
     path = folder / f"kernel_{name}.py"
-    now_ns = time.time_ns()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
+        is_new = not path.exists()
+        if is_new:
             with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".draft", delete=False) as draft:
                 draft.write(source)
             Path(draft.name).replace(path)
-            _remove_unused(folder, before_s=now_ns / 1e9 - _UNUSED_S_MAX)
     except OSError:
         return None
-    with suppress(OSError):  # another user's
-        # Noted as the time of access, for Numba takes a file of another time of change for another file.
-        os.utime(path, ns=(now_ns, path.stat().st_mtime_ns))
+    with suppress(OSError):  # a folder of another user's, or another process removes the same
+        # Noted beside it: Numba takes a file of another time of change for another file.
+        used = path.with_suffix(".used")
+        used.touch()
+        if is_new:
+            _remove_unused(folder, before_s=used.stat().st_mtime - _UNUSED_S_MAX)
     specification = importlib.util.spec_from_file_location(path.stem, path)
     if specification is None or specification.loader is None:
         return None
@@ -93,8 +93,9 @@ def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Call
 def _remove_unused(folder: Path, *, before_s: float) -> None:
     """Removes kernels last loaded before that time, with their machine code if Numba keeps it beside them."""
     for path in folder.glob("kernel_*.py"):
-        if path.stat().st_atime < before_s:
-            for each in (*folder.glob(f"__pycache__/{path.stem}.*"), path):
+        files = list(folder.glob(f"{path.stem}.*"))
+        if max(each.stat().st_mtime for each in files) < before_s:
+            for each in (*folder.glob(f"__pycache__/{path.stem}.*"), *files):
                 each.unlink(missing_ok=True)
 
 
