@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -143,6 +144,15 @@ def test_compiled_and_python_give_the_same(programs: tuple[StageProgram, StagePr
 
 
 NAMES = ("a", "bb")
+ARRAY = np.array(["bb", "a"])
+
+
+class Pair(NamedTuple):
+    first: str
+    second: str = "x"
+
+
+PAIR = Pair("a")
 limits = ModuleType("limits")
 limits.__dict__.update(inner=ModuleType("limits.inner"), same=lambda name, other="a": name == other)
 limits.inner.__dict__["NAME"] = "a"
@@ -184,6 +194,14 @@ def text_of_a_tuple_of_the_module(number: Number) -> bool:
     return number.name in NAMES
 
 
+def text_of_a_named_tuple(number: Number) -> bool:
+    return number.name == PAIR.first
+
+
+def text_of_an_array(number: Number) -> bool:
+    return bool(number.name == ARRAY[1])
+
+
 def text_of_a_module_of_a_module(number: Number) -> bool:
     return bool(number.name == limits.inner.NAME)
 
@@ -200,6 +218,8 @@ TEXTS = [
     text_of_a_tuple_one_by_one,
     text_of_a_tuple_taken_apart,
     text_of_a_tuple_of_the_module,
+    text_of_a_named_tuple,
+    text_of_an_array,
     text_of_a_module_of_a_module,
     text_of_a_default,
 ]
@@ -225,13 +245,32 @@ def by_text_of_an_enum(number: Number) -> bool:
     return bool(number.name == Name.A.value)
 
 
-def test_an_enum_of_text_is_refused_because_no_text_would_equal_its_members() -> None:
+MEMBER = Name.A
+
+
+@bettong.compiled
+def by_text_of_a_member(number: Number) -> bool:
+    return bool(number.name == MEMBER.value)
+
+
+@bettong.compiled
+def by_text_of_a_default(number: Number) -> bool:
+    return number.name == Pair("b").second
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (by_text_of_an_enum, "the enum Name has text"),
+        (by_text_of_a_member, "the enum Name has text"),
+        (by_text_of_a_default, "the named tuple Pair has text"),
+    ],
+)
+def test_text_that_would_equal_no_other_is_refused(function: Callable[[Number], bool], what: str) -> None:
     app = Application("meters")
-    app.source("in", schema=Number).filter(by_text_of_an_enum).sink("out")
-    line = by_text_of_an_enum.__code__.co_firstlineno
-    with pytest.raises(
-        ApplicationError, match=rf"'by_text_of_an_enum' \({__file__}:{line}\) .* enum Name has text"
-    ):
+    app.source("in", schema=Number).filter(function).sink("out")
+    line = function.__code__.co_firstlineno
+    with pytest.raises(ApplicationError, match=rf"'{function.__name__}' \({__file__}:{line}\) .* {what}"):
         program(plan(app).stages[0], compiled=True)
 
 

@@ -13,7 +13,7 @@ what is said here holds for them too. The copy keeps the code, so an error of Nu
 
 import dis
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from enum import EnumMeta
 from itertools import pairwise
@@ -21,6 +21,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
+import numpy as np
 
 from bettong.application.schema import Schema, schema_of
 from bettong.application.ways import Way, refusal
@@ -32,8 +33,8 @@ _LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"}
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
-class _TextOfEnumError(Exception):
-    """A function names an enum of text."""
+class _TextError(Exception):
+    """A function names text that cannot be made bytes."""
 
 
 class Copies:
@@ -57,7 +58,7 @@ class Copies:
         self._functions[function] = compiled
         try:
             self._fit_names(function, names, cells)
-        except _TextOfEnumError as error:
+        except _TextError as error:
             raise refusal(function, Way.COMPILED, str(error)) from None
         return compiled
 
@@ -87,15 +88,14 @@ class Copies:
             return self.of_function(value)
         if isinstance(value, str):
             return value.encode()
-        if type(value) is tuple:
-            return tuple(map(self._value, value))
+        if isinstance(value, tuple):
+            fit = map(self._value, value)
+            return value._make(fit) if hasattr(value, "_make") else tuple(fit)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U":
+            return np.char.encode(value, "utf-8")
         if isinstance(value, ModuleType) and not of_library(value.__name__):
             return _Module(value, self._value)
-        if isinstance(value, EnumMeta) and any(isinstance(each, str) for each in _values_of(value)):
-            # Numba compares the text of a member with bytes, and finds it different.
-            raise _TextOfEnumError(
-                f"the enum {value.__qualname__} has text for values; give it numbers, or use text constants"
-            )
+        _check_text(value)
         if isinstance(value, type):
             try:
                 return self._maker(schema_of(value))
@@ -120,9 +120,17 @@ class Copies:
         return numba.njit(namespace["make"])
 
 
-def _values_of(enum: EnumMeta) -> list[Any]:
-    members: Iterable[Any] = enum
-    return [member.value for member in members]
+def _check_text(value: Any) -> None:
+    """Refuses text that cannot be made bytes where it stands: Numba would find it different from any bytes."""
+    kind = value if isinstance(value, type) else type(value)
+    members: Mapping[str, Any] = kind.__members__ if isinstance(kind, EnumMeta) else {}
+    if any(isinstance(each.value, str) for each in members.values()):
+        what = f"the enum {kind.__qualname__} has text for values; give it numbers"
+    elif any(isinstance(each, str) for each in getattr(kind, "_field_defaults", {}).values()):
+        what = f"the named tuple {kind.__qualname__} has text for a default; give it in each call"
+    else:
+        return
+    raise _TextError(f"{what}, or use text constants")
 
 
 class _Module(ModuleType):
