@@ -254,6 +254,11 @@ def by_text_of_a_member(number: Number) -> bool:
 
 
 @bettong.compiled
+def by_text_of_an_argument(number: Number, name: Name = Name.A) -> bool:
+    return bool(number.name == name.value)
+
+
+@bettong.compiled
 def by_text_of_a_default(number: Number) -> bool:
     return number.name == Pair("b").second
 
@@ -263,6 +268,7 @@ def by_text_of_a_default(number: Number) -> bool:
     [
         (by_text_of_an_enum, "the enum Name has text"),
         (by_text_of_a_member, "the enum Name has text"),
+        (by_text_of_an_argument, "the enum Name has text"),
         (by_text_of_a_default, "the named tuple Pair has text"),
     ],
 )

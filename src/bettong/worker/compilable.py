@@ -50,13 +50,16 @@ class Copies:
             return self._functions[function]
         names = dict(function.__globals__)
         cells = [CellType() for _ in function.__closure__ or ()]
-        defaults = self._value(function.__defaults__)
-        copy = FunctionType(
-            _with_text_as_bytes(function.__code__), names, function.__name__, defaults, tuple(cells)
-        )
-        compiled: Callable[..., Any] = numba.njit(copy)
-        self._functions[function] = compiled
         try:
+            copy = FunctionType(
+                _with_text_as_bytes(function.__code__),
+                names,
+                function.__name__,
+                self._value(function.__defaults__),
+                tuple(cells),
+            )
+            compiled: Callable[..., Any] = numba.njit(copy)
+            self._functions[function] = compiled
             self._fit_names(function, names, cells)
         except _TextError as error:
             raise refusal(function, Way.COMPILED, str(error)) from None
