@@ -6,10 +6,13 @@ import random
 import struct
 from collections.abc import Iterator
 
+from bettong.application.plan import Plan
 from bettong.application.streams import Source
 from bettong.frames.columns import Columns
+from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
-from bettong.v1.ingest_pb2 import IngestFrame
+from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.session import Route, Session
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from tests.e2e.poison import Number
 
@@ -90,3 +93,27 @@ def trades(sources: dict[str, Source]) -> Feed:
         ("trades", of_columns(Columns.of_messages(schema, [schema.message(*each) for each in frame])))
         for frame in frames
     ]
+
+
+def payments(sources: dict[str, Source]) -> Feed:
+    chance = random.Random(5)
+    schema = sources["payments"].schema
+    frames = (
+        [(chance.choice(["ann", "bob", "çağ"]), chance.randrange(3)) for _ in range(7)] for _ in range(60)
+    )
+    return [
+        ("payments", of_columns(Columns.of_messages(schema, [schema.message(*each) for each in frame])))
+        for frame in frames
+    ]
+
+
+def session(planned: Plan, source: Source, *, partitions: int, frame_bytes_max: int) -> Session:
+    """A client's: what the sender makes of its frames."""
+    route = Route(
+        source,
+        stage_topic(planned.application, planned.stage_of(source.name).name),
+        dead_letter_topic(planned.application),
+        partitions,
+        frame_bytes_max,
+    )
+    return Session(route, Hello(source=source.name, stream="client"), now_ns=1)

@@ -9,7 +9,7 @@ import structlog
 
 import bettong
 from bettong import metrics
-from bettong.application.plan import plan
+from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
 from bettong.edges.redis_store.membership import Deal, RedisMembership
@@ -84,17 +84,18 @@ class Killed(Exception):
 class Table:
     """Who is dealt what, and who holds it. Two of them know nothing of each other."""
 
-    def __init__(self, store: RedisStore, stage: str) -> None:
+    def __init__(self, store: RedisStore, *stages: str) -> None:
         self.membership = RedisMembership(store, ttl_ms=TTL_MS)
         self.run = "run-1"
         self.membership.begin(self.run)
-        self._stage = stage
+        self._stages = stages
         self._epoch = 0
 
     def deal(self, slots: dict[int, list[int]], *, stop: bool = False) -> None:
-        """Deals: partitions by slot."""
+        """Deals: partitions by slot, those of all stages."""
         self._epoch += 1
-        deal = {place_of(self._stage, each): slot for slot, numbers in slots.items() for each in numbers}
+        dealt = [(each, slot) for slot, numbers in slots.items() for each in numbers]
+        deal = {place_of(stage, each): slot for stage in self._stages for each, slot in dealt}
         assert self.membership.publish(self.run, Deal(self._epoch, deal, stop))
 
     def holders(self) -> dict[int, int]:
@@ -107,20 +108,24 @@ class Table:
         eventually(lambda: self.holders() == wanted, what=f"{wanted} hold")
 
 
+def programs_of(planned: Plan, *, compiled: bool) -> Programs:
+    """A plan with its stages ready to run."""
+    return Programs(planned, {stage.name: program(stage, compiled=compiled) for stage in planned.stages})
+
+
 class World:
     """A log, its stores, slots, and what the log of results holds."""
 
-    def __init__(self, name: str, kafka: str, redis: str) -> None:
-        planned = plan(application(name))
-        stages = {stage.name: program(stage, compiled=False) for stage in planned.stages}
+    def __init__(self, name: str, kafka: str, redis: str, programs: Programs | None = None) -> None:
         self.name, self.kafka = name, kafka
-        self.programs = Programs(planned, stages)
+        self.programs = programs or programs_of(plan(application(name)), compiled=False)
+        planned = self.programs.plan
         self.stage = planned.stages[0]
         self.source, self.sink = stage_topic(name, self.stage.name), sink_topic(name, "sums")
         self.redis = RedisStore(redis, name)
         self.store: SnapshotStore = RedisSnapshots(self.redis)
         self.figures = LiveFigures(self.redis)
-        self.table = Table(self.redis, self.stage.name)
+        self.table = Table(self.redis, *self.programs.stages)
         self.sequences = [itertools.count(1) for _ in range(PARTITIONS)]
         self.appended = [0] * PARTITIONS
         with LogAdmin(kafka) as admin:

@@ -78,6 +78,22 @@ def uses_an_undefined_name(word: Word, seen: Seen) -> Count | None:
     return Count(word.word, undefined_name)  # type: ignore[name-defined]  # noqa: F821  # wrong
 
 
+def nests_an_undefined_name(word: Word, seen: Seen) -> Count | None:
+    seen.total += sum(
+        [
+            size * nowhere  # type: ignore[name-defined]  # noqa: F821  # wrong
+            for size in range(word.size)
+        ]
+    )
+    return Count(word.word, seen.total)
+
+
+def sums_a_generator(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    seen.total += sum(size for size in range(word.size))  # wrong
+    return Count(word.word, seen.total)
+
+
 def cuts_text(word: Word, seen: Seen) -> Count | None:
     if word.word[:2] == "ab":  # wrong
         return None
@@ -104,6 +120,8 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (formats_text, "Numba has no add("),
     (calls_a_wrong_function, "Unknown attribute '"),
     (uses_an_undefined_name, "name 'undefined_name' is not defined"),
+    (nests_an_undefined_name, "name 'nowhere' is not defined"),
+    (sums_a_generator, "write a list, [... for ...], instead"),
     (cuts_text, "Numba has no getitem(bytes[4], slice<a:b>)"),
     (returns_a_float_for_an_integer, "field 'total' of what it returns: Numba has no or_(float64"),
     (returns_a_number_for_text, "field 'word' of what it returns: Numba has no len(int64)"),

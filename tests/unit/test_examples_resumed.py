@@ -26,8 +26,7 @@ from bettong.edges.kafka_log import Record
 from bettong.errors import StoreError
 from bettong.frames.frame import Kind, decode
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.topics import dead_letter_topic, stage_of_topic, stage_topic
-from bettong.v1.ingest_pb2 import Hello
+from bettong.topics import stage_topic
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
@@ -35,8 +34,8 @@ from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
 from bettong_receiver.formats import formats
-from bettong_sender.session import Route, Session
-from tests.example_feeds import Feed, letters, lines, market, numbers, trades
+from bettong_sender.session import Session
+from tests.example_feeds import Feed, letters, lines, market, numbers, session, trades
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(20_261_121, 20_261_131)
@@ -218,7 +217,7 @@ def run(case: Case, folder: Path, *, executors: int, seed: int, crashes: int) ->
     cluster = Cluster(case, folder, executors, chance)
     sources = {source.name: source for source in cluster.plan.sources}
     feed = case.feed(sources)
-    sessions = {name: session(cluster, source) for name, source in sources.items()}
+    sessions = {name: opened(cluster, source) for name, source in sources.items()}
     pieces = 20
     points = set(chance.sample(range(2, pieces), crashes))
     sequence = 0
@@ -235,18 +234,9 @@ def run(case: Case, folder: Path, *, executors: int, seed: int, crashes: int) ->
     return cluster
 
 
-def session(cluster: Cluster, source: Source) -> Session:
+def opened(cluster: Cluster, source: Source) -> Session:
     """A client's, opened."""
-    stage = cluster.plan.stage_of(source.name)
-    route = Route(
-        source,
-        stage_topic(cluster.plan.application, stage.name),
-        dead_letter_topic(cluster.plan.application),
-        PARTITIONS,
-        FRAME_BYTES_MAX,
-    )
-    assert stage_of_topic(cluster.plan.application, route.stage_topic) == stage.name
-    one = Session(route, Hello(source=source.name, stream="client"), now_ns=1)
+    one = session(cluster.plan, source, partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
     for each in one.open(1).appends:
         cluster.log.values[each.topic, each.partition].append(each.value)
     return one

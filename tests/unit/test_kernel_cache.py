@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 import os
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.application.schema import schema_of
+from bettong.application.ways import Way
+from bettong.worker.compilable import Copies
+from bettong.worker.compiling import functions_of
+from bettong.worker.kernel import Form, Gives, compile_kernel
 from bettong.worker.kernel_cache import fingerprint, folder_of
+from bettong.worker.kernel_cache import load as load_kernel
 
 APPLICATION = """
 from dataclasses import dataclass
+from enum import IntEnum
+from types import ModuleType
 from typing import Annotated
 
 import numpy as np
@@ -24,6 +39,26 @@ import bettong
 
 FACTOR = {factor}
 TABLE = np.array([{table}])
+INNER, NESTED, DEFAULT = {inner}, {nested}, {default}
+package = ModuleType("package")
+package.module = ModuleType("package.module")
+package.module.LEAST = {least}
+
+class Side(IntEnum):
+    BUY = {buy}
+    SELL = 7
+    USUAL = {usual}
+
+def double(value):
+    return 2 * value
+
+def triple(value):
+    return 3 * value
+
+step = {step}
+
+def called(value):
+    return value + INNER
 
 @dataclass
 class Number:
@@ -37,9 +72,14 @@ class Kept:
 def scaled(value, by={by}):
     return value * FACTOR + TABLE[0] + by
 
+def nested(value):
+    by_lambda = lambda value, more=DEFAULT: value * NESTED + more + package.module.LEAST
+    return sum([by_lambda(each) + called(each) for each in range(value)]) + Side.BUY + Side.USUAL - 7
+
 @bettong.compiled
 def add(number: Number, kept: Kept) -> Number | None:
-    kept.total += scaled(number.value)
+    kept.total += scaled(number.value) + nested(number.key)
+    kept.total += double(number.key) - triple(number.key) + step(number.key)
     return Number(number.key, kept.total + {plus})
 
 app = bettong.Application("meters")
@@ -64,12 +104,20 @@ print(results(records, "meters.sink.out", Number)[0].value)
 """
 
 PLAIN: dict[str, Any] = {"factor": 2, "table": 100, "start": 1000, "by": 0, "plus": 0}
+PLAIN |= {"inner": 0, "nested": 1, "default": 0, "least": 0, "buy": 0, "step": "double", "usual": 7}
 
 
-def run(folder: Path) -> tuple[int, int]:
+@dataclass
+class Number:
+    """What a function takes."""
+
+    value: int
+
+
+def run(folder: Path, **changes: Any) -> tuple[int, int]:
     """The result in a process of its own, and how many kernel files the cache then has."""
     path = folder / "app.py"
-    path.write_text(APPLICATION.format(**PLAIN))
+    path.write_text(APPLICATION.format(**(PLAIN | changes)))
     root = str(Path(__file__).resolve().parents[2])
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(path), str(folder / "cache")],
@@ -83,11 +131,19 @@ def run(folder: Path) -> tuple[int, int]:
 
 
 def test_a_second_run_loads_what_the_first_one_compiled(tmp_path: Path) -> None:
-    assert run(tmp_path) == (1120, 1)
+    assert run(tmp_path) == (1121, 1)
     machine_code = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")}
     assert machine_code
-    assert run(tmp_path) == (1120, 1)
+    assert run(tmp_path) == (1121, 1)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.nbc")} == machine_code
+    assert run(tmp_path, least=100) == (1221, 2)
+
+
+def name_of(function: Any) -> str:
+    """The name of a function's machine code, which has one."""
+    name = fingerprint(Copies().of_function(function))
+    assert name is not None
+    return name
 
 
 def changed(**values: Any) -> ModuleType:
@@ -99,10 +155,100 @@ def changed(**values: Any) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("change", [{"factor": 3}, {"table": 101}, {"by": 1}, {"plus": 1}], ids=str)
+CHANGES: list[dict[str, Any]] = [{"factor": 3}, {"table": 101}, {"by": 1}, {"plus": 1}]
+CHANGES += [
+    {"inner": 1},
+    {"nested": 2},
+    {"default": 1},
+    {"least": 1},
+    {"buy": 1},
+    {"step": "triple"},
+    {"usual": 0},
+]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
 def test_whatever_decides_the_machine_code_changes_its_name(change: dict[str, Any]) -> None:
-    assert fingerprint(changed().add) == fingerprint(changed().add)
-    assert fingerprint(changed().add) != fingerprint(changed(**change).add)
+    assert name_of(changed().add) == name_of(changed().add)
+    assert name_of(changed().add) != name_of(changed(**change).add)
+
+
+def test_nothing_else_changes_its_name() -> None:
+    assert name_of(changed().add) == name_of(changed(start=7).add), "the kernel is given its states"
+
+
+def test_what_cannot_be_known_has_no_name() -> None:
+    def of(value: Any) -> Any:
+        return lambda number: value.name if number else value
+
+    module = ModuleType("limits")
+    module.__dict__["name"] = 1
+    called_by_c = numba.cfunc("int64(int64)")(lambda value: value + 1)
+    for unknown in (object(), ctypes.CDLL(None).abs, module, np.array([object()]), {"a": 1}, called_by_c):
+        assert fingerprint(of(unknown)) is None
+        assert fingerprint(of((1, unknown))) is None
+    for known in (
+        1,
+        "text",
+        None,
+        np.float64(1),
+        (1, (2.0, b"3")),
+        math,
+        np.sum,
+        numba.int64,
+        ValueError,
+        int,
+    ):
+        assert fingerprint(of(known)) is not None
+
+
+def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_path: Path) -> None:
+    pointer = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(lambda value: value + 1)
+
+    def add(number: Number) -> Number:
+        return Number(pointer(number.value))
+
+    schema = schema_of(Number)
+    kernel = compile_kernel(add, Form(schema, None, Gives.ONE, schema), cache=tmp_path)
+    assert kernel.form.takes is schema
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("example", ["market_spread"])
+def test_the_compiled_functions_of_the_examples_have_names(example: str) -> None:
+    app = load(str(Path(__file__).resolve().parents[2] / "examples" / f"{example}.py"))
+    functions = [
+        function
+        for stage in plan(app).stages
+        for operator in stage.operators
+        if operator.node.way is Way.COMPILED
+        for function in functions_of(operator.node).values()
+    ]
+    assert len({name_of(function) for function in functions}) == len(functions) > 0
+
+
+def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> None:
+    source = "def kernel(): return 1\n"
+    for name in ("old", "used", "new"):
+        assert load_kernel(tmp_path, name, source, {}) is not None
+    code = tmp_path / "__pycache__"
+    code.mkdir(exist_ok=True)
+    month_ago_s = time.time() - 31 * 24 * 3600
+    for name in ("old", "used"):
+        (code / f"kernel_{name}.kernel-1.py311.nbi").touch()
+        for path in tmp_path.glob(f"kernel_{name}.*"):
+            os.utime(path, (month_ago_s, month_ago_s))
+    stamp = (tmp_path / "kernel_used.py").stat().st_mtime
+    load_kernel(tmp_path, "used", source, {})
+    assert (tmp_path / "kernel_used.py").stat().st_mtime == stamp, "else Numba would compile it anew"
+    load_kernel(tmp_path, "newest", source, {})
+    left = {path.name for path in tmp_path.rglob("kernel_*") if path.suffix in {".py", ".nbi"}}
+    assert left == {
+        "kernel_used.py",
+        "kernel_used.kernel-1.py311.nbi",
+        "kernel_new.py",
+        "kernel_newest.py",
+    }
 
 
 def test_a_captured_value_is_part_of_the_name() -> None:
@@ -112,24 +258,24 @@ def test_a_captured_value_is_part_of_the_name() -> None:
 
         return add
 
-    assert fingerprint(adding(1)) == fingerprint(adding(1))
-    assert fingerprint(adding(1)) != fingerprint(adding(2))
-    assert fingerprint(adding(np.array([1]))) != fingerprint(adding(np.array([2])))
-    assert fingerprint(adding(np.float64(1))) != fingerprint(adding(np.float64(2)))
+    assert name_of(adding(1)) == name_of(adding(1))
+    assert name_of(adding(1)) != name_of(adding(2))
+    assert name_of(adding(np.array([1]))) != name_of(adding(np.array([2])))
+    assert name_of(adding(np.float64(1))) != name_of(adding(np.float64(2)))
 
 
 def test_a_value_of_another_module_is_part_of_the_name() -> None:
-    namespace = {"limits": ModuleType("limits")}
+    namespace: dict[str, Any] = {"limits": ModuleType("limits")}
     exec("def add(value): return value + limits.LEAST", namespace)  # noqa: S102 - written here
     names = []
     for least in (1, 1, 2):
         namespace["limits"].__dict__["LEAST"] = least
-        names.append(fingerprint(namespace["add"]))  # type: ignore[arg-type]
+        names.append(name_of(namespace["add"]))
     assert names[0] == names[1] != names[2]
 
 
 def test_functions_that_call_one_another_have_a_name() -> None:
-    assert fingerprint(even) == fingerprint(even) != fingerprint(odd)
+    assert name_of(even) == name_of(even) != name_of(odd)
 
 
 def even(value: int) -> bool:

@@ -5,22 +5,36 @@
 | `Rejected(...)`, a dataclass       | a named tuple of its fields, with the same defaults     |
 | `"IBM"`, a text constant           | `b"IBM"`: the text of messages and states is bytes here |
 | `unix_ns(...)`, a function         | that function, made fit and compiled                    |
+| `limits.LEAST`, of a module        | the same of what the module holds                       |
 
-The copy keeps the code, so an error of Numba names the user's own lines.
+Comprehensions, lambdas and inner functions are code objects of their own, among the constants of the code around them:
+what is said here holds for them too. The copy keeps the code, so an error of Numba names the user's own lines.
 """
 
 import dis
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
+from enum import EnumMeta
 from itertools import pairwise
-from types import CellType, CodeType, FunctionType
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
+import numpy as np
 
 from bettong.application.schema import Schema, schema_of
+from bettong.application.ways import Way, refusal
 from bettong.errors import ApplicationError, SchemaError
+
+# Modules whose names Numba knows itself, by the object: they stay what they are.
+LIBRARIES = frozenset({"builtins", "cmath", "heapq", "math", "numba", "numpy", "operator", "random"})
+_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+
+
+class _TextError(Exception):
+    """A function names text that cannot be made bytes."""
 
 
 class Copies:
@@ -36,15 +50,19 @@ class Copies:
             return self._functions[function]
         names = dict(function.__globals__)
         cells = [CellType() for _ in function.__closure__ or ()]
-        code = _with_text_as_bytes(function.__code__)
-        copy = FunctionType(code, names, function.__name__, function.__defaults__, tuple(cells))
-        compiled: Callable[..., Any] = numba.njit(copy)
-        self._functions[function] = compiled
-        for name in function.__code__.co_names:
-            if name in names:
-                names[name] = self._value(names[name])
-        for cell, original in zip(cells, function.__closure__ or (), strict=True):
-            cell.cell_contents = self._value(original.cell_contents)
+        try:
+            copy = FunctionType(
+                _with_text_as_bytes(function.__code__),
+                names,
+                function.__name__,
+                self._value(function.__defaults__),
+                tuple(cells),
+            )
+            compiled: Callable[..., Any] = numba.njit(copy)
+            self._functions[function] = compiled
+            self._fit_names(function, names, cells)
+        except _TextError as error:
+            raise refusal(function, Way.COMPILED, str(error)) from None
         return compiled
 
     def of_class(self, schema: Schema) -> Any:
@@ -57,11 +75,30 @@ class Copies:
                 raise ApplicationError(f"compiled: {schema.name}: {error}") from None
         return self._classes[schema]
 
+    def _fit_names(self, function: FunctionType, names: dict[str, Any], cells: list[CellType]) -> None:
+        found = {name: self._value(value) for name, value in outside(function).items()}
+        names.update((name, value) for name, value in found.items() if name in names)
+        for cell, name in zip(cells, function.__code__.co_freevars, strict=True):
+            if name in found:
+                cell.cell_contents = found[name]
+        for name, *attributes in reads(function.__code__):
+            value = found.get(name)
+            for attribute in attributes:
+                value = getattr(value, attribute, None) if isinstance(value, _Module) else None
+
     def _value(self, value: Any) -> Any:
-        if isinstance(value, FunctionType):
+        if isinstance(value, FunctionType) and not of_library(value.__module__):
             return self.of_function(value)
         if isinstance(value, str):
             return value.encode()
+        if isinstance(value, tuple):
+            fit = map(self._value, value)
+            return value._make(fit) if hasattr(value, "_make") else tuple(fit)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U":
+            return np.char.encode(value, "utf-8")
+        if isinstance(value, ModuleType) and not of_library(value.__name__):
+            return _Module(value, self._value)
+        _check_text(value)
         if isinstance(value, type):
             try:
                 return self._maker(schema_of(value))
@@ -86,13 +123,82 @@ class Copies:
         return numba.njit(namespace["make"])
 
 
+def _check_text(value: Any) -> None:
+    """Refuses text that cannot be made bytes where it stands: Numba would find it different from any bytes."""
+    kind = value if isinstance(value, type) else type(value)
+    members: Mapping[str, Any] = kind.__members__ if isinstance(kind, EnumMeta) else {}
+    if any(isinstance(each.value, str) for each in members.values()):
+        what = f"the enum {kind.__qualname__} has text for values; give it numbers"
+    elif any(isinstance(each, str) for each in getattr(kind, "_field_defaults", {}).values()):
+        what = f"the named tuple {kind.__qualname__} has text for a default; give it in each call"
+    else:
+        return
+    raise _TextError(f"{what}, or use text constants")
+
+
+class _Module(ModuleType):
+    """A module whose attributes are made fit when they are asked for."""
+
+    def __init__(self, original: ModuleType, fit: Callable[[Any], Any]) -> None:
+        super().__init__(original.__name__)
+        self.__original, self.__fit = original, fit
+
+    def __getattr__(self, name: str) -> Any:
+        value = self.__dict__[name] = self.__fit(getattr(self.__original, name))
+        return value
+
+
+def of_library(module: str | None) -> bool:
+    """Whether a module of this name is one that Numba knows."""
+    return (module or "").partition(".")[0] in LIBRARIES
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and those of comprehensions, lambdas and functions within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def reads(code: CodeType) -> Iterator[tuple[str, ...]]:
+    """Each name that code takes from outside itself, with the attributes taken of it: `("limits", "LEAST")`.
+
+    Names that nested code takes from the code around it are among them.
+    """
+    for each in codes(code):
+        chain: tuple[str, ...] = ()
+        for step in dis.get_instructions(each):
+            if chain and step.opname in _ATTRIBUTES:
+                chain += (step.argval,)
+            elif step.opname != "EXTENDED_ARG":
+                if chain:
+                    yield chain
+                chain = (step.argval,) if step.opname in _LOADS else ()
+
+
+def outside(function: FunctionType) -> Mapping[str, Any]:
+    """What the names that a function reads stand for, in its module or around it; not Python's own."""
+    named = {name for name, *_ in reads(function.__code__)} & function.__globals__.keys()
+    found = {name: function.__globals__[name] for name in named}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # nothing was given to it yet
+            found.pop(name, None)
+    return found
+
+
 def _with_text_as_bytes(code: CodeType) -> CodeType:
-    """The code with its text constants as bytes, those in tuples that `in` looks into as well."""
-    steps = list(dis.get_instructions(code))
-    searched = {step.arg for step, following in pairwise(steps) if following.opname == "CONTAINS_OP"}
+    """The code with its text constants as bytes, in tuples and in nested code as well; names of arguments stay text."""
+    steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
+    values = {
+        step.arg
+        for step, following in pairwise(steps)
+        if step.opname == "LOAD_CONST" and following.opname != "BUILD_CONST_KEY_MAP"
+    }
     constants = [
-        _as_bytes(constant) if isinstance(constant, str) or place in searched else constant
-        for place, constant in enumerate(code.co_consts)
+        _as_bytes(constant) if place in values else constant for place, constant in enumerate(code.co_consts)
     ]
     return code.replace(co_consts=tuple(constants))
 
@@ -100,4 +206,6 @@ def _with_text_as_bytes(code: CodeType) -> CodeType:
 def _as_bytes(constant: Any) -> Any:
     if isinstance(constant, str):
         return constant.encode()
+    if isinstance(constant, CodeType):
+        return _with_text_as_bytes(constant)
     return tuple(map(_as_bytes, constant)) if isinstance(constant, tuple) else constant

@@ -6,6 +6,7 @@ all (then the name that is not known is looked up in the function).
 """
 
 import dis
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from types import CodeType
@@ -13,6 +14,7 @@ from typing import Any
 
 from bettong.application.ways import Way, refusal
 from bettong.errors import ApplicationError
+from bettong.worker.compilable import codes
 
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
@@ -26,6 +28,9 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
     """The error for people; `source` is the loop around the function."""
     reason = _reason(error)
     named_line = _line_of_name(function.__code__, reason)
+    if "use of yield in a closure" in reason:
+        named_line = _line_of_generator(function.__code__)
+        reason = "Numba has no generators within a function; write a list, [... for ...], instead"
     # Line 1 is what Numba says when it does not know.
     places = [(file, int(line)) for file, line in _PLACE.findall(str(error)) if line != "1"]
     # The first place that is named is the innermost: it may be in a function that this one calls.
@@ -67,7 +72,13 @@ def _line_of_name(code: CodeType, reason: str) -> int | None:
     return None
 
 
+def _line_of_generator(code: CodeType) -> int | None:
+    within = (each for each in codes(code) if each is not code and each.co_flags & inspect.CO_GENERATOR)
+    return next((each.co_firstlineno for each in within), None)
+
+
 def _names(code: CodeType) -> Iterator[tuple[int | None, object]]:
-    for step in dis.get_instructions(code):
-        if step.positions is not None:
-            yield step.positions.lineno, step.argval
+    for each in codes(code):
+        for step in dis.get_instructions(each):
+            if step.positions is not None:
+                yield step.positions.lineno, step.argval

@@ -69,7 +69,7 @@ class Kernel:
 
 
 def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | None) -> Kernel:
-    """The kernel of a function, kept in the folder `cache` between runs.
+    """The kernel of a function, kept in the folder `cache` between runs if it has a name (see `kernel_cache`).
 
     Raises ApplicationError, naming function and line, when it cannot be compiled.
     """
@@ -80,7 +80,8 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
     if cache is not None:
         schemas = [schema for schema in (form.takes, form.state, form.output) if schema is not None]
         layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
-        kernel = kernel_cache.load(cache, kernel_cache.fingerprint(function, source, *layouts), source, names)
+        name = kernel_cache.fingerprint(names["function"], source, *layouts)
+        kernel = kernel_cache.load(cache, name, source, names) if name is not None else None
     signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
         if kernel is not None:
