@@ -29,7 +29,8 @@ _ATTEMPTS_S = 0.5
 # KEYS: the deal, this slot, the holders, the refused. ARGV: run, slot, incarnation, ms to live, known epoch, prefix of
 # slots, number of places held, of places wanted; then places: held, wanted, let go. Epochs grow within a run: a deal
 # that is older than the known one is a thing of the past, of a Redis that came back older. Of the refused, a beat looks
-# at 16 picked by chance: at rest there are none, and when many places move at a time a beat must stay short.
+# at 16 picked by chance: at rest there are none, and when many places move at a time a beat must stay short. What the
+# task does hold it takes again in the same breath.
 _BEAT = """
 local deal = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'deal', 'stop')
 if deal[1] and deal[1] ~= ARGV[1] then return {'superseded'} end
@@ -56,14 +57,7 @@ local function takes(place)
 end
 local held, wanted, lost, granted = 8 + ARGV[7], 8 + ARGV[7] + ARGV[8], {}, {}
 for place = wanted + 1, #ARGV do leaves(ARGV[place]) end
-local refused = redis.call('SRANDMEMBER', KEYS[4], 16)
-if #refused > 0 then
-  local ours = {}
-  for place = 9, wanted do ours[ARGV[place]] = true end
-  for _, place in ipairs(refused) do
-    if not ours[place] then leaves(place) end
-  end
-end
+for _, place in ipairs(redis.call('SRANDMEMBER', KEYS[4], 16)) do leaves(place) end
 for place = 9, held do
   if not takes(ARGV[place]) then lost[#lost + 1] = ARGV[place] end
 end
