@@ -1,5 +1,6 @@
 """Who holds which partition of a resident processor: beats, deals, and a Redis that forgets. Against a real Redis."""
 
+import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -30,6 +31,14 @@ def members(store: RedisStore) -> RedisMembership:
     return one
 
 
+incarnations = itertools.count(1)
+
+
+def task_of(slot: int) -> Task:
+    """A task that begins after all those before."""
+    return Task(run="run-1", slot=slot, incarnation=next(incarnations))
+
+
 def heard(answer: Heard | None) -> Heard:
     assert answer is not None
     return answer
@@ -46,7 +55,7 @@ def emptied(store: RedisStore) -> None:
 
 
 def test_a_task_is_told_the_deal_once_and_gets_what_it_wants_under_it(members: RedisMembership) -> None:
-    task = members.join("run-1", 0)
+    task = task_of(0)
     deal = Deal(1, {"check/0": 0, "check/1": 1})
     assert members.publish("run-1", deal)
     first = heard(members.beat(task, -1, wanted=["check/0"]))
@@ -59,7 +68,7 @@ def test_a_task_is_told_the_deal_once_and_gets_what_it_wants_under_it(members: R
 
 
 def test_a_place_is_taken_when_its_holder_lets_it_go_and_not_before(members: RedisMembership) -> None:
-    old, new = members.join("run-1", 0), members.join("run-1", 1)
+    old, new = task_of(0), task_of(1)
     members.beat(old, 0, wanted=["check/0"])
     assert not heard(members.beat(new, 0, wanted=["check/0"])).granted
     members.beat(old, 0, let_go=["check/0"])
@@ -68,7 +77,7 @@ def test_a_place_is_taken_when_its_holder_lets_it_go_and_not_before(members: Red
 
 
 def test_a_place_is_taken_from_a_slot_that_is_silent(members: RedisMembership) -> None:
-    old, new = members.join("run-1", 0), members.join("run-1", 1)
+    old, new = task_of(0), task_of(1)
     members.beat(old, 0, wanted=["check/0"])
     assert members.look("run-1", range(2)).members == {0}
     eventually(lambda: heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"})
@@ -76,16 +85,16 @@ def test_a_place_is_taken_from_a_slot_that_is_silent(members: RedisMembership) -
 
 
 def test_the_next_task_of_a_slot_takes_at_once_what_the_one_before_held(members: RedisMembership) -> None:
-    old = members.join("run-1", 0)
+    old = task_of(0)
     members.beat(old, 0, wanted=["check/0"])
-    new = members.join("run-1", 0)
+    new = task_of(0)
     assert heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"}
     assert members.beat(old, 0, held=["check/0"]) is None
     assert members.look("run-1", range(2)).holders == {"check/0": 0}
 
 
 def test_a_new_run_supersedes_all_tasks_and_the_driver_before(members: RedisMembership) -> None:
-    old = members.join("run-1", 0)
+    old = task_of(0)
     members.beat(old, 0, wanted=["check/0"])
     members.begin("run-2")
     assert members.beat(old, 0, held=["check/0"]) is None
@@ -97,7 +106,7 @@ def test_a_new_run_supersedes_all_tasks_and_the_driver_before(members: RedisMemb
 def test_slots_claim_again_what_they_hold_when_redis_has_forgotten_it(
     members: RedisMembership, store: RedisStore
 ) -> None:
-    tasks = [members.join("run-1", slot) for slot in (0, 1)]
+    tasks = [task_of(slot) for slot in (0, 1)]
     members.publish("run-1", Deal(1, {"check/0": 0, "check/1": 1}))
     for slot, task in enumerate(tasks):
         members.beat(task, 1, wanted=[f"check/{slot}"])
@@ -115,14 +124,21 @@ class Dealt:
     def __init__(self, members: RedisMembership, store: RedisStore) -> None:
         self.now_s = 100.0
         self.members, self.store = members, store
+        self.vacated: list[Task] = []
         self.dealer = Dealer(
-            members, "run-1", PLACES, settle_s=2.0, clock=lambda: self.now_s, log=structlog.get_logger()
+            members,
+            "run-1",
+            PLACES,
+            settle_s=2.0,
+            is_vacated=lambda task: task in self.vacated,
+            clock=lambda: self.now_s,
+            log=structlog.get_logger(),
         )
         self.tasks: dict[int, Task] = {}
 
     def beat(self, *slots: int) -> None:
         for slot in slots:
-            task = self.tasks.setdefault(slot, self.members.join("run-1", slot))
+            task = self.tasks.setdefault(slot, task_of(slot))
             self.members.beat(task, -1)
 
     def deal(self) -> dict[str, int]:
@@ -167,6 +183,75 @@ def test_partitions_of_a_slot_that_is_silent_go_to_the_others_and_come_back(deal
     dealt.dealer.look(2)
     after = dealt.deal()
     assert sorted(after.values()) == sorted(before.values())
+
+
+@pytest.fixture
+def patient(store: RedisStore) -> Dealt:
+    """Slots are waited for so long that only word of their tasks' end can free what they hold."""
+    members = RedisMembership(store, ttl_ms=120_000)
+    members.begin("run-1")
+    return Dealt(members, store)
+
+
+def test_partitions_of_a_task_that_has_ended_go_to_others_without_waiting_for_its_time(
+    patient: Dealt,
+) -> None:
+    patient.beat(0, 1)
+    patient.dealer.look(2)
+    old, new = patient.tasks[0], patient.tasks[1]
+    patient.members.beat(old, 1, wanted=PLACES)
+    patient.vacated.append(old)
+
+    def gone() -> bool:
+        patient.beat(1)
+        patient.dealer.look(2)
+        return set(patient.deal().values()) == {1}
+
+    eventually(gone, seconds=10)
+    assert heard(patient.members.beat(new, 2, wanted=PLACES)).granted == set(PLACES)
+
+
+def test_a_slot_whose_task_runs_stays_however_silent_it_is(patient: Dealt) -> None:
+    patient.beat(0, 1)
+    patient.dealer.look(2)
+    eventually(lambda: patient.members.silent("run-1", range(2)) == [patient.tasks[0], patient.tasks[1]])
+    patient.dealer.look(2)
+    assert patient.members.look("run-1", range(2)).members == {0, 1}
+    patient.vacated.append(patient.tasks[1])
+    patient.dealer.look(2)
+    assert patient.members.look("run-1", range(2)).members == {0}
+
+
+def test_a_task_that_beats_is_not_dismissed_although_it_is_thought_to_have_ended(patient: Dealt) -> None:
+    """Spark may give up a task that lives on: dealing its partitions to and fro would be no use."""
+    patient.beat(0, 1)
+    patient.vacated += patient.tasks.values()
+    eventually(lambda: len(patient.members.silent("run-1", range(2))) == 2)
+    patient.beat(0)
+    assert not patient.members.dismiss(patient.tasks[0]), "it has beaten since it was found silent"
+    patient.dealer.look(2)
+    assert patient.members.look("run-1", range(2)).members == {0}
+
+
+def test_word_of_an_old_task_does_not_dismiss_the_next_one_of_its_slot(patient: Dealt) -> None:
+    patient.beat(0)
+    old = patient.tasks.pop(0)
+    eventually(lambda: patient.members.silent("run-1", [0]) == [old])
+    patient.beat(0)
+    eventually(lambda: patient.members.silent("run-1", [0]) == [patient.tasks[0]])
+    assert not patient.members.dismiss(old)
+    assert patient.members.look("run-1", range(1)).members == {0}
+
+
+def test_a_dismissed_task_that_lives_after_all_is_a_member_again_by_its_next_beat(patient: Dealt) -> None:
+    patient.beat(0)
+    task = patient.tasks[0]
+    patient.members.beat(task, 0, wanted=["check/0"])
+    eventually(lambda: patient.members.silent("run-1", [0]))
+    assert patient.members.dismiss(task)
+    assert patient.members.look("run-1", range(1)).holders == {}
+    assert not heard(patient.members.beat(task, 0, held=["check/0"])).lost, "nobody else has taken it"
+    assert patient.members.look("run-1", range(1)).holders == {"check/0": 0}
 
 
 def test_after_redis_has_forgotten_all_no_slot_is_taken_for_dead_too_soon(dealt: Dealt) -> None:

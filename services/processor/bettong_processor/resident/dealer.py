@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from bettong.edges.redis_store.membership import Deal, RedisMembership
+from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
 from bettong.errors import StoreError, StoreUnavailableError, SupersededError
 from bettong.logs import Logger
 from bettong_processor.resident.dealing import Place, dealt
@@ -14,7 +14,8 @@ GATHER_S = 2.0
 class Dealer:
     """Used by one thread. `settle_s`: after the store was away, slots are taken for dead only after this long.
 
-    `clock` is monotonic, in seconds.
+    `is_vacated` tells whether a task that is silent has ended for certain, and none runs in its place: its slot need
+    not be waited for. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class Dealer:
         places: Sequence[Place],
         *,
         settle_s: float,
+        is_vacated: Callable[[Task], bool],
         clock: Callable[[], float],
         log: Logger,
     ) -> None:
@@ -31,6 +33,7 @@ class Dealer:
         self._run = run
         self._places = places
         self._settle_s = settle_s
+        self._is_vacated = is_vacated
         self._clock = clock
         self._log = log
         self._deal = Deal()
@@ -47,9 +50,10 @@ class Dealer:
         """Looks at the slots 0 to `slots` - 1, and deals anew when they have changed.
 
         A store that is away changes nothing. Raises StoreError when it refuses, SupersededError when a newer run has
-        begun.
+        begun, and what `is_vacated` raises.
         """
         try:
+            self._dismiss(slots)
             seen = self._membership.look(self._run, range(slots))
         except StoreUnavailableError:
             self._settled_s = self._clock() + self._settle_s
@@ -86,6 +90,12 @@ class Dealer:
         if not told:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
         return told
+
+    def _dismiss(self, slots: int) -> None:
+        """Slots whose tasks have ended live no more, at once instead of when their time is over."""
+        for task in self._membership.silent(self._run, range(slots)):
+            if self._is_vacated(task) and self._membership.dismiss(task):
+                self._log.warning("a slot has lost its task", slot=task.slot)
 
     def _gathers(self, members: frozenset[int], slots: int) -> bool:
         """Whether to wait for the rest of the slots before the first deal."""
