@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from pyspark import TaskContext
 
@@ -77,7 +78,8 @@ class SlotTask:
         ):
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
-            task = Task(run=self.run, slot=slot, incarnation=self.incarnation(_attempt()))
+            attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
+            task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
             with Attendance(membership, task, log) as attendance:
                 Loop(
                     Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
@@ -91,9 +93,3 @@ class SlotTask:
                     ),
                     log=log,
                 ).run()
-
-
-def _attempt() -> int:
-    context = TaskContext.get()
-    assert context is not None, "only Spark runs a slot's task"
-    return context.taskAttemptId()
