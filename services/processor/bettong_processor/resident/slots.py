@@ -12,7 +12,7 @@ from pyspark import SparkContext
 
 # Of a slot's jobs the newest may still wait for an executor, and the one before it be what has just failed.
 _JOBS_MAX = 2
-# Attempts of one job: Spark gives it up after four that fail (`spark.task.maxFailures`), not counting lost machines.
+# The newest attempts of a job. Machines that went do not count for `spark.task.maxFailures`: there may be many.
 _ATTEMPTS_MAX = 100
 
 

@@ -3,7 +3,8 @@
 | key                                     | type   | holds                                                       |
 | --------------------------------------- | ------ | ----------------------------------------------------------- |
 | `bettong:{application}:resident`         | hash   | run, epoch, deal (JSON: place -> slot), stop; the driver's  |
-| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent  |
+| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent, |
+|                                         |        | at once when the driver knows that the task has ended       |
 | `bettong:{application}:resident:holders` | hash   | place -> `{slot}:{incarnation}` that holds it               |
 
 A place is `{stage}/{partition}`. A task tells by one script, a *beat*, that it lives, what it holds and what it lets
