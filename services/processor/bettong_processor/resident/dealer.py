@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from bettong.edges.redis_store.membership import Deal, RedisMembership
+from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
 from bettong.errors import StoreError, StoreUnavailableError, SupersededError
 from bettong.logs import Logger
 from bettong_processor.resident.dealing import Place, dealt
@@ -21,7 +21,8 @@ class Dealer:
 
     Away is also a store that stood still, or came back without the newest deal: empty, or as it was some time ago.
 
-    `clock` is monotonic, in seconds.
+    `is_vacated` tells whether a task that is silent has ended for certain, and none runs in its place: its slot need
+    not be waited for. `clock` is monotonic, in seconds.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Dealer:
         places: Sequence[Place],
         *,
         settle_s: float,
+        is_vacated: Callable[[Task], bool],
         clock: Callable[[], float],
         log: Logger,
     ) -> None:
@@ -38,6 +40,7 @@ class Dealer:
         self._run = run
         self._places = places
         self._settle_s = settle_s
+        self._is_vacated = is_vacated
         self._clock = clock
         self._log = log
         self._deal = Deal()
@@ -55,15 +58,17 @@ class Dealer:
         """Looks at the slots 0 to `slots` - 1, and deals anew when they have changed.
 
         A store that is away changes nothing. Raises StoreError when it refuses, SupersededError when a newer run has
-        begun.
+        begun, and what `is_vacated` raises.
         """
-        begun_s = self._clock()
         try:
+            begun_s = self._clock()
+            silent = self._membership.silent(self._run, range(slots))
             seen = self._membership.look(self._run, range(slots))
+            now_s = self._clock()
+            dismissed = self._dismissed(silent)
         except StoreUnavailableError:
             self._settled_s = self._clock() + self._settle_s
             return
-        now_s = self._clock()
         forgotten = seen.epoch != self._deal.epoch
         if forgotten or now_s - begun_s >= _SLOW_S:
             self._settled_s = now_s + self._settle_s
@@ -73,6 +78,7 @@ class Dealer:
         members = seen.members
         if now_s < self._settled_s:
             members |= self._members
+        members -= dismissed
         if self._gathers(members, slots):
             return
         if members and members != self._members:
@@ -102,6 +108,13 @@ class Dealer:
         if not told:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
         return told
+
+    def _dismissed(self, silent: Sequence[Task]) -> frozenset[int]:
+        """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""
+        lost = [task.slot for task in silent if self._is_vacated(task) and self._membership.dismiss(task)]
+        for slot in lost:
+            self._log.warning("a slot has lost its task", slot=slot)
+        return frozenset(lost)
 
     def _gathers(self, members: frozenset[int], slots: int) -> bool:
         """Whether to wait for the rest of the slots before the first deal."""

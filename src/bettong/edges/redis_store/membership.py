@@ -3,7 +3,8 @@
 | key                                     | type   | holds                                                       |
 | --------------------------------------- | ------ | ----------------------------------------------------------- |
 | `bettong:{application}:resident`         | hash   | run, epoch, deal (JSON: place -> slot), stop; the driver's  |
-| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent  |
+| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent, |
+|                                         |        | at once when the driver knows that the task has ended       |
 | `bettong:{application}:resident:holders` | hash   | place -> `{slot}:{incarnation}` that holds it               |
 | `bettong:{application}:resident:refused` | set    | places that a task asked for while another one held them    |
 
@@ -25,6 +26,9 @@ from bettong.edges.redis_store.connection import Client, RedisStore
 
 # A beat that is late is made up for by the next one; a beat must not hang on a Redis that is away.
 _ATTEMPTS_S = 0.5
+
+# A slot that has not beaten for this long may have lost its task: some four beats.
+SILENT_MS = 200
 
 # KEYS: the deal, this slot, the holders, the refused. ARGV: run, slot, incarnation, ms to live, known epoch, prefix of
 # slots, number of places held, of places wanted; then places: held, wanted, let go. Epochs grow within a run: a deal
@@ -78,10 +82,17 @@ redis.call('DEL', KEYS[2])
 return 1
 """
 
+# KEYS: a slot. ARGV: incarnation, the longest that a key lives on whose slot is silent. Another task's key, or one
+# that has been renewed meanwhile, stays.
+_DISMISS = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then return 0 end
+return redis.call('DEL', KEYS[1])
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task that runs in a slot. `incarnation` grows from each task of a slot to the next."""
+    """A task that runs in a slot. `incarnation` grows from each task of a slot to the next, whatever run it is of."""
 
     run: str
     slot: int
@@ -128,16 +139,18 @@ class RedisMembership:
         self._holders = store.key("resident", "holders")
         self._refused = store.key("resident", "refused")
 
-    def begin(self, run: str) -> None:
-        """A new driver: tasks of earlier runs are superseded, and hold nothing."""
+    def begin(self, run: str) -> int:
+        """A new driver: tasks of earlier runs are superseded, and hold nothing. The time by Redis' clock, in us."""
 
-        def command(client: Client) -> None:
+        def command(client: Client) -> int:
             with client.pipeline(transaction=True) as together:
                 together.delete(self._deal, self._holders, self._refused)
                 together.hset(self._deal, mapping={"run": run, "epoch": 0, "deal": "{}", "stop": 0})
-                together.execute()
+                together.time()
+                *_, (seconds, micros) = together.execute()
+            return int(seconds) * 1_000_000 + int(micros)
 
-        self._store.ask("beginning a run", command)
+        return self._store.ask("beginning a run", command)
 
     def publish(self, run: str, deal: Deal) -> bool:
         """Writes the deal; False when a newer run has begun."""
@@ -174,10 +187,36 @@ class RedisMembership:
 
         return self._store.ask("looking at members", command, attempts_s=_ATTEMPTS_S)
 
-    def join(self, run: str, slot: int) -> Task:
-        """A new task of a slot: its incarnation is the time by Redis' clock, in us."""
-        seconds, micros = self._store.ask("joining", lambda client: client.time())
-        return Task(run=run, slot=slot, incarnation=seconds * 1_000_000 + micros)
+    def silent(self, run: str, slots: Iterable[int]) -> list[Task]:
+        """The tasks of those slots that still live, but have not beaten for SILENT_MS."""
+        numbers = list(slots)
+
+        def command(client: Client) -> list[Task]:
+            with client.pipeline(transaction=False) as together:
+                for slot in numbers:
+                    together.get(self._slot(slot))
+                    together.pttl(self._slot(slot))
+                found = together.execute()
+            return [
+                Task(run=run, slot=slot, incarnation=int(incarnation))
+                for slot, incarnation, left_ms in zip(numbers, found[::2], found[1::2], strict=True)
+                if incarnation is not None and 0 <= left_ms <= self._ttl_ms - SILENT_MS
+            ]
+
+        return self._store.ask("looking for silent slots", command, attempts_s=_ATTEMPTS_S)
+
+    def dismiss(self, task: Task) -> bool:
+        """Its slot lives no more, and what it holds may be taken; False when it has beaten meanwhile, or is another's.
+
+        One that is alive after all is a member again by its next beat.
+        """
+        arguments = (task.incarnation, self._ttl_ms - SILENT_MS)
+        done = self._store.ask(
+            "dismissing a task",
+            lambda client: client.eval(_DISMISS, 1, self._slot(task.slot), *arguments),
+            attempts_s=_ATTEMPTS_S,
+        )
+        return bool(done)
 
     def beat(
         self,
