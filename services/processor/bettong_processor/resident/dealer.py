@@ -1,6 +1,6 @@
 """Looks which slots live, and publishes the deal among them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
 from bettong.errors import StoreError, StoreUnavailableError, SupersededError
@@ -53,7 +53,7 @@ class Dealer:
         begun, and what `is_vacated` raises.
         """
         try:
-            self._dismiss(slots)
+            silent = self._membership.silent(self._run, range(slots))
             seen = self._membership.look(self._run, range(slots))
         except StoreUnavailableError:
             self._settled_s = self._clock() + self._settle_s
@@ -62,7 +62,7 @@ class Dealer:
             # Redis has lost the deal; the slots still hold what they held, and say so within a beat.
             self._settled_s = self._clock() + self._settle_s
             self._publish(self._deal)
-        members = seen.members
+        members = seen.members - self._dismissed(silent)
         if self._clock() < self._settled_s:
             members |= self._members
         if self._gathers(members, slots):
@@ -91,11 +91,17 @@ class Dealer:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
         return told
 
-    def _dismiss(self, slots: int) -> None:
-        """Slots whose tasks have ended live no more, at once instead of when their time is over."""
-        for task in self._membership.silent(self._run, range(slots)):
-            if self._is_vacated(task) and self._membership.dismiss(task):
-                self._log.warning("a slot has lost its task", slot=task.slot)
+    def _dismissed(self, silent: Iterable[Task]) -> set[int]:
+        """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""
+        gone = set()
+        for task in silent:
+            try:
+                if self._is_vacated(task) and self._membership.dismiss(task):
+                    gone.add(task.slot)
+                    self._log.warning("a slot has lost its task", slot=task.slot)
+            except StoreUnavailableError:
+                break  # the next look meets it too
+        return gone
 
     def _gathers(self, members: frozenset[int], slots: int) -> bool:
         """Whether to wait for the rest of the slots before the first deal."""
