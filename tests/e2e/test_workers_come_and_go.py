@@ -24,7 +24,7 @@ spark.executor.memory 512m
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
     start_suite: StartSuite, tmp_path: Path
 ) -> None:

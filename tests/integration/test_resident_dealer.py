@@ -141,12 +141,10 @@ def test_partitions_of_a_task_that_has_ended_go_to_others_without_waiting_for_it
     patient.members.beat(old, 1, wanted=PLACES)
     patient.vacated.append(old)
 
-    def gone() -> bool:
-        patient.beat(1)
-        patient.dealer.look(2)
-        return set(patient.deal().values()) == {1}
-
-    eventually(gone, seconds=10)
+    eventually(lambda: patient.members.silent("run-1", [0]) == [old])
+    patient.beat(1)
+    patient.dealer.look(2)
+    assert set(patient.deal().values()) == {1}, "at the first look that finds it silent"
     assert heard(patient.members.beat(new, 2, wanted=PLACES)).granted == set(PLACES)
 
 

@@ -1,6 +1,6 @@
 """Looks which slots live, and publishes the deal among them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
 from bettong.errors import StoreError, StoreUnavailableError, SupersededError
@@ -60,21 +60,21 @@ class Dealer:
         A store that is away changes nothing. Raises StoreError when it refuses, SupersededError when a newer run has
         begun, and what `is_vacated` raises.
         """
+        begun_s = self._clock()
         try:
-            begun_s = self._clock()
             silent = self._membership.silent(self._run, range(slots))
             seen = self._membership.look(self._run, range(slots))
-            now_s = self._clock()
-            dismissed = self._dismissed(silent)
         except StoreUnavailableError:
             self._settled_s = self._clock() + self._settle_s
             return
+        now_s = self._clock()
         forgotten = seen.epoch != self._deal.epoch
         if forgotten or now_s - begun_s >= _SLOW_S:
             self._settled_s = now_s + self._settle_s
         if forgotten:
             # The slots still hold what they held, and say so within a beat.
             self._publish(self._deal.slots)
+        dismissed = self._dismissed(silent)
         members = seen.members
         if now_s < self._settled_s:
             members |= self._members
@@ -109,12 +109,17 @@ class Dealer:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
         return told
 
-    def _dismissed(self, silent: Sequence[Task]) -> frozenset[int]:
+    def _dismissed(self, silent: Iterable[Task]) -> set[int]:
         """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""
-        lost = [task.slot for task in silent if self._is_vacated(task) and self._membership.dismiss(task)]
-        for slot in lost:
-            self._log.warning("a slot has lost its task", slot=slot)
-        return frozenset(lost)
+        gone = set()
+        for task in silent:
+            try:
+                if self._is_vacated(task) and self._membership.dismiss(task):
+                    gone.add(task.slot)
+                    self._log.warning("a slot has lost its task", slot=task.slot)
+            except StoreUnavailableError:
+                break  # the next look meets it too
+        return gone
 
     def _gathers(self, members: frozenset[int], slots: int) -> bool:
         """Whether to wait for the rest of the slots before the first deal."""
