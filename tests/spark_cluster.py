@@ -20,18 +20,25 @@ from bettong.local.processes import Command
 from bettong.local.server import Server
 
 _START_S_MAX = 60.0
+# A master and a worker do little: what starts fast is best.
+_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _HOME = Path(pyspark.__file__).parent
 
 
 class SparkCluster:
-    """A context manager. `master` is its address; each of its hosts has one worker of `cores` slots."""
+    """A context manager. `master` is its address; each of its hosts has one worker of `cores` slots.
 
-    def __init__(self, folder: Path, *, hosts: int, cores: int, memory_mb: int) -> None:
+    Only the first `at_work` workers are there from the start; who wants another starts it.
+    """
+
+    def __init__(
+        self, folder: Path, *, hosts: int, cores: int, memory_mb: int, at_work: int | None = None
+    ) -> None:
         self._folder = folder
         port, web, *ports = free_ports(2 + hosts)
         self.master = f"spark://{LOOPBACK}:{port}"
         self._web = f"http://{LOOPBACK}:{web}/json/"
-        self._hosts = hosts
+        self._at_work = hosts if at_work is None else at_work
         arguments = ["--host", LOOPBACK, "--port", str(port), "--webui-port", str(web)]
         self._master = self._server("Master", "master", arguments)
         self.workers = [
@@ -63,8 +70,10 @@ class SparkCluster:
     def __enter__(self) -> Self:
         with self._stack as stack:
             stack.enter_context(self._master)
-            for worker in self.workers:
-                stack.enter_context(worker)
+            for place, worker in enumerate(self.workers):
+                stack.callback(worker.stop)
+                if place < self._at_work:
+                    worker.start()
             self._stack = stack.pop_all()
         return self
 
@@ -82,7 +91,13 @@ class SparkCluster:
                 *arguments,
             ),
             self._folder / f"{name}.log",
-            {"SPARK_HOME": str(_HOME), "PYSPARK_PYTHON": sys.executable, "PATH": os.environ["PATH"]},
+            {
+                "SPARK_HOME": str(_HOME),
+                "PYSPARK_PYTHON": sys.executable,
+                "PATH": os.environ["PATH"],
+                "SPARK_DAEMON_JAVA_OPTS": _JAVA,
+                "SPARK_LAUNCHER_OPTS": _JAVA,
+            },
         )
         return Server(command, answers=lambda: self._knows(name), start_s_max=_START_S_MAX)
 

@@ -117,6 +117,10 @@ def fed(
                 eventually(lambda: deals(running) > 2 * kills, seconds=60, what="partitions are dealt anew")
             send(senders[name], sources[name], frame)
     running.settle()
+    if schedule is Schedule.RESIDENT and kills:
+        assert "a slot has lost its task" in said(running), (
+            "Spark's word comes before the slot's time is over"
+        )
     found = example.results(running)
     running.suite.stop()
     return found
@@ -133,8 +137,12 @@ def send(sender: Sender, source: Source, frame: IngestFrame) -> None:
 
 def deals(running: RunningSuite) -> int:
     """How often partitions were dealt, by the processor's log."""
-    log = running.suite.record.services["processor"].log
-    return log.read_text().count("partitions are dealt")
+    return said(running).count("partitions are dealt")
+
+
+def said(running: RunningSuite) -> str:
+    """The processor's log."""
+    return running.suite.record.services["processor"].log.read_text()
 
 
 def executors_of(running: RunningSuite) -> list[psutil.Process]:

@@ -12,7 +12,7 @@ from bettong import metrics
 from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
-from bettong.edges.redis_store.membership import Deal, RedisMembership
+from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.snapshots.store import SnapshotStore
@@ -87,9 +87,13 @@ class Table:
     def __init__(self, store: RedisStore, *stages: str) -> None:
         self.membership = RedisMembership(store, ttl_ms=TTL_MS)
         self.run = "run-1"
-        self.membership.begin(self.run)
+        self._incarnations = itertools.count(self.membership.begin(self.run))
         self._stages = stages
         self._epoch = 0
+
+    def task(self, slot: int) -> Task:
+        """The next task of a slot."""
+        return Task(run=self.run, slot=slot, incarnation=next(self._incarnations))
 
     def deal(self, slots: dict[int, list[int]], *, stop: bool = False) -> None:
         """Deals: partitions by slot, those of all stages."""
@@ -189,7 +193,7 @@ class World:
         with (
             own,
             Reader(slot, self.kafka) as reader,
-            Attendance(table.membership, table.membership.join(table.run, slot.number), log) as attendance,
+            Attendance(table.membership, table.task(slot.number), log) as attendance,
         ):
             try:
                 Loop(

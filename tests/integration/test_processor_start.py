@@ -1,7 +1,10 @@
 """The processor's start: what it waits for, and what it refuses with one line and an exit code."""
 
+import json
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from http.client import HTTPException
 from pathlib import Path
 
 import psutil
@@ -16,6 +19,7 @@ from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
@@ -28,6 +32,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.slow
 
 MINUTE_S = 60.0
+SUPERSEDED_S = 5
 
 PLAIN = """\
 from dataclasses import dataclass
@@ -214,16 +219,60 @@ def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:
     assert processor.status() == 0
 
 
-def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(start: Start) -> None:
+def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
+    start: Start, redis_server: RedisServer
+) -> None:
     """Without a task nothing is folded: it says so, and only then that it runs."""
     processor = start(BETTONG_SCHEDULE="resident", BETTONG_CHECKPOINT="/proc/foo")
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     assert "partitions are dealt" in processor.said()
     eventually(lambda: processor.figures().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
+    page = spark_page(processor)
+    (job,) = slot_jobs(page)
+    assert (job["description"], job["status"]) == ("bettong resident slot 0", "RUNNING")
+    superseded(processor, redis_server, for_s=SUPERSEDED_S)
+    assert 1 < len(slot_jobs(page)) <= 1 + SUPERSEDED_S, "submitted again, but not again and again"
+    eventually(lambda: processor.figures().get(metrics.STATE.name) == "running", seconds=MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
     assert "schedule stopped" in processor.said()
     assert "Traceback" not in processor.said()
+
+
+def spark_page(processor: ProcessorProcess) -> str:
+    """The address of Spark's REST API, at the port that the processor's Java serves its page at."""
+    assert processor.process is not None
+    children = psutil.Process(processor.process.pid).children(recursive=True)
+    ports = {
+        each.laddr.port
+        for child in children
+        for each in child.net_connections("tcp")
+        if each.status == psutil.CONN_LISTEN
+    }
+    for port in sorted(ports):
+        page = f"http://{LOOPBACK}:{port}/api/v1/applications"
+        try:
+            with urllib.request.urlopen(page, timeout=5) as answer:
+                (application,) = json.load(answer)
+        except (OSError, HTTPException, ValueError):
+            continue  # what speaks another protocol
+        return f"{page}/{application['id']}/jobs"
+    raise AssertionError(f"none of {ports} is Spark's page")
+
+
+def slot_jobs(page: str) -> list[dict[str, object]]:
+    """The jobs of slots, by Spark's page."""
+    with urllib.request.urlopen(page, timeout=5) as answer:  # noqa: S310 - ours, on this machine
+        found = json.load(answer)
+    return [job for job in found if str(job.get("description", "")).startswith("bettong resident slot")]
+
+
+def superseded(processor: ProcessorProcess, redis_server: RedisServer, *, for_s: float) -> None:
+    """Another task seems to have taken slot 0's place, for so long: each of ours ends by itself at once."""
+    with RedisStore(redis_server.url, processor.name) as store:
+        slot = store.key("resident", "0")
+        store.ask("superseding", lambda client: client.set(slot, 2**53, px=int(for_s * 1000)))
+        eventually(lambda: not store.ask("waiting", lambda client: client.get(slot) == b"%d" % 2**53))
 
 
 def test_an_application_that_cannot_be_compiled_is_refused_before_anything_runs(start: Start) -> None:

@@ -78,6 +78,25 @@ def test_what_a_lost_task_held_goes_on_from_its_snapshots(world: World) -> None:
     assert len(world.results(0)) <= 60, "not from the beginning"
 
 
+def test_what_a_lost_task_held_goes_on_at_once_when_it_is_dismissed(world: World) -> None:
+    """Its own time would be over after two minutes only."""
+    table = world.table
+    table.membership = RedisMembership(world.redis, ttl_ms=120_000)
+    world.feed(0, 30)
+    slot = world.start(0)
+    world.start(1)
+    table.deal({0: [0]})
+    world.await_results(0)
+    world.kill(slot)
+    table.deal({1: [0]})
+    world.feed(0, 10)
+    (lost,) = eventually(lambda: table.membership.silent(table.run, [0, 1]))
+    assert lost.slot == 0
+    assert table.membership.dismiss(lost)
+    table.await_holders({0: 1})
+    world.await_results(0)
+
+
 def test_the_next_task_of_a_slot_takes_over_at_once_and_the_old_one_ends(world: World) -> None:
     world.feed(0, 10)
     old = world.start(0)

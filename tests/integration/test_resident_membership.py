@@ -3,18 +3,12 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-import structlog
 
 from bettong.edges.redis_store import RedisStore
-from bettong.edges.redis_store.membership import Deal, Heard, RedisMembership, Task
-from bettong.errors import SupersededError
-from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.edges.redis_store.membership import Deal, RedisMembership
 from bettong.local.redis_server import RedisServer
-from bettong_processor.resident.dealer import GATHER_S, Dealer
+from tests.integration.membership_parts import TTL_MS, emptied, heard, remembered, rewound, task_of
 from tests.waiting import eventually
-
-PLACES = ["check/0", "check/1", "check/2", "check/3"]
-TTL_MS = 300
 
 
 @pytest.fixture
@@ -30,23 +24,8 @@ def members(store: RedisStore) -> RedisMembership:
     return one
 
 
-def heard(answer: Heard | None) -> Heard:
-    assert answer is not None
-    return answer
-
-
-def emptied(store: RedisStore) -> None:
-    """What a Redis without persistence is after a restart, for this application."""
-
-    def forget(client: object) -> None:
-        keys = client.keys(store.key("resident*"))  # type: ignore[attr-defined]
-        client.delete(*keys)  # type: ignore[attr-defined]
-
-    store.ask("forgetting", forget)
-
-
 def test_a_task_is_told_the_deal_once_and_gets_what_it_wants_under_it(members: RedisMembership) -> None:
-    task = members.join("run-1", 0)
+    task = task_of(0)
     deal = Deal(1, {"check/0": 0, "check/1": 1})
     assert members.publish("run-1", deal)
     first = heard(members.beat(task, -1, wanted=["check/0"]))
@@ -59,7 +38,7 @@ def test_a_task_is_told_the_deal_once_and_gets_what_it_wants_under_it(members: R
 
 
 def test_a_place_is_taken_when_its_holder_lets_it_go_and_not_before(members: RedisMembership) -> None:
-    old, new = members.join("run-1", 0), members.join("run-1", 1)
+    old, new = task_of(0), task_of(1)
     members.beat(old, 0, wanted=["check/0"])
     assert not heard(members.beat(new, 0, wanted=["check/0"])).granted
     members.beat(old, 0, let_go=["check/0"])
@@ -68,7 +47,7 @@ def test_a_place_is_taken_when_its_holder_lets_it_go_and_not_before(members: Red
 
 
 def test_a_place_is_taken_from_a_slot_that_is_silent(members: RedisMembership) -> None:
-    old, new = members.join("run-1", 0), members.join("run-1", 1)
+    old, new = task_of(0), task_of(1)
     members.beat(old, 0, wanted=["check/0"])
     assert members.look("run-1", range(2)).members == {0}
     eventually(lambda: heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"})
@@ -76,28 +55,28 @@ def test_a_place_is_taken_from_a_slot_that_is_silent(members: RedisMembership) -
 
 
 def test_the_next_task_of_a_slot_takes_at_once_what_the_one_before_held(members: RedisMembership) -> None:
-    old = members.join("run-1", 0)
+    old = task_of(0)
     members.beat(old, 0, wanted=["check/0"])
-    new = members.join("run-1", 0)
+    new = task_of(0)
     assert heard(members.beat(new, 0, wanted=["check/0"])).granted == {"check/0"}
     assert members.beat(old, 0, held=["check/0"]) is None
     assert members.look("run-1", range(2)).holders == {"check/0": 0}
 
 
 def test_a_new_run_supersedes_all_tasks_and_the_driver_before(members: RedisMembership) -> None:
-    old = members.join("run-1", 0)
+    old = task_of(0)
     members.beat(old, 0, wanted=["check/0"])
     members.begin("run-2")
     assert members.beat(old, 0, held=["check/0"]) is None
     assert members.look("run-2", range(2)).holders == {}
     assert not members.publish("run-1", Deal(5, {}))
-    assert not members.look("run-1", range(2)).known
+    assert members.look("run-1", range(2)).epoch is None
 
 
 def test_slots_claim_again_what_they_hold_when_redis_has_forgotten_it(
     members: RedisMembership, store: RedisStore
 ) -> None:
-    tasks = [members.join("run-1", slot) for slot in (0, 1)]
+    tasks = [task_of(slot) for slot in (0, 1)]
     members.publish("run-1", Deal(1, {"check/0": 0, "check/1": 1}))
     for slot, task in enumerate(tasks):
         members.beat(task, 1, wanted=[f"check/{slot}"])
@@ -109,100 +88,54 @@ def test_slots_claim_again_what_they_hold_when_redis_has_forgotten_it(
     assert members.look("run-1", range(2)).holders == {"check/0": 0, "check/1": 1}
 
 
-class Dealt:
-    """A dealer, with a clock that stands, over slots that beat when they are told to."""
-
-    def __init__(self, members: RedisMembership, store: RedisStore) -> None:
-        self.now_s = 100.0
-        self.members, self.store = members, store
-        self.dealer = Dealer(
-            members, "run-1", PLACES, settle_s=2.0, clock=lambda: self.now_s, log=structlog.get_logger()
-        )
-        self.tasks: dict[int, Task] = {}
-
-    def beat(self, *slots: int) -> None:
-        for slot in slots:
-            task = self.tasks.setdefault(slot, self.members.join("run-1", slot))
-            self.members.beat(task, -1)
-
-    def deal(self) -> dict[str, int]:
-        """As slot 9, that nobody asks about, is told."""
-        answer = heard(self.members.beat(Task(run="run-1", slot=9, incarnation=1), -1))
-        assert answer.deal is not None
-        return dict(answer.deal.slots)
+def test_a_place_that_a_slot_does_not_know_it_was_given_goes_to_whom_the_next_deal_names(
+    members: RedisMembership,
+) -> None:
+    unheard, other = task_of(0), task_of(1)
+    members.publish("run-1", Deal(1, {"check/0": 0}))
+    members.beat(unheard, 1, wanted=["check/0"])  # carried out, and its answer lost
+    members.publish("run-1", Deal(2, {"check/0": 1}))
+    assert not heard(members.beat(other, 2, wanted=["check/0"])).granted
+    members.beat(unheard, 2)
+    assert heard(members.beat(other, 2, wanted=["check/0"])).granted == {"check/0"}
 
 
-@pytest.fixture
-def dealt(members: RedisMembership, store: RedisStore) -> Dealt:
-    return Dealt(members, store)
+def test_many_such_places_go_in_a_few_beats(members: RedisMembership) -> None:
+    unheard, other = task_of(0), task_of(1)
+    places = [f"check/{number}" for number in range(40)]
+    members.beat(unheard, 0, wanted=places)
+    members.beat(other, 0, wanted=places)
+    for _ in range(3):
+        members.beat(unheard, 0)
+        members.beat(other, 0, wanted=places)
+    assert members.look("run-1", range(2)).holders == dict.fromkeys(places, 1)
 
 
-def test_the_first_deal_waits_for_all_slots_but_not_for_long(dealt: Dealt) -> None:
-    dealt.dealer.look(2)
-    assert dealt.dealer.waits_for().startswith("no slot lives")
-    dealt.beat(0)
-    dealt.dealer.look(2)
-    assert dealt.deal() == {}
-    dealt.now_s += GATHER_S
-    dealt.beat(0)
-    dealt.dealer.look(2)
-    assert set(dealt.deal().values()) == {0}
-    dealt.beat(0, 1)
-    dealt.dealer.look(2)
-    assert set(dealt.deal().values()) == {0, 1}
+def test_a_redis_that_comes_back_older_is_told_again_who_holds_what(
+    members: RedisMembership, store: RedisStore
+) -> None:
+    before, after = task_of(0), task_of(1)
+    members.publish("run-1", Deal(1, {"check/0": 0}))
+    members.beat(before, 1, wanted=["check/0"])
+    older = remembered(store)
+    members.publish("run-1", Deal(2, {"check/0": 1}))
+    members.beat(before, 2, let_go=["check/0"])
+    assert heard(members.beat(after, 2, wanted=["check/0"])).granted == {"check/0"}
+    rewound(store, older)
+    members.beat(before, 2)
+    answer = heard(members.beat(after, 2, held=["check/0"]))
+    assert answer.lost == {"check/0"}
+    assert answer.deal is None, "the newest deal that a task has heard of stays the newest"
+    members.beat(before, 2)
+    members.publish("run-1", Deal(3, {"check/0": 1}))
+    assert heard(members.beat(after, 3, wanted=["check/0"])).granted == {"check/0"}
 
 
-def test_partitions_of_a_slot_that_is_silent_go_to_the_others_and_come_back(dealt: Dealt) -> None:
-    dealt.beat(0, 1)
-    dealt.dealer.look(2)
-    before = dealt.deal()
-
-    def gone() -> bool:
-        dealt.beat(1)
-        dealt.dealer.look(2)
-        return set(dealt.deal().values()) == {1}
-
-    eventually(gone)
-    dealt.beat(0, 1)
-    dealt.dealer.look(2)
-    after = dealt.deal()
-    assert sorted(after.values()) == sorted(before.values())
-
-
-def test_after_redis_has_forgotten_all_no_slot_is_taken_for_dead_too_soon(dealt: Dealt) -> None:
-    dealt.beat(0, 1)
-    dealt.dealer.look(2)
-    before = dealt.deal()
-    emptied(dealt.store)
-    dealt.dealer.look(2)
-    assert dealt.deal() == before
-    dealt.now_s += 1.0
-    dealt.beat(1)
-    dealt.dealer.look(2)
-    assert dealt.deal() == before
-    dealt.now_s += 2.0
-    dealt.beat(1)
-    dealt.dealer.look(2)
-    assert set(dealt.deal().values()) == {1}
-
-
-def test_a_redis_that_is_away_changes_nothing(unique_name: Callable[..., str]) -> None:
-    with RedisStore(f"redis://{LOOPBACK}:{free_ports(1)[0]}", unique_name("away")) as store:
-        dealt = Dealt(RedisMembership(store, ttl_ms=TTL_MS), store)
-        dealt.dealer.look(2)
-        assert not dealt.dealer.stop()
-
-
-def test_slots_are_told_to_stop(dealt: Dealt) -> None:
-    dealt.beat(0)
-    assert dealt.dealer.stop()
-    answer = heard(dealt.members.beat(dealt.tasks[0], -1))
-    assert answer.deal is not None
-    assert answer.deal.stop
-
-
-def test_a_processor_that_another_one_has_followed_says_so(dealt: Dealt) -> None:
-    dealt.beat(0)
-    dealt.members.begin("run-2")
-    with pytest.raises(SupersededError, match="another processor of this application has begun"):
-        dealt.dealer.look(1)
+def test_a_slot_that_still_holds_what_another_one_is_refused_keeps_it(members: RedisMembership) -> None:
+    folding, other = task_of(0), task_of(1)
+    members.beat(folding, 0, wanted=["check/0"])
+    assert not heard(members.beat(other, 0, wanted=["check/0"])).granted
+    assert not heard(members.beat(folding, 0, held=["check/0"])).lost
+    assert not heard(members.beat(other, 0, wanted=["check/0"])).granted
+    assert heard(members.beat(folding, 0, wanted=["check/0"])).granted == {"check/0"}
+    assert members.look("run-1", range(2)).holders == {"check/0": 0}

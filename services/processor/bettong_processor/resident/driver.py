@@ -31,13 +31,13 @@ from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
 from bettong_processor.resident.dealer import Dealer
 from bettong_processor.resident.dealing import place_of
-from bettong_processor.resident.slots import slots_of
+from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of
 from bettong_processor.resident.task import TTL_MS, SlotTask
 
 # Between two looks at members, and at how many slots Spark has.
 _LOOK_S = 0.05
 _COUNT_S = 0.5
-# A task that failed is submitted again after this long; the first time at once, when it had run for a while.
+# A task that ended is submitted again after this long; the first time at once, when it had run for a while.
 _BACKOFF_S_MIN = 1.0
 _BACKOFF_S_MAX = 10.0
 _HEALTHY_S = 10.0
@@ -71,7 +71,7 @@ def start(
     """Begins a run: earlier tasks are superseded. Raises StoreError, and Py4JError when Java is gone."""
     run = uuid.uuid4().hex
     membership = RedisMembership(store, ttl_ms=TTL_MS)
-    membership.begin(run)
+    task = SlotTask(settings, run, membership.begin(run))
     places = [
         place_of(stage.name, partition)
         for stage in planned.stages
@@ -79,8 +79,16 @@ def start(
     ]
     topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     progress = Progress(LogAdmin(settings.kafka_place), LiveFigures(store), topics)
-    dealer = Dealer(membership, run, places, settle_s=TTL_MS / 1000, clock=time.monotonic, log=log)
-    return Resident(spark, SlotTask(settings, run), dealer, progress, log)
+    dealer = Dealer(
+        membership,
+        run,
+        places,
+        settle_s=TTL_MS / 1000,
+        is_vacated=lambda lost: is_vacated(spark.sparkContext, lost.slot, task.attempt(lost.incarnation)),
+        clock=time.monotonic,
+        log=log,
+    )
+    return Resident(spark, task, dealer, progress, log)
 
 
 class Resident:
@@ -131,13 +139,21 @@ class Resident:
         deadline = time.monotonic() + wait_s
         self._stopping.set()
         self._thread.join(wait_s)
-        if self._dealer.stop():
-            for thread in self._slots:
-                thread.join(max(0.0, deadline - time.monotonic()))
+        told = self._dealer.stop()
         try:
+            if told:
+                self._drain(deadline)
             self._context.cancelAllJobs()
         except (Py4JError, OSError) as error:
             self._log.debug("jobs not cancelled", fault=str(error))
+
+    def _drain(self, deadline_s: float) -> None:
+        """Waits for the tasks, which were told to end. A job without one would wait on for an executor."""
+        for slot, thread in enumerate(self._slots):
+            while thread.is_alive() and time.monotonic() < deadline_s:
+                if not has_task(self._context, slot):
+                    self._context.cancelJobGroup(group_of(slot))
+                thread.join(_COUNT_S)
 
     def _submit(self, count: int) -> None:
         """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
@@ -152,9 +168,9 @@ class Resident:
             begun_s = time.monotonic()
             try:
                 name = f"bettong resident slot {slot}"
-                self._context.setJobGroup(f"bettong-resident-{slot}", name, interruptOnCancel=True)
+                self._context.setJobGroup(group_of(slot), name, interruptOnCancel=True)
                 self._context.parallelize([slot], 1).mapPartitions(self._task).collect()
-                continue
+                self._log.debug("a task was superseded, or told to stop", slot=slot)
             except (PySparkException, Py4JError, OSError) as error:
                 if self._stopping.is_set():
                     return
@@ -162,7 +178,9 @@ class Resident:
                 if fault.final is not None or self._is_over():
                     self._end(error)
                     return
-            self._log.error("a task failed, it starts again from its snapshots", slot=slot, fault=fault.text)
+                self._log.error(
+                    "a task failed, it starts again from its snapshots", slot=slot, fault=fault.text
+                )
             if time.monotonic() - begun_s > _HEALTHY_S:
                 backoff_s = _BACKOFF_S_MIN
                 continue

@@ -1,15 +1,58 @@
-"""How many tasks Spark's executors can run at a time: the slots of the resident schedule."""
+"""What Spark knows of slots: how many tasks its executors can run at a time, and which tasks of a slot have ended.
+
+Asked of the place that Spark's REST API reads too
+(https://spark.apache.org/docs/latest/monitoring.html#rest-api), for the API itself may be switched off.
+All raise Py4JError when Java is gone.
+"""
+
+from collections.abc import Iterator
+from typing import Any
 
 from pyspark import SparkContext
 
+# Of a slot's jobs the newest may still wait for an executor, and the one before it be what has just failed.
+_JOBS_MAX = 2
+# The newest attempts of a job. Machines that went do not count for `spark.task.maxFailures`: there may be many.
+_ATTEMPTS_MAX = 100
+
+
+def group_of(slot: int) -> str:
+    """The group of a slot's jobs."""
+    return f"bettong-resident-{slot}"
+
 
 def slots_of(context: SparkContext) -> int:
-    """Over all executors that live now; on `local[N]`, N. Raises Py4JError when Java is gone.
-
-    Spark's own word for it is `maxTasks` of
-    https://spark.apache.org/docs/latest/monitoring.html#rest-api (applications/[app-id]/executors); read from the
-    same place, for the page itself may be switched off.
-    """
-    scala = context._jsc.sc()  # noqa: SLF001 - Python has no other way to ask
-    executors = scala.statusStore().executorList(True)  # noqa: FBT003 - Java takes no keywords
+    """Over all executors that live now; on `local[N]`, N: Spark's `maxTasks`."""
+    executors = _scala(context).statusStore().executorList(True)  # noqa: FBT003 - Java takes no keywords
     return sum(executors.apply(place).maxTasks() for place in range(executors.size()))
+
+
+def has_task(context: SparkContext, slot: int) -> bool:
+    """Whether a task of the slot runs. One that has just been launched may be unknown for some ms."""
+    return any(runs for _, runs in _attempts(context, slot))
+
+
+def is_vacated(context: SparkContext, slot: int, attempt: int) -> bool:
+    """Whether this task of the slot, by its `taskAttemptId`, has ended, and none runs in its place. Some ms.
+
+    A task whose executor has closed its connection has ended too: Spark itself waits for the reason, for seconds where
+    a machine is lost. False for a task that Spark does not know.
+    """
+    attempts = dict(_attempts(context, slot))
+    return attempt in attempts and not any(attempts.values())
+
+
+def _attempts(context: SparkContext, slot: int) -> Iterator[tuple[int, bool]]:
+    """Tasks of the slot's newest jobs, each of one stage that is never tried again, and whether they run."""
+    tracker, scala = context.statusTracker(), _scala(context)
+    for job in sorted(tracker.getJobIdsForGroup(group_of(slot)), reverse=True)[:_JOBS_MAX]:
+        known = tracker.getJobInfo(job)
+        for stage in known.stageIds if known is not None else ():
+            tasks = scala.statusStore().taskList(stage, 0, _ATTEMPTS_MAX)
+            for task in map(tasks.apply, range(tasks.size())):
+                runs = task.status() == "RUNNING" and scala.taskScheduler().isExecutorAlive(task.executorId())
+                yield task.taskId(), runs
+
+
+def _scala(context: SparkContext) -> Any:
+    return context._jsc.sc()  # noqa: SLF001 - Python has no other way to ask

@@ -4,10 +4,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import cast
+
+from pyspark import TaskContext
 
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.edges.redis_store.membership import RedisMembership
+from bettong.edges.redis_store.membership import RedisMembership, Task
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
@@ -30,10 +33,22 @@ _SWITCH_S = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class SlotTask:
-    """The function of `mapPartitions`, over one slot's number."""
+    """The function of `mapPartitions`, over one slot's number. `begun_us`: when the run began, by Redis' clock."""
 
     settings: ProcessorSettings
     run: str
+    begun_us: int
+
+    def incarnation(self, attempt: int) -> int:
+        """Of a task by its `taskAttemptId`, which grows with each task that Spark launches.
+
+        It is above all those of earlier runs: no run launches a task a microsecond.
+        """
+        return self.begun_us + attempt
+
+    def attempt(self, incarnation: int) -> int:
+        """The inverse of `incarnation`."""
+        return incarnation - self.begun_us
 
     def __call__(self, slots: Iterable[int]) -> Iterator[int]:
         """Folds until the driver says stop, or another task has taken this one's place."""
@@ -63,7 +78,9 @@ class SlotTask:
         ):
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
-            with Attendance(membership, membership.join(self.run, slot), log) as attendance:
+            attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
+            task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
+            with Attendance(membership, task, log) as attendance:
                 Loop(
                     Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
                     snapshot_store(settings.snapshots, ready.plan.application, redis),

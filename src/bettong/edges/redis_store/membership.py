@@ -3,13 +3,19 @@
 | key                                     | type   | holds                                                       |
 | --------------------------------------- | ------ | ----------------------------------------------------------- |
 | `bettong:{application}:resident`         | hash   | run, epoch, deal (JSON: place -> slot), stop; the driver's  |
-| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent  |
+| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent, |
+|                                         |        | at once when the driver knows that the task has ended       |
 | `bettong:{application}:resident:holders` | hash   | place -> `{slot}:{incarnation}` that holds it               |
+| `bettong:{application}:resident:refused` | set    | places that a task asked for while another one held them    |
 
 A place is `{stage}/{partition}`. A task tells by one script, a *beat*, that it lives, what it holds and what it lets
 go, and is told the deal, what it has got and what it has lost. A place goes to whom the deal names, and only once its
 holder has let it go or lives no more. This keeps two tasks from doing one work; that results count once is the
-delivery rule's doing, so a Redis that forgot all this costs nothing but work.
+delivery rule's doing, so a Redis that forgot all this, or comes back as it was some time ago, costs nothing but work.
+
+Redis may take a task for a holder that does not know it: the answer that granted the place was lost, or Redis came
+back older. So a task lets go what another one was refused for its sake, unless it says in the same beat that it holds
+or wants it.
 """
 
 import json
@@ -21,8 +27,14 @@ from bettong.edges.redis_store.connection import Client, RedisStore
 # A beat that is late is made up for by the next one; a beat must not hang on a Redis that is away.
 _ATTEMPTS_S = 0.5
 
-# KEYS: the deal, this slot, the holders. ARGV: run, slot, incarnation, ms to live, known epoch, prefix of slots,
-# number of places held, of places wanted; then places: held, wanted, let go.
+# A slot that has not beaten for this long may have lost its task: some four beats.
+SILENT_MS = 200
+
+# KEYS: the deal, this slot, the holders, the refused. ARGV: run, slot, incarnation, ms to live, known epoch, prefix of
+# slots, number of places held, of places wanted; then places: held, wanted, let go. Epochs grow within a run: a deal
+# that is older than the known one is a thing of the past, of a Redis that came back older. Of the refused, a beat looks
+# at 16 picked by chance: at rest there are none, and when many places move at a time a beat must stay short. What the
+# task does hold it takes again in the same breath.
 _BEAT = """
 local deal = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'deal', 'stop')
 if deal[1] and deal[1] ~= ARGV[1] then return {'superseded'} end
@@ -30,20 +42,26 @@ local newest = redis.call('GET', KEYS[2])
 if newest and tonumber(newest) > tonumber(ARGV[3]) then return {'superseded'} end
 redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
 local me = ARGV[2] .. ':' .. ARGV[3]
+local function leaves(place)
+  if redis.call('HGET', KEYS[3], place) == me then redis.call('HDEL', KEYS[3], place) end
+end
 local function takes(place)
   local holder = redis.call('HGET', KEYS[3], place)
   if holder == me then return true end
   if holder then
     local slot, incarnation = string.match(holder, '(%d+):(%d+)')
-    if slot ~= ARGV[2] and redis.call('GET', ARGV[6] .. slot) == incarnation then return false end
+    if slot ~= ARGV[2] and redis.call('GET', ARGV[6] .. slot) == incarnation then
+      redis.call('SADD', KEYS[4], place)
+      return false
+    end
   end
   redis.call('HSET', KEYS[3], place, me)
+  redis.call('SREM', KEYS[4], place)
   return true
 end
 local held, wanted, lost, granted = 8 + ARGV[7], 8 + ARGV[7] + ARGV[8], {}, {}
-for place = wanted + 1, #ARGV do
-  if redis.call('HGET', KEYS[3], ARGV[place]) == me then redis.call('HDEL', KEYS[3], ARGV[place]) end
-end
+for place = wanted + 1, #ARGV do leaves(ARGV[place]) end
+for _, place in ipairs(redis.call('SRANDMEMBER', KEYS[4], 16)) do leaves(place) end
 for place = 9, held do
   if not takes(ARGV[place]) then lost[#lost + 1] = ARGV[place] end
 end
@@ -51,21 +69,30 @@ local current = deal[2] == ARGV[5]
 for place = held + 1, wanted do
   if current and takes(ARGV[place]) then granted[#granted + 1] = ARGV[place] end
 end
-return {'heard', deal[2] or '', (not current and deal[3]) or '', deal[4] or '', lost, granted}
+local newer = deal[2] and tonumber(deal[2]) > tonumber(ARGV[5])
+return {'heard', deal[2] or '', (newer and deal[3]) or '', deal[4] or '', lost, granted}
 """
 
-# KEYS: the deal. ARGV: run, epoch, deal, stop. A run that is not the newest any more writes nothing.
+# KEYS: the deal, the refused. ARGV: run, epoch, deal, stop. A run that is not the newest any more writes nothing.
 _PUBLISH = """
 local run = redis.call('HGET', KEYS[1], 'run')
 if run and run ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'run', ARGV[1], 'epoch', ARGV[2], 'deal', ARGV[3], 'stop', ARGV[4])
+redis.call('DEL', KEYS[2])
 return 1
+"""
+
+# KEYS: a slot. ARGV: incarnation, the longest that a key lives on whose slot is silent. Another task's key, or one
+# that has been renewed meanwhile, stays.
+_DISMISS = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then return 0 end
+return redis.call('DEL', KEYS[1])
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A task that runs in a slot. `incarnation` grows from each task of a slot to the next."""
+    """A task that runs in a slot. `incarnation` grows from each task of a slot to the next, whatever run it is of."""
 
     run: str
     slot: int
@@ -74,7 +101,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Deal:
-    """Which slot is to hold each place, as of an epoch (0: nothing is dealt yet), and whether all is to end."""
+    """Which slot is to hold each place, as of an epoch (0: nothing is dealt yet), and whether all is to end.
+
+    Each deal of a run has an epoch of its own, above all before: tasks hear of nothing else.
+    """
 
     epoch: int = 0
     slots: Mapping[str, int] = field(default_factory=dict)
@@ -92,9 +122,9 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the driver sees. `known`: Redis still has the deal of this run."""
+    """What the driver sees. `epoch`: of the deal that Redis has; None when it has none of this run."""
 
-    known: bool
+    epoch: int | None
     members: frozenset[int]
     holders: Mapping[str, int]
 
@@ -107,24 +137,27 @@ class RedisMembership:
         self._ttl_ms = ttl_ms
         self._deal = store.key("resident")
         self._holders = store.key("resident", "holders")
+        self._refused = store.key("resident", "refused")
 
-    def begin(self, run: str) -> None:
-        """A new driver: tasks of earlier runs are superseded, and hold nothing."""
+    def begin(self, run: str) -> int:
+        """A new driver: tasks of earlier runs are superseded, and hold nothing. The time by Redis' clock, in us."""
 
-        def command(client: Client) -> None:
+        def command(client: Client) -> int:
             with client.pipeline(transaction=True) as together:
-                together.delete(self._deal, self._holders)
+                together.delete(self._deal, self._holders, self._refused)
                 together.hset(self._deal, mapping={"run": run, "epoch": 0, "deal": "{}", "stop": 0})
-                together.execute()
+                together.time()
+                *_, (seconds, micros) = together.execute()
+            return int(seconds) * 1_000_000 + int(micros)
 
-        self._store.ask("beginning a run", command)
+        return self._store.ask("beginning a run", command)
 
     def publish(self, run: str, deal: Deal) -> bool:
         """Writes the deal; False when a newer run has begun."""
         arguments = (run, deal.epoch, json.dumps(dict(deal.slots)), int(deal.stop))
         done = self._store.ask(
             "publishing the deal",
-            lambda client: client.eval(_PUBLISH, 1, self._deal, *arguments),
+            lambda client: client.eval(_PUBLISH, 2, self._deal, self._refused, *arguments),
             attempts_s=_ATTEMPTS_S,
         )
         return bool(done)
@@ -135,15 +168,15 @@ class RedisMembership:
 
         def command(client: Client) -> Look:
             with client.pipeline(transaction=True) as together:
-                together.hget(self._deal, "run")
+                together.hmget(self._deal, "run", "epoch")
                 together.hgetall(self._holders)
                 for slot in numbers:
                     together.get(self._slot(slot))
-                known, holders, *living = together.execute()
+                (newest, epoch), holders, *living = together.execute()
             lives = {slot: value for slot, value in zip(numbers, living, strict=True) if value is not None}
             held = {place.decode(): holder.partition(b":") for place, holder in holders.items()}
             return Look(
-                known is not None and known.decode() == run,
+                int(epoch) if newest == run.encode() else None,
                 frozenset(lives),
                 {
                     place: int(slot)
@@ -154,10 +187,36 @@ class RedisMembership:
 
         return self._store.ask("looking at members", command, attempts_s=_ATTEMPTS_S)
 
-    def join(self, run: str, slot: int) -> Task:
-        """A new task of a slot: its incarnation is the time by Redis' clock, in us."""
-        seconds, micros = self._store.ask("joining", lambda client: client.time())
-        return Task(run=run, slot=slot, incarnation=seconds * 1_000_000 + micros)
+    def silent(self, run: str, slots: Iterable[int]) -> list[Task]:
+        """The tasks of those slots that still live, but have not beaten for SILENT_MS."""
+        numbers = list(slots)
+
+        def command(client: Client) -> list[Task]:
+            with client.pipeline(transaction=False) as together:
+                for slot in numbers:
+                    together.get(self._slot(slot))
+                    together.pttl(self._slot(slot))
+                found = together.execute()
+            return [
+                Task(run=run, slot=slot, incarnation=int(incarnation))
+                for slot, incarnation, left_ms in zip(numbers, found[::2], found[1::2], strict=True)
+                if incarnation is not None and 0 <= left_ms <= self._ttl_ms - SILENT_MS
+            ]
+
+        return self._store.ask("looking for silent slots", command, attempts_s=_ATTEMPTS_S)
+
+    def dismiss(self, task: Task) -> bool:
+        """Its slot lives no more, and what it holds may be taken; False when it has beaten meanwhile, or is another's.
+
+        One that is alive after all is a member again by its next beat.
+        """
+        arguments = (task.incarnation, self._ttl_ms - SILENT_MS)
+        done = self._store.ask(
+            "dismissing a task",
+            lambda client: client.eval(_DISMISS, 1, self._slot(task.slot), *arguments),
+            attempts_s=_ATTEMPTS_S,
+        )
+        return bool(done)
 
     def beat(
         self,
@@ -183,7 +242,7 @@ class RedisMembership:
             len(have),
             len(want),
         )
-        keys = (self._deal, self._slot(task.slot), self._holders)
+        keys = (self._deal, self._slot(task.slot), self._holders, self._refused)
         answer = self._store.ask(
             "telling that a slot lives",
             lambda client: client.eval(_BEAT, len(keys), *keys, *head, *have, *want, *leave),
