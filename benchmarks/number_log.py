@@ -1,4 +1,4 @@
-"""Numbers of keys, from the log of their stage to the last fold: what speed hangs on besides messages."""
+"""Numbers of keys, from the log of their stage to the last result in the log: what speed hangs on besides messages."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -26,7 +26,6 @@ from bettong.topics import sink_topic, stage_topic
 FRAME_MESSAGES = 16_384
 # Each a process of its own, with one core and 1 GiB.
 _EXECUTORS = "local-cluster[{},1,1024]"
-# Many, for the figures that tell the last fold are a second apart.
 _COSTLY_MESSAGES, _COSTLY_KEYS = 1_600_000, 10_000
 
 
@@ -74,22 +73,24 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
     )
     with Suite(options) as suite, RedisStore(suite.record.redis, planned.application) as store:
         splitter, batch = Splitter(way.partitions), FRAME_MESSAGES * way.partitions
-        figures = LiveFigures(store)
         topic = stage_topic(planned.application, stage.name)
-        with LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log:
-            feeder = Feeder(log, topic)
-            feeder.append(number_load.frames(splitter, source, number_load.all_keys(load_.keys), batch))
-            await_folded(figures, load_.keys)
-            ready = list(number_load.frames(splitter, source, fed, batch))
-            watch = Stopwatch(suite.record.services)
-            feeder.append(ready)
-            await_folded(figures, load_.keys + load_.messages)
-            sample = watch.sample(load_.messages)
-            feeder.check()
         schema = planned.sinks[0].parent.schema
         assert schema is not None
         told = sink_topic(planned.application, planned.sinks[0].name)
-        _check(suite.record.kafka, told, schema, partitions=way.partitions, expected=case.right(*fed))
+        starts = {(told, partition): 0 for partition in range(way.partitions)}
+        with (
+            LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log,
+            LogReader(suite.record.kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
+        ):
+            feeder = Feeder(log, topic)
+            feeder.append(number_load.frames(splitter, source, number_load.all_keys(load_.keys), batch))
+            await_folded(LiveFigures(store), load_.keys)
+            ready, expected = list(number_load.frames(splitter, source, fed, batch)), case.right(*fed)
+            watch = Stopwatch(suite.record.services)
+            feeder.append(ready)
+            found = _sums(reader, schema, expected[0], feeder)
+            sample = watch.sample(load_.messages)
+    assert (len(found), sum(found)) == expected, "the results are wrong"
     return sample
 
 
@@ -131,14 +132,13 @@ def _volatilities(chosen: Array, values: Array) -> tuple[int, int]:
     return len(totals), sum(totals)
 
 
-def _check(kafka: str, topic: str, schema: Schema, *, partitions: int, expected: tuple[int, int]) -> None:
-    """As many results are told, and their sum is, as `expected`."""
-    told: list[int] = []
-    starts = {(topic, partition): 0 for partition in range(partitions)}
-    with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
-        for records in rounds(reader):
-            for record in records:
-                told += number_load.sums(record.value, schema).tolist()
-            if len(told) >= expected[0]:
-                break
-    assert (len(told), sum(told)) == expected, "the results are wrong"
+def _sums(reader: LogReader, schema: Schema, count: int, feeder: Feeder) -> list[int]:
+    """What the results tell, until there are so many; raises what the feeder met instead."""
+    found: list[int] = []
+    for records in rounds(reader):
+        feeder.check()
+        for record in records:
+            found += number_load.sums(record.value, schema).tolist()
+        if len(found) >= count:
+            break
+    return found
