@@ -1,5 +1,6 @@
 """The reader of a topic of the user's, on a real broker."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -44,6 +45,25 @@ def test_what_was_aborted_is_passed_over_and_positions_go_behind_it(topic: str, 
         eventually(at_the_end, what="both partitions are read to their ends")
         assert found == [(0, 1, b"b")]
         assert reader.lag() == 0
+
+
+def test_a_reader_that_was_full_goes_on_at_once(topic: str, kafka: KafkaBroker) -> None:
+    count, size = 600, 64 * 1024  # more than twice what is read ahead
+    producer = Producer(kafka.bootstrap)
+    with reader_of(kafka.bootstrap, topic) as reader:
+        reader.assign({0: 0})
+        producer.send(topic, 0, [b"first"])
+        eventually(lambda: reader.poll(100, 1), what="the first record")
+        producer.send(topic, 0, [bytes(size)] * count)  # it reads ahead what it may meanwhile
+        gaps, read, before_s = [], 0, time.monotonic()
+        while read < count:
+            found = reader.poll(5000, 10)
+            gaps.append(time.monotonic() - before_s)
+            before_s = time.monotonic()
+            assert found, f"nothing came for 5 s after {read} records"
+            read += len(found[0].offsets)
+        assert max(gaps) < 0.3
+    producer.close()
 
 
 def test_an_offset_that_is_not_there_is_a_hole_with_its_name(topic: str, kafka: KafkaBroker) -> None:

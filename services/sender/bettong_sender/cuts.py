@@ -21,9 +21,9 @@ from itertools import accumulate
 from bettong.edges.foreign_kafka import ForeignRecords
 from bettong.errors import FrameError
 
-# Frames large enough that a frame's own cost does not count, small enough that one is soon full.
-SLICE_RECORDS_MAX = 2000
-SLICE_BYTES_MAX = 256 * 1024
+# Frames large enough that their own cost does not count, even split over many partitions. None waits to be full.
+SLICE_RECORDS_MAX = 10_000
+SLICE_BYTES_MAX = 1024 * 1024
 # What a record's bytes cost on top in a frame.
 _RECORD_BYTES = 8
 

@@ -26,7 +26,8 @@ from bettong_sender.intake import Feed, Intake
 from bettong_sender.refusal import Refusal
 
 _POLL_MS = 100
-_RECORDS_MAX = 10_000
+# Of a poll, when records wait: each costs a transaction, and at least one frame a partition.
+_RECORDS_MAX = 40_000
 # How far it is stored with each new cut, and when nothing new comes, so often: it saves reading again.
 _MOVED_S = 1.0
 # A topic may grow partitions; they are looked for so often.

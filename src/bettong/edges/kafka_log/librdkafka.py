@@ -44,6 +44,8 @@ ALONE: Mapping[str, object] = {
     "auto.offset.reset": "error",
     "allow.auto.create.topics": False,
     "message.max.bytes": 1000,  # of a producer; no fetch may be smaller
+    # A queue that was full is looked at again after this long. By itself it takes a second, in which a queue runs dry.
+    "fetch.queue.backoff.ms": 2,
 }
 
 

@@ -18,8 +18,6 @@ from bettong.reaching import KafkaPlace
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
 
 _FETCH_WAIT_MS_MAX = 500
-# A queue that is full is looked at again after this long.
-_FULL_MS = 2
 
 # A lost connection is spoken of when it was not there again for this long, and again every so often.
 _ABSENCE_S = 1.0
@@ -79,7 +77,6 @@ class LogReader:
                 "max.partition.fetch.bytes": partition_bytes,
                 "receive.message.max.bytes": fetch_bytes_max + partition_bytes + batch_bytes + 512,
                 "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
-                "fetch.queue.backoff.ms": _FULL_MS,
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,
                 "error_cb": self._suspect,
