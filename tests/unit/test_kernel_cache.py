@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.application.schema import schema_of
 from bettong.application.ways import Way
+from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compiling import functions_of
 from bettong.worker.kernel import Form, Gives, compile_kernel
@@ -249,6 +251,59 @@ def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> No
         "kernel_new.py",
         "kernel_newest.py",
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "is_moment", "name", "is_loaded"),
+    [
+        ("glob", lambda _, pattern: pattern == "kernel_old.*", "new", True),
+        ("touch", lambda path: path.name == "kernel_old.used", "old", False),
+    ],
+    ids=["when this one removes it", "when this one loads it"],
+)
+def test_a_kernel_that_another_process_removes_at_this_moment_does_no_harm(
+    method: str,
+    is_moment: Callable[..., bool],
+    name: str,
+    is_loaded: bool,  # noqa: FBT001 - of a table
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = "def kernel(): return 1\n"
+    load_kernel(tmp_path, "old", source, {})
+    as_it_is, glob = getattr(Path, method), Path.glob
+    month_ago_s = time.time() - 31 * 24 * 3600
+    for path in glob(tmp_path, "kernel_old.*"):
+        os.utime(path, (month_ago_s, month_ago_s))
+
+    def disturbed(path: Path, *given: Any) -> Any:
+        if is_moment(path, *given):
+            for each in list(glob(tmp_path, "kernel_old.*")):
+                each.unlink()
+        return as_it_is(path, *given)
+
+    monkeypatch.setattr(Path, method, disturbed)
+    assert (load_kernel(tmp_path, name, source, {}) is not None) == is_loaded
+    assert not (tmp_path / "kernel_old.py").exists()
+
+
+def test_a_kernel_that_another_process_removes_once_it_is_loaded_is_compiled_without_a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disturbed(folder: Path, name: str, *given: Any) -> Any:
+        kernel = load_kernel(folder, name, *given)
+        (folder / f"kernel_{name}.py").unlink()
+        return kernel
+
+    monkeypatch.setattr(kernel_cache, "load", disturbed)
+    schema = schema_of(Number)
+    kernel = compile_kernel(renumbered, Form(schema, None, Gives.ONE, schema), cache=tmp_path)
+    assert kernel.form.takes is schema
+    assert not list(tmp_path.glob("kernel_*.py"))
+
+
+def renumbered(number: Number) -> Number:
+    return Number(number.value + 1)
 
 
 def test_a_captured_value_is_part_of_the_name() -> None:

@@ -60,7 +60,8 @@ def fingerprint(function: Callable[..., Any], *parts: str) -> str | None:
 def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:
     """The function `kernel` of a source that lies in a file of the folder, with `names` as its globals.
 
-    None when the folder cannot be written: then the kernel is compiled without a cache.
+    None when the folder cannot be written, or another process removes that file at this moment: then the kernel is
+    compiled without a cache.
     """
     path = folder / f"kernel_{name}.py"
     try:
@@ -85,7 +86,10 @@ def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Call
     # Numba finds the globals of what it loads by the module's name.
     sys.modules[path.stem] = module
     vars(module).update(names)
-    specification.loader.exec_module(module)
+    try:
+        specification.loader.exec_module(module)
+    except OSError:
+        return None
     kernel: Callable[..., Any] = module.kernel
     return kernel
 
@@ -94,7 +98,8 @@ def _remove_unused(folder: Path, *, before_s: float) -> None:
     """Removes kernels last loaded before that time, with their machine code if Numba keeps it beside them."""
     for path in folder.glob("kernel_*.py"):
         files = list(folder.glob(f"{path.stem}.*"))
-        if max(each.stat().st_mtime for each in files) < before_s:
+        # There are none where another process has just removed them.
+        if max((each.stat().st_mtime for each in files), default=before_s) < before_s:
             for each in (*folder.glob(f"__pycache__/{path.stem}.*"), *files):
                 each.unlink(missing_ok=True)
 
