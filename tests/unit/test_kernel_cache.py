@@ -204,6 +204,38 @@ def test_what_cannot_be_known_has_no_name() -> None:
         assert fingerprint(of(known)) is not None
 
 
+@numba.njit(fastmath={"nnan", "contract", "arcp"})
+def fast(value: float) -> float:
+    return value + 1
+
+
+def of_sets(value: float) -> bool:
+    return fast(value) in {"a", "bb", "c"}
+
+
+def test_a_name_is_the_same_whatever_order_sets_have_in_a_run() -> None:
+    ask = "from tests.unit.test_kernel_cache import *; print(name_of(of_sets))"
+    root = str(Path(__file__).resolve().parents[2])
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", ask],
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": root, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(names) == 1
+
+
+def test_a_function_as_an_option_has_no_name() -> None:
+    inlined = numba.njit(inline=lambda *_: True)(even)
+    assert fingerprint(Copies().of_function(lambda value: inlined(value) + 1)) is None
+    assert name_of(lambda value: fast(value) + 1) is not None
+
+
 def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_path: Path) -> None:
     pointer = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(lambda value: value + 1)
 

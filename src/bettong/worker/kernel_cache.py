@@ -4,7 +4,8 @@ Numba caches functions that come from files. So a kernel's source is written to 
 its machine code depends on: source, layouts, versions, and of the user's functions and all that they call the
 bytecode, constants, and what the names in it stand for. An edited function gives another name; an old file is never
 wrong, only unused, and removed in time. Where a name stands for something that only Numba can read (an object of a
-class of Numba's own making, a C function of another library), there is no name, and the kernel is compiled each time.
+class of Numba's own making, a C function of another library, a function as an option of `numba.njit`), there is no
+name, and the kernel is compiled each time.
 What Numba has been taught besides (`numba.extending.overload`) is taken for a part of a library that does not change.
 """
 
@@ -110,7 +111,7 @@ def _facts(value: Any, seen: dict[object, int]) -> Iterator[str]:
     `seen`: functions that have been told, by number, for they may call one another.
     """
     if isinstance(value, Dispatcher):
-        yield repr(sorted(value.targetoptions.items()))
+        yield _told(sorted(value.targetoptions.items()))
         # Signatures that the user gave: else Numba adds one with every call that it compiles.
         given = not value._can_compile  # type: ignore[attr-defined]  # noqa: SLF001
         yield repr((value.locals, value.signatures if given else None))
@@ -194,4 +195,17 @@ def _code(code: CodeType) -> Iterator[str]:
     yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
     yield repr((code.co_varnames, code.co_cellvars, code.co_freevars, code.co_names))
     for constant in code.co_consts:
-        yield repr(constant) if not isinstance(constant, CodeType) else "code"
+        yield _told(constant) if not isinstance(constant, CodeType) else "code"
+
+
+def _told(value: Any) -> str:
+    """A constant or an option as it is told in every run: sets of text have another order in each."""
+    if isinstance(value, set | frozenset):
+        return repr(sorted(map(_told, value)))
+    if isinstance(value, tuple | list):
+        return repr(list(map(_told, value)))
+    if isinstance(value, dict):
+        return _told(sorted(value.items()))
+    if type(value) not in _CONSTANTS:
+        raise _UnknownError
+    return repr(value)
