@@ -236,6 +236,16 @@ def test_a_function_as_an_option_has_no_name() -> None:
     assert name_of(lambda value: fast(value) + 1) is not None
 
 
+def test_a_variable_named_as_a_global_is_no_part_of_the_name() -> None:
+    text = "def add(value):\n step = 1\n by = lambda value: value + step\n return by(value)"
+    names = []
+    for step in (1, 2, {"a": 1}):  # Numba cannot have such a dict
+        namespace: dict[str, Any] = {"step": step}
+        exec(text, namespace)  # noqa: S102 - written here
+        names.append(name_of(namespace["add"]))
+    assert names[0] == names[1] == names[2]
+
+
 def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_path: Path) -> None:
     pointer = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(lambda value: value + 1)
 

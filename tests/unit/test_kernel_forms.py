@@ -210,7 +210,18 @@ def text_of_a_default(number: Number) -> bool:
     return bool(limits.same(number.name))
 
 
+class side(Enum):  # noqa: N801 - named as a variable of the function below
+    A = "x"
+
+
+def text_beside_a_variable_named_as_an_enum_of_text(number: Number) -> bool:
+    side = "a"
+    same: Callable[[str], bool] = lambda name: name == side  # noqa: E731
+    return same(number.name)
+
+
 TEXTS = [
+    text_beside_a_variable_named_as_an_enum_of_text,
     text_in_a_comprehension,
     text_in_a_comprehension_in_a_comprehension,
     text_in_a_lambda,

@@ -14,6 +14,7 @@ what is said here holds for them too. The copy keeps the code, so an error of Nu
 import dis
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from enum import EnumMeta
 from itertools import pairwise
@@ -29,7 +30,8 @@ from bettong.errors import ApplicationError, SchemaError
 
 # Modules whose names Numba knows itself, by the object: they stay what they are.
 LIBRARIES = frozenset({"builtins", "cmath", "heapq", "math", "numba", "numpy", "operator", "random"})
-_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_LOADS = _GLOBALS | {"LOAD_DEREF", "LOAD_CLASSDEREF"}
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
 
@@ -178,14 +180,13 @@ def reads(code: CodeType) -> Iterator[tuple[str, ...]]:
 
 
 def outside(function: FunctionType) -> Mapping[str, Any]:
-    """What the names that a function reads stand for, in its module or around it; not Python's own."""
-    named = {name for name, *_ in reads(function.__code__)} & function.__globals__.keys()
+    """What the names that a function reads stand for, in its module or around it; not Python's own nor variables."""
+    steps = (step for code in codes(function.__code__) for step in dis.get_instructions(code))
+    named = {step.argval for step in steps if step.opname in _GLOBALS} & function.__globals__.keys()
     found = {name: function.__globals__[name] for name in named}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
+        with suppress(ValueError):  # nothing was given to it yet
             found[name] = cell.cell_contents
-        except ValueError:  # nothing was given to it yet
-            found.pop(name, None)
     return found
 
 
