@@ -274,9 +274,16 @@ def by_text_of_a_default(number: Number) -> bool:
     return number.name == Pair("b").second
 
 
+@bettong.compiled
+def by_names_of_arguments(number: Number) -> bool:
+    part = Part(name=number.name, value=1)
+    return part.name in ("name", "value")
+
+
 @pytest.mark.parametrize(
     ("function", "what"),
     [
+        (by_names_of_arguments, r"\('name', 'value'\) are both names and text"),
         (by_text_of_an_enum, "the enum Name has text"),
         (by_text_of_a_member, "the enum Name has text"),
         (by_text_of_an_argument, "the enum Name has text"),

@@ -193,11 +193,15 @@ def outside(function: FunctionType) -> Mapping[str, Any]:
 def _with_text_as_bytes(code: CodeType) -> CodeType:
     """The code with its text constants as bytes, in tuples and in nested code as well; names of arguments stay text."""
     steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
-    values = {
-        step.arg
-        for step, following in pairwise(steps)
-        if step.opname == "LOAD_CONST" and following.opname != "BUILD_CONST_KEY_MAP"
-    }
+    values, names = set(), set()
+    for step, following in pairwise(steps):
+        if step.opname == "KW_NAMES" or following.opname == "BUILD_CONST_KEY_MAP":
+            names.add(step.arg)
+        elif step.opname == "LOAD_CONST":
+            values.add(step.arg)
+    for place, constant in enumerate(code.co_consts):
+        if place in values & names and constant != _as_bytes(constant):
+            raise _TextError(f"{constant} are both names and text; let a constant of the module be that text")
     constants = [
         _as_bytes(constant) if place in values else constant for place, constant in enumerate(code.co_consts)
     ]
