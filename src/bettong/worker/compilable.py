@@ -23,6 +23,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 from bettong.application.schema import Schema, schema_of
 from bettong.application.ways import Way, refusal
@@ -33,10 +34,17 @@ LIBRARIES = frozenset({"builtins", "cmath", "heapq", "math", "numba", "numpy", "
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _LOADS = _GLOBALS | {"LOAD_DEREF", "LOAD_CLASSDEREF"}
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+REMEDY = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
+# What makes text in compiled code.
+_MAKERS = frozenset({"chr", "repr", "str"})
 
 
 class _TextError(Exception):
-    """A function names text that cannot be made bytes."""
+    """A function names text that cannot be made bytes; where, if it is known."""
+
+    def __init__(self, what: str, file: str | None = None, line: int | None = None) -> None:
+        super().__init__(what)
+        self.file, self.line = file, line
 
 
 class Copies:
@@ -45,6 +53,7 @@ class Copies:
     def __init__(self) -> None:
         self._functions: dict[FunctionType, Callable[..., Any]] = {}
         self._classes: dict[Schema, Any] = {}
+        self._checked: set[FunctionType] = set()
 
     def of_function(self, function: FunctionType) -> Callable[..., Any]:
         """The copy, with a Numba dispatcher around it; nothing is compiled yet."""
@@ -53,6 +62,7 @@ class Copies:
         names = dict(function.__globals__)
         cells = [CellType() for _ in function.__closure__ or ()]
         try:
+            _check_made(function)
             copy = FunctionType(
                 _with_text_as_bytes(function.__code__),
                 names,
@@ -64,7 +74,8 @@ class Copies:
             self._functions[function] = compiled
             self._fit_names(function, names, cells)
         except _TextError as error:
-            raise refusal(function, Way.COMPILED, str(error)) from None
+            reason = f"{error}. {REMEDY}"
+            raise refusal(function, Way.COMPILED, reason, file=error.file, line=error.line) from None
         return compiled
 
     def of_class(self, schema: Schema) -> Any:
@@ -101,12 +112,33 @@ class Copies:
         if isinstance(value, ModuleType) and not of_library(value.__name__):
             return _Module(value, self._value)
         _check_text(value)
+        if isinstance(value, Dispatcher) and not of_library(value.py_func.__module__):
+            self._check_users(value.py_func)
         if isinstance(value, type):
             try:
                 return self._maker(schema_of(value))
             except SchemaError:
                 return value
         return value
+
+    def _check_users(self, function: FunctionType) -> None:
+        """Refuses text in a function that the user compiled: it stays text there, where that of messages is bytes."""
+        if function in self._checked:  # or is being checked: functions may call one another
+            return
+        self._checked.add(function)
+        _check_made(function)
+        values = outside(function)
+        named = [
+            of_module(values[name], attributes)
+            for name, *attributes in reads(function.__code__)
+            if name in values
+        ]
+        for value in named:
+            self._value(value)
+        if any(map(_has_text, (*named, *(function.__defaults__ or ()), *_loaded(function.__code__)))):
+            raise _TextError(
+                f"{function.__name__!r}, compiled by numba.njit, has text; remove numba.njit there"
+            )
 
     def _maker(self, schema: Schema) -> Any:
         """What the class's name stands for: the named tuple, or where fields have defaults a function to make it."""
@@ -129,13 +161,46 @@ def _check_text(value: Any) -> None:
     """Refuses text that cannot be made bytes where it stands: Numba would find it different from any bytes."""
     kind = value if isinstance(value, type) else type(value)
     members: Mapping[str, Any] = kind.__members__ if isinstance(kind, EnumMeta) else {}
-    if any(isinstance(each.value, str) for each in members.values()):
+    if any(_has_text(each.value) for each in members.values()):
         what = f"the enum {kind.__qualname__} has text for values; give it numbers"
-    elif any(isinstance(each, str) for each in getattr(kind, "_field_defaults", {}).values()):
+    elif any(map(_has_text, getattr(kind, "_field_defaults", {}).values())):
         what = f"the named tuple {kind.__qualname__} has text for a default; give it in each call"
     else:
         return
     raise _TextError(f"{what}, or use text constants")
+
+
+def _check_made(function: FunctionType) -> None:
+    """Refuses to make text: no bytes would equal it. As an argument or annotation the names do no harm."""
+    for code in codes(function.__code__):
+        for step in dis.get_instructions(code):
+            is_called = step.opname == "LOAD_GLOBAL" and step.arg is not None and step.arg & 1
+            if step.opname.startswith("FORMAT_"):
+                what = "an f-string"
+            elif is_called and step.argval in _MAKERS and step.argval not in function.__globals__:
+                what = f"{step.argval}()"
+            else:
+                continue
+            what = f"{what} makes text, which would equal no text of a message; compare the value itself"
+            raise _TextError(what, code.co_filename, step.positions.lineno if step.positions else None)
+
+
+def _loaded(code: CodeType) -> Iterator[Any]:
+    """The constants that code uses, but for those that exceptions say: they are compared with nothing."""
+    for each in codes(code):
+        steps = [
+            step for step in dis.get_instructions(each) if step.opname not in {"EXTENDED_ARG", "PRECALL"}
+        ]
+        for place, step in enumerate(steps):
+            raised = [after.opname for after in steps[place + 1 : place + 3]] == ["CALL", "RAISE_VARARGS"]
+            if step.opname == "LOAD_CONST" and not raised:
+                yield step.argval
+
+
+def _has_text(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return bool(value.dtype.kind == "U")
+    return any(map(_has_text, value)) if isinstance(value, tuple | frozenset) else isinstance(value, str)
 
 
 class _Module(ModuleType):
@@ -188,6 +253,15 @@ def outside(function: FunctionType) -> Mapping[str, Any]:
         with suppress(ValueError):  # nothing was given to it yet
             found[name] = cell.cell_contents
     return found
+
+
+def of_module(value: Any, attributes: list[str]) -> Any:
+    """What a chain of attributes stands for in a user's modules; of anything else, all is told at once."""
+    for attribute in attributes:
+        if not isinstance(value, ModuleType) or of_library(value.__name__):
+            break
+        value = getattr(value, attribute, None)
+    return value
 
 
 def _with_text_as_bytes(code: CodeType) -> CodeType:

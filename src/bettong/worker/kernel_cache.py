@@ -24,7 +24,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from bettong.worker.compilable import codes, of_library, outside, reads
+from bettong.worker.compilable import codes, of_library, of_module, outside, reads
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, range, type(None), type(...)})
 
@@ -155,16 +155,7 @@ def _function(function: FunctionType, seen: dict[object, int]) -> Iterator[str]:
     for name, *attributes in sorted(set(reads(function.__code__))):
         yield name
         if name in values:
-            yield from _facts(_of_module(values[name], attributes), seen)
-
-
-def _of_module(value: Any, attributes: list[str]) -> Any:
-    """What a chain of attributes stands for in a user's modules; of anything else, all is told at once."""
-    for attribute in attributes:
-        if not isinstance(value, ModuleType) or of_library(value.__name__):
-            break
-        value = getattr(value, attribute, None)
-    return value
+            yield from _facts(of_module(values[name], attributes), seen)
 
 
 def _class(value: type[Any], seen: dict[object, int]) -> Iterator[str]:
