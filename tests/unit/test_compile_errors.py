@@ -63,6 +63,17 @@ def formats_text(word: Word, seen: Seen) -> Count | None:
     return Count(text, seen.total)
 
 
+def compares_a_number_as_text(word: Word, seen: Seen) -> Count | None:
+    if str(word.size) == "1":  # wrong
+        return None
+    return Count(word.word, seen.total)
+
+
+def compares_a_letter(word: Word, seen: Seen) -> Count | None:
+    letters = [chr(97 + each) for each in range(3)]  # wrong
+    return Count(word.word, 1 if letters[0] == "a" else 2)
+
+
 def helper(size: int) -> int:
     doubled = size * 2
     return doubled.bit_count() + doubled.unknown  # type: ignore[attr-defined,no-any-return]  # wrong
@@ -117,7 +128,9 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (looks_into_a_dict, "Untyped global name 'PRICES'"),
     (reads_an_unknown_field, "Unknown attribute 'length' of type Word"),
     (writes_an_unknown_state, "there is no field 'totl'"),
-    (formats_text, "Numba has no add("),
+    (formats_text, "an f-string makes text, which would equal no text of a message"),
+    (compares_a_number_as_text, "str() makes text"),
+    (compares_a_letter, "chr() makes text"),
     (calls_a_wrong_function, "Unknown attribute '"),
     (uses_an_undefined_name, "name 'undefined_name' is not defined"),
     (nests_an_undefined_name, "name 'nowhere' is not defined"),

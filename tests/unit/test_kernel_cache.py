@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,7 @@ from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.application.schema import schema_of
 from bettong.application.ways import Way
+from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compiling import functions_of
 from bettong.worker.kernel import Form, Gives, compile_kernel
@@ -202,6 +204,49 @@ def test_what_cannot_be_known_has_no_name() -> None:
         assert fingerprint(of(known)) is not None
 
 
+@numba.njit(fastmath={"nnan", "contract", "arcp"})
+def fast(value: Any) -> Any:
+    return value + 1
+
+
+def of_sets(value: Any) -> Any:
+    return fast(value) in {"a", "bb", "c"}
+
+
+def test_a_name_is_the_same_whatever_order_sets_have_in_a_run() -> None:
+    ask = "from tests.unit.test_kernel_cache import *; print(name_of(of_sets))"
+    root = str(Path(__file__).resolve().parents[2])
+    names = {
+        subprocess.run(
+            [sys.executable, "-c", ask],
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": root, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(names) == 1
+
+
+def test_a_function_as_an_option_has_no_name() -> None:
+    inlined = numba.njit(inline=lambda *_: True)(even)
+    calls_it: Any = lambda value: inlined(value) + 1  # noqa: E731
+    assert fingerprint(Copies().of_function(calls_it)) is None
+    assert name_of(lambda value: fast(value) + 1) is not None
+
+
+def test_a_variable_named_as_a_global_is_no_part_of_the_name() -> None:
+    text = "def add(value):\n step = 1\n by = lambda value: value + step\n return by(value)"
+    names = []
+    for step in (1, 2, {"a": 1}):  # Numba cannot have such a dict
+        namespace: dict[str, Any] = {"step": step}
+        exec(text, namespace)  # noqa: S102 - written here
+        names.append(name_of(namespace["add"]))
+    assert names[0] == names[1] == names[2]
+
+
 def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_path: Path) -> None:
     pointer = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(lambda value: value + 1)
 
@@ -249,6 +294,59 @@ def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> No
         "kernel_new.py",
         "kernel_newest.py",
     }
+
+
+@pytest.mark.parametrize(
+    ("method", "is_moment", "name", "is_loaded"),
+    [
+        ("glob", lambda _, pattern: pattern == "kernel_old.*", "new", True),
+        ("touch", lambda path: path.name == "kernel_old.used", "old", False),
+    ],
+    ids=["when this one removes it", "when this one loads it"],
+)
+def test_a_kernel_that_another_process_removes_at_this_moment_does_no_harm(
+    method: str,
+    is_moment: Callable[..., bool],
+    name: str,
+    is_loaded: bool,  # noqa: FBT001 - of a table
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = "def kernel(): return 1\n"
+    load_kernel(tmp_path, "old", source, {})
+    as_it_is, glob = getattr(Path, method), Path.glob
+    month_ago_s = time.time() - 31 * 24 * 3600
+    for path in glob(tmp_path, "kernel_old.*"):
+        os.utime(path, (month_ago_s, month_ago_s))
+
+    def disturbed(path: Path, *given: Any) -> Any:
+        if is_moment(path, *given):
+            for each in list(glob(tmp_path, "kernel_old.*")):
+                each.unlink()
+        return as_it_is(path, *given)
+
+    monkeypatch.setattr(Path, method, disturbed)
+    assert (load_kernel(tmp_path, name, source, {}) is not None) == is_loaded
+    assert not (tmp_path / "kernel_old.py").exists()
+
+
+def test_a_kernel_that_another_process_removes_once_it_is_loaded_is_compiled_without_a_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disturbed(folder: Path, name: str, *given: Any) -> Any:
+        kernel = load_kernel(folder, name, *given)
+        (folder / f"kernel_{name}.py").unlink()
+        return kernel
+
+    monkeypatch.setattr(kernel_cache, "load", disturbed)
+    schema = schema_of(Number)
+    kernel = compile_kernel(renumbered, Form(schema, None, Gives.ONE, schema), cache=tmp_path)
+    assert kernel.form.takes is schema
+    assert not list(tmp_path.glob("kernel_*.py"))
+
+
+def renumbered(number: Number) -> Number:
+    return Number(number.value + 1)
 
 
 def test_a_captured_value_is_part_of_the_name() -> None:

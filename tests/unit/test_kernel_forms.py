@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
-from types import ModuleType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -141,143 +138,6 @@ def test_compiled_and_python_give_the_same(programs: tuple[StageProgram, StagePr
         assert outcome(compiled, frames) == outcome(python, frames)
 
     check()
-
-
-NAMES = ("a", "bb")
-ARRAY = np.array(["bb", "a"])
-
-
-class Pair(NamedTuple):
-    first: str
-    second: str = "x"
-
-
-PAIR = Pair("a")
-limits = ModuleType("limits")
-limits.__dict__.update(inner=ModuleType("limits.inner"), same=lambda name, other="a": name == other)
-limits.inner.__dict__["NAME"] = "a"
-
-
-def text_in_a_comprehension(number: Number) -> bool:
-    return len([each for each in range(3) if number.name == "a"]) == 3
-
-
-def text_in_a_comprehension_in_a_comprehension(number: Number) -> bool:
-    return sum([sum([each for each in range(3) if number.name == "a"]) for _ in range(2)]) == 6
-
-
-def text_in_a_lambda(number: Number) -> bool:
-    same: Callable[..., bool] = lambda name, other="a": name == other  # noqa: E731
-    return same(number.name)
-
-
-def text_in_an_inner_function(number: Number) -> bool:
-    def same(name: str) -> bool:
-        return name in ("a", "ooo")
-
-    return same(number.name)
-
-
-def text_of_a_tuple_one_by_one(number: Number) -> bool:
-    for name in ("a", "x"):  # noqa: SIM110 - Numba has no `any`
-        if number.name == name:
-            return True
-    return False
-
-
-def text_of_a_tuple_taken_apart(number: Number) -> bool:
-    first, second = "a", "bb"
-    return number.name == first or number.name == second  # noqa: PLR1714 - each by itself
-
-
-def text_of_a_tuple_of_the_module(number: Number) -> bool:
-    return number.name in NAMES
-
-
-def text_of_a_named_tuple(number: Number) -> bool:
-    return number.name == PAIR.first
-
-
-def text_of_an_array(number: Number) -> bool:
-    return bool(number.name == ARRAY[1])
-
-
-def text_of_a_module_of_a_module(number: Number) -> bool:
-    return bool(number.name == limits.inner.NAME)
-
-
-def text_of_a_default(number: Number) -> bool:
-    return bool(limits.same(number.name))
-
-
-TEXTS = [
-    text_in_a_comprehension,
-    text_in_a_comprehension_in_a_comprehension,
-    text_in_a_lambda,
-    text_in_an_inner_function,
-    text_of_a_tuple_one_by_one,
-    text_of_a_tuple_taken_apart,
-    text_of_a_tuple_of_the_module,
-    text_of_a_named_tuple,
-    text_of_an_array,
-    text_of_a_module_of_a_module,
-    text_of_a_default,
-]
-
-
-@pytest.mark.parametrize("function", TEXTS, ids=lambda function: function.__name__)
-def test_text_is_compared_as_in_python_wherever_it_stands(function: Callable[[Number], bool]) -> None:
-    app = Application("meters")
-    app.source("in", schema=Number, key="name").filter(bettong.compiled(function)).sink("out")
-    (stage,) = plan(app).stages
-    numbers = [Number(name, value) for value, name in enumerate(["a", "bb", "ooo", "a"])]
-    kept = results(fold(worker(program(stage, compiled=True)), [data("in/a", 1, numbers)]), OUT, Number)
-    assert kept == list(filter(function, numbers))
-    assert 0 < len(kept) < len(numbers)
-
-
-class Name(Enum):
-    A = "a"
-
-
-@bettong.compiled
-def by_text_of_an_enum(number: Number) -> bool:
-    return bool(number.name == Name.A.value)
-
-
-MEMBER = Name.A
-
-
-@bettong.compiled
-def by_text_of_a_member(number: Number) -> bool:
-    return bool(number.name == MEMBER.value)
-
-
-@bettong.compiled
-def by_text_of_an_argument(number: Number, name: Name = Name.A) -> bool:
-    return bool(number.name == name.value)
-
-
-@bettong.compiled
-def by_text_of_a_default(number: Number) -> bool:
-    return number.name == Pair("b").second
-
-
-@pytest.mark.parametrize(
-    ("function", "what"),
-    [
-        (by_text_of_an_enum, "the enum Name has text"),
-        (by_text_of_a_member, "the enum Name has text"),
-        (by_text_of_an_argument, "the enum Name has text"),
-        (by_text_of_a_default, "the named tuple Pair has text"),
-    ],
-)
-def test_text_that_would_equal_no_other_is_refused(function: Callable[[Number], bool], what: str) -> None:
-    app = Application("meters")
-    app.source("in", schema=Number).filter(function).sink("out")
-    line = function.__code__.co_firstlineno
-    with pytest.raises(ApplicationError, match=rf"'{function.__name__}' \({__file__}:{line}\) .* {what}"):
-        program(plan(app).stages[0], compiled=True)
 
 
 @bettong.compiled

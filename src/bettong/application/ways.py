@@ -41,7 +41,8 @@ def compiled(function: _Function) -> _Function:
     - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
     - text is a sequence of UTF-8 bytes: compare it, copy it, store it; `text[0]` is a number, not a letter
     - text and bytes end before the NULs that pad them
-    - enums of text, and named tuples with text for a default, are refused
+    - enums of text, named tuples with text for a default, `str()` and f-strings, and text in a function of the user's
+      own `numba.njit` are refused
     """
     return _marked(function, Way.COMPILED)
 

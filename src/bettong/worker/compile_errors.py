@@ -14,7 +14,7 @@ from typing import Any
 
 from bettong.application.ways import Way, refusal
 from bettong.errors import ApplicationError
-from bettong.worker.compilable import codes
+from bettong.worker.compilable import REMEDY, codes
 
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
@@ -38,8 +38,7 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
     if users is None and places and (field := _field_stored(source, places[0][1])):
         reason = f"field {field!r} of what it returns: {reason}"
     file, line = users or (None, named_line)
-    remedy = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
-    return refusal(function, Way.COMPILED, f"{reason}. {remedy}", file=file, line=line)
+    return refusal(function, Way.COMPILED, f"{reason}. {REMEDY}", file=file, line=line)
 
 
 def _reason(error: Exception) -> str:

@@ -7,6 +7,7 @@ its schema when it is stored.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -85,10 +86,11 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
     signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
         if kernel is not None:
-            call = numba.njit(signature, nogil=True, cache=True)(kernel)
-        else:
-            exec(source, names)  # noqa: S102 - made below, from names of fields only
-            call = numba.njit(signature, nogil=True)(names["kernel"])
+            # Numba finds no file where another process has just removed it: then compiled without a cache.
+            with suppress(OSError, RuntimeError):
+                return Kernel(form, numba.njit(signature, nogil=True, cache=True)(kernel), tuple(reasons))
+        exec(source, names)  # noqa: S102 - made below, from names of fields only
+        call = numba.njit(signature, nogil=True)(names["kernel"])
     except Exception as error:  # not all that Numba raises for wrong code is a NumbaError
         raise explain(function, source, error) from error
     return Kernel(form, call, tuple(reasons))

@@ -4,7 +4,8 @@ Numba caches functions that come from files. So a kernel's source is written to 
 its machine code depends on: source, layouts, versions, and of the user's functions and all that they call the
 bytecode, constants, and what the names in it stand for. An edited function gives another name; an old file is never
 wrong, only unused, and removed in time. Where a name stands for something that only Numba can read (an object of a
-class of Numba's own making, a C function of another library), there is no name, and the kernel is compiled each time.
+class of Numba's own making, a C function of another library, a function as an option of `numba.njit`), there is no
+name, and the kernel is compiled each time.
 What Numba has been taught besides (`numba.extending.overload`) is taken for a part of a library that does not change.
 """
 
@@ -23,7 +24,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from bettong.worker.compilable import codes, of_library, outside, reads
+from bettong.worker.compilable import codes, of_library, of_module, outside, reads
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, range, type(None), type(...)})
 
@@ -60,7 +61,8 @@ def fingerprint(function: Callable[..., Any], *parts: str) -> str | None:
 def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:
     """The function `kernel` of a source that lies in a file of the folder, with `names` as its globals.
 
-    None when the folder cannot be written: then the kernel is compiled without a cache.
+    None when the folder cannot be written, or another process removes that file at this moment: then the kernel is
+    compiled without a cache.
     """
     path = folder / f"kernel_{name}.py"
     try:
@@ -85,7 +87,10 @@ def load(folder: Path, name: str, source: str, names: Mapping[str, Any]) -> Call
     # Numba finds the globals of what it loads by the module's name.
     sys.modules[path.stem] = module
     vars(module).update(names)
-    specification.loader.exec_module(module)
+    try:
+        specification.loader.exec_module(module)
+    except OSError:
+        return None
     kernel: Callable[..., Any] = module.kernel
     return kernel
 
@@ -94,7 +99,8 @@ def _remove_unused(folder: Path, *, before_s: float) -> None:
     """Removes kernels last loaded before that time, with their machine code if Numba keeps it beside them."""
     for path in folder.glob("kernel_*.py"):
         files = list(folder.glob(f"{path.stem}.*"))
-        if max(each.stat().st_mtime for each in files) < before_s:
+        # There are none where another process has just removed them.
+        if max((each.stat().st_mtime for each in files), default=before_s) < before_s:
             for each in (*folder.glob(f"__pycache__/{path.stem}.*"), *files):
                 each.unlink(missing_ok=True)
 
@@ -105,7 +111,7 @@ def _facts(value: Any, seen: dict[object, int]) -> Iterator[str]:
     `seen`: functions that have been told, by number, for they may call one another.
     """
     if isinstance(value, Dispatcher):
-        yield repr(sorted(value.targetoptions.items()))
+        yield _told(sorted(value.targetoptions.items()))
         # Signatures that the user gave: else Numba adds one with every call that it compiles.
         given = not value._can_compile  # type: ignore[attr-defined]  # noqa: SLF001
         yield repr((value.locals, value.signatures if given else None))
@@ -149,16 +155,7 @@ def _function(function: FunctionType, seen: dict[object, int]) -> Iterator[str]:
     for name, *attributes in sorted(set(reads(function.__code__))):
         yield name
         if name in values:
-            yield from _facts(_of_module(values[name], attributes), seen)
-
-
-def _of_module(value: Any, attributes: list[str]) -> Any:
-    """What a chain of attributes stands for in a user's modules; of anything else, all is told at once."""
-    for attribute in attributes:
-        if not isinstance(value, ModuleType) or of_library(value.__name__):
-            break
-        value = getattr(value, attribute, None)
-    return value
+            yield from _facts(of_module(values[name], attributes), seen)
 
 
 def _class(value: type[Any], seen: dict[object, int]) -> Iterator[str]:
@@ -189,4 +186,17 @@ def _code(code: CodeType) -> Iterator[str]:
     yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
     yield repr((code.co_varnames, code.co_cellvars, code.co_freevars, code.co_names))
     for constant in code.co_consts:
-        yield repr(constant) if not isinstance(constant, CodeType) else "code"
+        yield _told(constant) if not isinstance(constant, CodeType) else "code"
+
+
+def _told(value: Any) -> str:
+    """A constant or an option as it is told in every run: sets of text have another order in each."""
+    if isinstance(value, set | frozenset):
+        return repr(sorted(map(_told, value)))
+    if isinstance(value, tuple | list):
+        return repr(list(map(_told, value)))
+    if isinstance(value, dict):
+        return _told(sorted(value.items()))
+    if type(value) not in _CONSTANTS:
+        raise _UnknownError
+    return repr(value)
