@@ -74,8 +74,11 @@ class Progress:
 
 
 def resident(context: Context, looks: Callable[[], None] = lambda: None) -> Resident:
-    parts: Any = (Spark(context), None, Dealer(looks), Progress())
-    return Resident(*parts, structlog.get_logger())
+    spark: Any = Spark(context)
+    task: Any = None
+    dealer: Any = Dealer(looks)
+    progress: Any = Progress()
+    return Resident(spark, task, dealer, progress, structlog.get_logger())
 
 
 def test_a_dealer_that_ends_by_what_nobody_foresaw_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
