@@ -38,7 +38,6 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
             settings={"spark_master": cluster.master},
             environment={"processor": {"SPARK_CONF_DIR": str(tmp_path)}},
         )
-        record = running.suite.record.services["processor"]
         with MarketSpreadClient(running.sender) as client:
             client.initial_quotes(INITIAL_QUOTES)
             client.rounds(LOAD[:1])
@@ -48,7 +47,7 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
             client.rounds(LOAD[1:2])
             cluster.workers[1].terminate()
             held(running, [PARTITIONS])
-            said = record.log.read_text()
+            said = running.suite.record.services["processor"].log.read_text()
             assert "a slot has lost its task" in said, "Spark's word comes before the slot's time is over"
             client.rounds(LOAD[2:])
         running.settle()
@@ -56,6 +55,7 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
         cluster.workers[0].terminate()
         held(running, [0])
         running.suite.stop()
+    record = running.suite.record.services["processor"]
     said = record.log.read_text()
     assert by_symbol(b"".join(found.values())) == rejected(LOAD)
     assert record.restarts == 0
