@@ -3,6 +3,7 @@
     BettongError
     ├── ApplicationError   the description of an application is wrong
     ├── SettingsError      settings are missing or contradict each other
+    │   └── PasswordError         the file of a password cannot be read
     ├── FrameError         bytes that are not a frame, or a frame that breaks its contract
     ├── SchemaError        values that do not fit a schema
     ├── SnapshotError      a snapshot that cannot be trusted
@@ -41,6 +42,10 @@ class SettingsError(BettongError):
     """Settings are missing or wrong; the text lists all faults at once."""
 
     exit_code = 4
+
+
+class PasswordError(SettingsError):
+    """The file of a password cannot be read. A service ends at its start; what began with one waits for it."""
 
 
 class FrameError(BettongError):

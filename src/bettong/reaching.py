@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bettong.endpoints import redis_url, servers
-from bettong.errors import SettingsError
+from bettong.errors import PasswordError
 
 # What would end or escape the quoted string in which Java's clients want it.
 _UNQUOTABLE = frozenset('"\\\n\r')
@@ -71,7 +71,7 @@ class KafkaPlace:
         return where if isinstance(where, KafkaPlace) else cls(where)
 
     def password(self) -> str:
-        """The password, as its file holds it now. Raises SettingsError."""
+        """The password, as its file holds it now. Raises PasswordError."""
         return _password(self.password_file, "BETTONG_KAFKA_PASSWORD_FILE")
 
 
@@ -90,7 +90,7 @@ class RedisPlace:
         return where if isinstance(where, RedisPlace) else cls(where)
 
     def password(self) -> str:
-        """The password, as its file holds it now. Raises SettingsError."""
+        """The password, as its file holds it now. Raises PasswordError."""
         return _password(self.password_file, "BETTONG_REDIS_PASSWORD_FILE")
 
 
@@ -203,11 +203,11 @@ def _password(path: Path | None, setting: str) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise SettingsError(f"{setting}: cannot read {path}: {error.strerror}") from None
+        raise PasswordError(f"{setting}: cannot read {path}: {error.strerror}") from None
     # Errors never quote the content.
     text = content.decode("utf-8", "replace")
     if not text or len(content) > _PASSWORD_BYTES_MAX or _UNQUOTABLE & set(text):
-        raise SettingsError(
+        raise PasswordError(
             f"{setting}: {path} must hold the password alone, without a line's end, quotes and backslashes;"
             " write it with printf %s"
         )

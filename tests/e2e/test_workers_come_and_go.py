@@ -47,6 +47,8 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
             client.rounds(LOAD[1:2])
             cluster.workers[1].terminate()
             held(running, [PARTITIONS])
+            said = running.suite.record.services["processor"].log.read_text()
+            assert "a slot has lost its task" in said, "Spark's word comes before the slot's time is over"
             client.rounds(LOAD[2:])
         running.settle()
         found = running.bytes_of("rejected")
@@ -57,7 +59,6 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
     said = record.log.read_text()
     assert by_symbol(b"".join(found.values())) == rejected(LOAD)
     assert record.restarts == 0
-    assert "a slot has lost its task" in said, "Spark's word comes before the slot's time is over"
     assert "schedule stopped" in said, "no executor was left, and it was not killed because it waited for one"
 
 

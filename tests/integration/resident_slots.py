@@ -108,8 +108,9 @@ class Table:
         return {int(place.rpartition("/")[2]): slot for place, slot in seen.items()}
 
     def await_holders(self, wanted: dict[int, int]) -> None:
-        """Waits until just these hold just that."""
-        eventually(lambda: self.holders() == wanted, what=f"{wanted} hold")
+        """Waits until just these hold just that, of all stages."""
+        places = {place_of(stage, each): slot for stage in self._stages for each, slot in wanted.items()}
+        eventually(lambda: self.membership.look(self.run, range(10)).holders == places, what=f"{wanted} hold")
 
 
 def programs_of(planned: Plan, *, compiled: bool) -> Programs:

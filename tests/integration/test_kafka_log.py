@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogWriter, Record
+from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogReader, LogWriter, Record
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
@@ -330,6 +330,22 @@ def test_an_offset_outside_the_log_is_a_hole(kafka: KafkaBroker, topic: str, sta
                 LogHoleError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
             ):
                 read_all(log, 1)
+
+
+def test_all_holes_are_named_and_a_broker_that_is_silent_is_asked_once(
+    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def silent(_: LogReader, _topic: str, partition: int) -> None:
+        asked.append(partition)
+
+    monkeypatch.setattr(LogReader, "_bounds", silent)
+    with reader(kafka, {(topic, 0): 4, (topic, 1): 5}) as log, pytest.raises(LogHoleError) as told:
+        read_all(log, 1)
+    assert f"{topic}/0: offset 4 is needed" in str(told.value)
+    assert f"{topic}/1: offset 5 is needed" in str(told.value)
+    assert len(asked) == 1
 
 
 def test_a_hole_is_kept_until_its_own_partition_is_removed_or_sought(kafka: KafkaBroker, topic: str) -> None:

@@ -1,5 +1,6 @@
 """When the driver of a resident processor deals anew, and what it says meanwhile. Against a real Redis."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -141,17 +142,29 @@ def test_partitions_of_a_task_that_has_ended_go_to_others_without_waiting_for_it
     patient.members.beat(old, 1, wanted=PLACES)
     patient.vacated.append(old)
 
-    eventually(lambda: patient.members.silent("run-1", [0]) == [old])
+    eventually(lambda: patient.members.look("run-1", [0]).silent == [old])
     patient.beat(1)
     patient.dealer.look(2)
     assert set(patient.deal().values()) == {1}, "at the first look that finds it silent"
     assert heard(patient.members.beat(new, 2, wanted=PLACES)).granted == set(PLACES)
 
 
+def test_a_look_that_took_long_dismisses_nobody_for_all_may_look_silent_then(
+    patient: Dealt, store: RedisStore
+) -> None:
+    clock = itertools.count(step=0.3)
+    slow = Dealt(patient.members, store, lambda: next(clock))
+    slow.beat(0, 1)
+    slow.vacated.append(slow.tasks[0])
+    eventually(lambda: slow.tasks[0] in slow.members.look("run-1", range(2)).silent)
+    slow.dealer.look(2)
+    assert slow.members.look("run-1", range(2)).members == {0, 1}
+
+
 def test_a_slot_whose_task_runs_stays_however_silent_it_is(patient: Dealt) -> None:
     patient.beat(0, 1)
     patient.dealer.look(2)
-    eventually(lambda: patient.members.silent("run-1", range(2)) == [patient.tasks[0], patient.tasks[1]])
+    eventually(lambda: patient.members.look("run-1", range(2)).silent == [patient.tasks[0], patient.tasks[1]])
     patient.dealer.look(2)
     assert patient.members.look("run-1", range(2)).members == {0, 1}
     patient.vacated.append(patient.tasks[1])
@@ -163,7 +176,7 @@ def test_a_task_that_beats_is_not_dismissed_although_it_is_thought_to_have_ended
     """Spark may give up a task that lives on: dealing its partitions to and fro would be no use."""
     patient.beat(0, 1)
     patient.vacated += patient.tasks.values()
-    eventually(lambda: len(patient.members.silent("run-1", range(2))) == 2)
+    eventually(lambda: len(patient.members.look("run-1", range(2)).silent) == 2)
     patient.beat(0)
     assert not patient.members.dismiss(patient.tasks[0]), "it has beaten since it was found silent"
     patient.dealer.look(2)
@@ -173,9 +186,9 @@ def test_a_task_that_beats_is_not_dismissed_although_it_is_thought_to_have_ended
 def test_word_of_an_old_task_does_not_dismiss_the_next_one_of_its_slot(patient: Dealt) -> None:
     patient.beat(0)
     old = patient.tasks.pop(0)
-    eventually(lambda: patient.members.silent("run-1", [0]) == [old])
+    eventually(lambda: patient.members.look("run-1", [0]).silent == [old])
     patient.beat(0)
-    eventually(lambda: patient.members.silent("run-1", [0]) == [patient.tasks[0]])
+    eventually(lambda: patient.members.look("run-1", [0]).silent == [patient.tasks[0]])
     assert not patient.members.dismiss(old)
     assert patient.members.look("run-1", range(1)).members == {0}
 
@@ -184,7 +197,7 @@ def test_a_dismissed_task_that_lives_after_all_is_a_member_again_by_its_next_bea
     patient.beat(0)
     task = patient.tasks[0]
     patient.members.beat(task, 0, wanted=["check/0"])
-    eventually(lambda: patient.members.silent("run-1", [0]))
+    eventually(lambda: patient.members.look("run-1", [0]).silent)
     assert patient.members.dismiss(task)
     assert patient.members.look("run-1", range(1)).holders == {}
     assert not heard(patient.members.beat(task, 0, held=["check/0"])).lost, "nobody else has taken it"

@@ -90,7 +90,7 @@ def test_what_a_lost_task_held_goes_on_at_once_when_it_is_dismissed(world: World
     world.kill(slot)
     table.deal({1: [0]})
     world.feed(0, 10)
-    (lost,) = eventually(lambda: table.membership.silent(table.run, [0, 1]))
+    (lost,) = eventually(lambda: table.membership.look(table.run, [0, 1]).silent)
     assert lost.slot == 0
     assert table.membership.dismiss(lost)
     table.await_holders({0: 1})

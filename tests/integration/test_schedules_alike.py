@@ -114,6 +114,7 @@ def run_resident(world: World, fed: list[Record]) -> None:
     append(world, fed[: len(fed) // 2])
     await_saved(world)
     world.table.deal({0: [0, 1], 1: [2, 3]})
+    world.table.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
     append(world, fed[len(fed) // 2 :])
     await_saved(world)
     world.table.deal({}, stop=True)

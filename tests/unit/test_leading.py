@@ -1,9 +1,14 @@
 """Who leads, over any order of looks, deaths, pauses and losses of Redis."""
 
+import time
+
 import hypothesis.strategies as st
+import pytest
+import structlog
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from bettong_processor.leading import TTL_MS, VACANT_S, Candidate
+from bettong_processor.leading import TTL_MS, VACANT_S, Candidate, Leading
+from tests.waiting import eventually
 
 _LOOKS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
 
@@ -94,3 +99,17 @@ def test_who_is_not_ready_leaves_the_lead_to_others_and_takes_it_at_once_when_re
     assert not candidate.may_take(10 * VACANT_S)
     candidate.ready = True
     assert candidate.may_take(10 * VACANT_S)
+
+
+def test_a_thread_that_ends_by_what_nobody_foresaw_is_told_where_the_lead_is_asked_for() -> None:
+    class Garbled:
+        def hold(self, process: str, *, take: bool) -> str:
+            raise ValueError(f"{process} {take}")
+
+        def release(self, _: str) -> None: ...
+
+    with Leading(Garbled(), "here", clock=time.monotonic, log=structlog.get_logger()) as leading:
+        with pytest.raises(ValueError, match="here/"):
+            eventually(lambda: leading.wait(0.01))
+        with pytest.raises(ValueError, match="here/"):
+            assert leading.leads

@@ -1,9 +1,14 @@
 """What the processor reads out of Spark's words: faults, progress, and where a query starts."""
 
 import json
+import traceback
+from pathlib import Path
+
+import pytest
 
 from bettong import metrics
-from bettong.errors import ApplicationError, LogHoleError, PoisonError
+from bettong.errors import ApplicationError, LogHoleError, PoisonError, SettingsError
+from bettong.reaching import KafkaPlace, RedisPlace
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
@@ -50,6 +55,15 @@ def test_a_store_that_is_away_is_a_passing_fault() -> None:
     fault = fault_of(PYTHON.format(error="bettong.errors.StoreError: Redis at x does not answer"))
     assert fault.final is None
     assert fault.text == "StoreError: Redis at x does not answer"
+
+
+def test_a_password_file_that_is_away_while_a_task_starts_is_a_passing_fault(tmp_path: Path) -> None:
+    for place in (KafkaPlace, RedisPlace):
+        with pytest.raises(SettingsError, match="PASSWORD_FILE: cannot read") as told:
+            place("127.0.0.1:1", password_file=tmp_path / "away").password()
+        fault = fault_of(PYTHON.format(error="".join(traceback.format_exception_only(told.value))))
+        assert fault.final is None
+        assert fault.text == f"PasswordError: {told.value}"
 
 
 def test_an_error_without_a_text_and_a_fault_without_python_are_told_too() -> None:

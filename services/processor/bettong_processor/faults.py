@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from bettong.errors import FINAL_ERRORS, BettongError, LogHoleError
 
+# By their very names: a PasswordError of a task passes, for the processor itself has read the file at its start.
 _FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
 
 # Spark's words for records that are gone from the log (failOnDataLoss).

@@ -71,12 +71,13 @@ class Leading:
         self._leads = threading.Event()
         self._stop = threading.Event()
         self._again = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="leading", daemon=True)
+        self._fault: Exception | None = None
+        self._thread = threading.Thread(target=self._guarded, name="leading", daemon=True)
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that folds, as of the last look."""
-        return self._leads.is_set()
+        """Whether this process is the one that folds, as of the last look. Raises what has ended the thread."""
+        return self.wait(0.0)
 
     @property
     def leader(self) -> str:
@@ -89,8 +90,11 @@ class Leading:
         self._again.set()
 
     def wait(self, seconds: float) -> bool:
-        """Whether it leads; waits that long for it."""
-        return self._leads.wait(seconds)
+        """Whether it leads; waits that long for it. Raises what has ended the thread."""
+        leads = self._leads.wait(seconds)
+        if self._fault is not None:
+            raise self._fault
+        return leads
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -104,6 +108,12 @@ class Leading:
             self._lease.release(self._candidate.process)
         except StoreError as error:
             self._log.debug("the lead is not given back, it ends by itself", fault=str(error))
+
+    def _guarded(self) -> None:
+        try:
+            self._look()
+        except Exception as error:  # noqa: BLE001 - raised where the lead is asked for
+            self._fault = error
 
     def _look(self) -> None:
         candidate = self._candidate

@@ -58,7 +58,7 @@ class Lead(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether it is this one."""
+        """Whether it is this one. Raises when nobody can tell any more."""
 
     @property
     def leader(self) -> str:
@@ -82,7 +82,7 @@ class Run(Protocol):
         """Live figures of the whole, by their names in `metrics`. Must not raise."""
 
     def ended(self, wait_s: float) -> bool:
-        """Whether it has ended by itself; waits for that. Raises PySparkException or Py4JError when it failed."""
+        """Whether it has ended by itself; waits for that. Raises what it failed by."""
 
     def stop(self, wait_s: float) -> None:
         """Lets what is at work end, for at most `wait_s`, and stops."""

@@ -11,6 +11,8 @@ from bettong_processor.resident.dealing import Place, dealt
 GATHER_S = 2.0
 # A look that took this long met a Redis that stood still: beats that wait for it, too, have not been counted yet.
 _SLOW_S = 0.5
+# In one that took this long all slots may look silent, and each would be asked for in Spark: the next look tells.
+_STALL_S = 0.1
 # Places move within a beat, an increment and a restore. One that nobody holds for this long is told of.
 _UNHELD_S = 3.0
 _NAMED_MAX = 3
@@ -62,7 +64,6 @@ class Dealer:
         """
         begun_s = self._clock()
         try:
-            silent = self._membership.silent(self._run, range(slots))
             seen = self._membership.look(self._run, range(slots))
         except StoreUnavailableError:
             self._settled_s = self._clock() + self._settle_s
@@ -74,7 +75,7 @@ class Dealer:
         if forgotten:
             # The slots still hold what they held, and say so within a beat.
             self._publish(self._deal.slots)
-        dismissed = self._dismissed(silent)
+        dismissed = self._dismissed(seen.silent) if now_s - begun_s < _STALL_S else set()
         members = seen.members
         if now_s < self._settled_s:
             members |= self._members

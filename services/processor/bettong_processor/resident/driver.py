@@ -11,8 +11,9 @@ silent, and holds nothing.
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark import InheritableThread
@@ -107,7 +108,7 @@ class Resident:
         self._fault: Exception | None = None
         self._slots: list[threading.Thread] = []
         self._submit(slots_of(self._context))
-        self._thread = InheritableThread(target=self._deal, name="dealer", daemon=True)
+        self._thread = InheritableThread(target=self._guarded, args=(self._deal,), name="dealer", daemon=True)
         self._thread.start()
         self._lags: dict[str, int] | None = None
         threading.Thread(target=self._measure, name="progress", daemon=True).start()
@@ -148,17 +149,24 @@ class Resident:
             self._log.debug("jobs not cancelled", fault=str(error))
 
     def _drain(self, deadline_s: float) -> None:
-        """Waits for the tasks, which were told to end. A job without one would wait on for an executor."""
-        for slot, thread in enumerate(self._slots):
-            while thread.is_alive() and time.monotonic() < deadline_s:
+        """Waits for the tasks, which were told to end.
+
+        All jobs without one are cancelled before: they would wait on for an executor, or get that of a task that ends.
+        """
+        while time.monotonic() < deadline_s:
+            alive = [slot for slot, thread in enumerate(self._slots) if thread.is_alive()]
+            for slot in alive:
                 if not has_task(self._context, slot):
                     self._context.cancelJobGroup(group_of(slot))
-                thread.join(_COUNT_S)
+            if not alive:
+                return
+            self._slots[alive[0]].join(_COUNT_S)
 
     def _submit(self, count: int) -> None:
         """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
         for slot in range(len(self._slots), count):
-            thread = InheritableThread(target=self._keep, args=(slot,), name=f"slot {slot}", daemon=True)
+            keep = partial(self._keep, slot)
+            thread = InheritableThread(target=self._guarded, args=(keep,), name=f"slot {slot}", daemon=True)
             self._slots.append(thread)
             thread.start()
 
@@ -190,14 +198,10 @@ class Resident:
     def _deal(self) -> None:
         count_s = 0.0
         while not self._stopping.wait(_LOOK_S):
-            try:
-                if time.monotonic() >= count_s:
-                    count_s = time.monotonic() + _COUNT_S
-                    self._submit(slots_of(self._context))
-                self._dealer.look(len(self._slots))
-            except (PySparkException, Py4JError, OSError, StoreError) as error:
-                self._end(error)
-                return
+            if time.monotonic() >= count_s:
+                count_s = time.monotonic() + _COUNT_S
+                self._submit(slots_of(self._context))
+            self._dealer.look(len(self._slots))
 
     def _measure(self) -> None:
         with self._progress.admin:
@@ -210,6 +214,13 @@ class Resident:
             return bool(self._context._jsc.sc().isStopped())  # noqa: SLF001 - Python has no other way to ask
         except (Py4JError, OSError):
             return True
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """A thread's work. Whatever it raises ends the run: without it nobody would deal, or keep the slot."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - raised where the run is awaited
+            self._end(error)
 
     def _end(self, error: Exception) -> None:
         self._fault = self._fault or error

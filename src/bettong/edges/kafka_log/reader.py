@@ -24,6 +24,11 @@ _ABSENCE_S = 1.0
 _ABSENCE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
+# The broker tells of holes one by one: after the first one, the others of a lost log are waited for this long. An
+# error's text has room for so many.
+_HOLES_GATHER_S = 0.2
+_HOLES_NAMED_MAX = 20
+
 _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
 
 _Place = tuple[str, int]
@@ -58,7 +63,8 @@ class LogReader:
         self._bootstrap = place.bootstrap
         self._on_wait = on_wait
         self._next: dict[_Place, int] = {}
-        self._holes: dict[_Place, LogHoleError] = {}
+        self._holes: dict[_Place, KafkaError] = {}
+        self._holes_due_s = 0.0
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
@@ -97,8 +103,8 @@ class LogReader:
         Raises LogHoleError when a partition's next record is not in the log any more, or when
         the log ends before it (a log that was lost); LogError for damaged records.
         """
-        for hole in self._holes.values():
-            raise hole
+        if self._holes and time.monotonic() >= self._holes_due_s:
+            raise self._hole()
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
@@ -169,7 +175,9 @@ class LogReader:
     def _take_note(self, place: _Place, error: KafkaError) -> None:
         if is_outside(error):
             if place in self._next:
-                self._holes[place] = self._hole(place, error)  # told once: kept until the place is removed
+                if not self._holes:
+                    self._holes_due_s = time.monotonic() + _HOLES_GATHER_S
+                self._holes[place] = error  # told once: kept until the place is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
@@ -193,19 +201,32 @@ class LogReader:
             self._partitions = topics_at(self._consumer, self._bootstrap, wait_ms=REQUEST_WAIT_MS_MAX)
         return self._partitions.get(topic, 0)
 
-    def _hole(self, place: _Place, error: KafkaError) -> LogHoleError:
-        (topic, partition), offset = place, self._next[place]
-        try:
-            first, end = self._consumer.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
+    def _hole(self) -> LogHoleError:
+        """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
+        told, answers = [], True
+        for (topic, partition), error in list(self._holes.items())[:_HOLES_NAMED_MAX]:
+            known = self._bounds(topic, partition) if answers else None
+            answers = known is not None
+            where = (
+                f"the log holds {known[0]} up to {known[1]}" if known else f"it is not there ({error.str()})"
             )
-            what = f"offset {offset} is needed, the log holds {first} up to {end}"
-        except (KafkaException, TypeError):  # TypeError: no answer in time, that is None
-            what = f"offset {offset} is needed, and lies outside the log ({error.str()})"
+            told.append(f"{topic}/{partition}: offset {self._next[topic, partition]} is needed, {where}")
+        if more := len(self._holes) - len(told):
+            told.append(f"and {more} more partitions")
         return LogHoleError(
-            f"{topic}/{partition}: {what}; restore the topic or start under another application name,"
+            f"{'; '.join(told)}; restore the topic or start under another application name,"
             " and keep its retention unlimited"
         )
+
+    def _bounds(self, topic: str, partition: int) -> tuple[int, int] | None:
+        """The first offset in the log and the next one, by the broker; None when it does not say in time."""
+        try:
+            found: tuple[int, int] | None = self._consumer.get_watermark_offsets(
+                TopicPartition(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
+            )
+        except KafkaException:
+            return None
+        return found
 
     def _notice_absence(self, *, came: bool) -> None:
         now_s = time.monotonic()

@@ -19,7 +19,7 @@ or wants it.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bettong.edges.redis_store.connection import Client, RedisStore
@@ -122,11 +122,15 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the driver sees. `epoch`: of the deal that Redis has; None when it has none of this run."""
+    """What the driver sees. `epoch`: of the deal that Redis has; None when it has none of this run.
+
+    `silent`: the tasks of members that have not beaten for SILENT_MS.
+    """
 
     epoch: int | None
     members: frozenset[int]
     holders: Mapping[str, int]
+    silent: Sequence[Task]
 
 
 class RedisMembership:
@@ -163,7 +167,7 @@ class RedisMembership:
         return bool(done)
 
     def look(self, run: str, slots: Iterable[int]) -> Look:
-        """Which of these slots live, and who holds what."""
+        """Which of these slots live, who holds what, and who is silent: all as of one moment."""
         numbers = list(slots)
 
         def command(client: Client) -> Look:
@@ -172,8 +176,10 @@ class RedisMembership:
                 together.hgetall(self._holders)
                 for slot in numbers:
                     together.get(self._slot(slot))
-                (newest, epoch), holders, *living = together.execute()
-            lives = {slot: value for slot, value in zip(numbers, living, strict=True) if value is not None}
+                    together.pttl(self._slot(slot))
+                (newest, epoch), holders, *found = together.execute()
+            beaten = list(zip(numbers, found[::2], found[1::2], strict=True))
+            lives = {slot: incarnation for slot, incarnation, _ in beaten if incarnation is not None}
             held = {place.decode(): holder.partition(b":") for place, holder in holders.items()}
             return Look(
                 int(epoch) if newest == run.encode() else None,
@@ -183,27 +189,14 @@ class RedisMembership:
                     for place, (slot, _, incarnation) in held.items()
                     if lives.get(int(slot)) == incarnation
                 },
+                [
+                    Task(run=run, slot=slot, incarnation=int(incarnation))
+                    for slot, incarnation, left_ms in beaten
+                    if incarnation is not None and left_ms <= self._ttl_ms - SILENT_MS
+                ],
             )
 
         return self._store.ask("looking at members", command, attempts_s=_ATTEMPTS_S)
-
-    def silent(self, run: str, slots: Iterable[int]) -> list[Task]:
-        """The tasks of those slots that still live, but have not beaten for SILENT_MS."""
-        numbers = list(slots)
-
-        def command(client: Client) -> list[Task]:
-            with client.pipeline(transaction=False) as together:
-                for slot in numbers:
-                    together.get(self._slot(slot))
-                    together.pttl(self._slot(slot))
-                found = together.execute()
-            return [
-                Task(run=run, slot=slot, incarnation=int(incarnation))
-                for slot, incarnation, left_ms in zip(numbers, found[::2], found[1::2], strict=True)
-                if incarnation is not None and 0 <= left_ms <= self._ttl_ms - SILENT_MS
-            ]
-
-        return self._store.ask("looking for silent slots", command, attempts_s=_ATTEMPTS_S)
 
     def dismiss(self, task: Task) -> bool:
         """Its slot lives no more, and what it holds may be taken; False when it has beaten meanwhile, or is another's.
