@@ -1,9 +1,6 @@
 """Writers and readers as the tests of the log use them, and what they do with them again and again."""
 
-import os
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from kafka import KafkaAdminClient, TopicPartition
@@ -77,17 +74,6 @@ def read_all(log: LogReader, count: int) -> list[Record]:
 
     eventually(enough, seconds=30, what=f"{count} records")
     return records
-
-
-@contextmanager
-def frozen(broker: KafkaBroker) -> Iterator[None]:
-    """A broker that accepts connections and answers nothing."""
-    assert broker.process is not None
-    os.killpg(broker.process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.killpg(broker.process.pid, signal.SIGCONT)
 
 
 def lose_last_batch(broker: KafkaBroker, topic: str, partition: int) -> None:

@@ -14,7 +14,7 @@ from bettong.frames.columns import Columns
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
-from tests.integration.log_parts import frozen
+from tests.freezing import frozen
 from tests.sender_process import FRAME_BYTES_MAX, SenderProcess, frames_in, taken
 from tests.sender_samples import Line, Order, as_row, orders
 

@@ -10,6 +10,7 @@ import pytest
 from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogReader, LogWriter, Record
 from bettong.errors import LogError, LogHoleError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
+from tests.freezing import frozen
 from tests.integration.log_parts import (
     FRAME_BYTES_MAX,
     NOBODY,
@@ -17,7 +18,6 @@ from tests.integration.log_parts import (
     append_all,
     batches,
     delete_below,
-    frozen,
     lose_last_batch,
     read_all,
     reader,

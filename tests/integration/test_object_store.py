@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 from bettong.snapshots.chain import Increment
+from tests.freezing import frozen
 from tests.s3_server import BUCKET, S3Server, fresh_clients
 from tests.snapshot_samples import whole
 
@@ -76,15 +76,11 @@ def test_a_server_that_hangs_is_given_up_in_bounded_time_and_nothing_is_lost(
 ) -> None:
     store = ObjectSnapshots(URL, application)
     store.save("check", 0, whole(1), b"one")
-    assert own_server.process is not None
-    os.kill(own_server.process.pid, signal.SIGSTOP)
-    try:
+    with frozen(own_server):
         begun_s = time.monotonic()
         with pytest.raises(StoreUnavailableError, match=r"saving the snapshot of check/0 at 2.*not answer"):
             store.save("check", 0, whole(2), bytes(10_000_000))
         assert time.monotonic() - begun_s < ANSWER_S_MAX + 10  # MiB at one a second
-    finally:
-        os.kill(own_server.process.pid, signal.SIGCONT)
     store.save("check", 0, whole(2), b"two")
     assert store.load("check", 0, whole(1)) == b"one"
     assert store.load("check", 0, whole(2)) == b"two"

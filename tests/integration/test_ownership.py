@@ -1,9 +1,7 @@
 """One client a stream: two senders, a real Kafka, and a Redis that goes away, forgets or is asked by strangers."""
 
-import os
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import grpc
@@ -19,6 +17,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
+from tests.freezing import frozen
 from tests.sender_process import LEASE_MS, BareSession, SenderProcess, frames_in, hello, opened, taken
 from tests.sender_samples import Order, orders, rows_frame
 from tests.waiting import eventually
@@ -122,17 +121,6 @@ def refusal(sender: SenderProcess, client: str, stream: str = "feed") -> tuple[g
     with BareSession(sender.address, hello(stream=stream, client=client)) as session:
         code, text = session.status()
         return code, text, session.lease_left_ms()
-
-
-@contextmanager
-def stopped(sender: SenderProcess) -> Iterator[None]:
-    """A sender that does nothing, and knows of no time that passes."""
-    assert sender.process is not None
-    os.killpg(sender.process.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.killpg(sender.process.pid, signal.SIGCONT)
 
 
 def test_a_second_client_is_refused_at_every_sender_and_told_by_whom_until_the_first_has_ended(
@@ -247,7 +235,7 @@ def test_a_sender_that_slept_past_its_lease_takes_nothing_for_a_stream_that_is_a
     with opened(one.address, client="first") as first:
         first.send(*frames(1, 1))
         first.acknowledged(1)
-        with stopped(one):
+        with frozen(one):
             first.send(*(rows_frame(n, orders([9000 + n])) for n in (2, 3)))
             second = eventually(lambda: _admitted(two, "second"), seconds=30)
             with second:

@@ -14,7 +14,8 @@ from bettong.errors import PoisonError, StoreError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
-from tests.integration.log_parts import FRAME_BYTES_MAX, frozen
+from tests.freezing import frozen
+from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import TTL_MS, Table, World
 from tests.waiting import eventually
 

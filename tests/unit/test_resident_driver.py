@@ -94,7 +94,10 @@ def test_a_dealer_that_ends_by_what_nobody_foresaw_ends_the_run(monkeypatch: pyt
 def test_a_stop_cancels_what_waits_for_an_executor_before_it_waits_for_any_task(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Slot 0 has a task, which ends only once the job of slot 1 cannot get its executor any more."""
+    """Slot 0 has a task, which ends only once the job of slot 1 cannot get its executor any more.
+
+    A job is cancelled at each look until it is gone: at the first it may not have begun.
+    """
     context = Context()
 
     def has_task(_: object, slot: int) -> bool:
@@ -108,4 +111,4 @@ def test_a_stop_cancels_what_waits_for_an_executor_before_it_waits_for_any_task(
     monkeypatch.setattr(driver, "has_task", has_task)
     monkeypatch.setattr(context, "cancelJobGroup", cancelled)
     resident(context).stop(5)
-    assert context.cancelled == [group_of(1)]
+    assert set(context.cancelled) == {group_of(1)}
