@@ -10,7 +10,7 @@ from benchmarks.workload import pieces
 from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.frames.columns import Array, Columns
-from bettong.frames.frame import decode
+from bettong.frames.frame import Frame
 
 APPLICATION = Path(__file__).with_name("odd_numbers.py")
 
@@ -44,7 +44,7 @@ def right(chosen: Array, values: Array) -> tuple[int, int]:
     return len(told), int(told.sum())
 
 
-def sums(value: bytes, schema: Schema) -> Array:
-    """The sums that a record of the results tells; none in a frame without messages."""
-    told = decode(value).columns
+def sums(frame: Frame, schema: Schema) -> Array:
+    """The sums that a frame of the results tells; none in one without messages."""
+    told = frame.columns
     return np.asarray(Columns.of_payload(schema, told).columns[1]) if told is not None else np.arange(0)

@@ -13,10 +13,10 @@ from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, RARE
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.application.schema import Schema
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.frames.columns import Array
+from bettong.frames.frame import Frame, decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.settings import Schedule
@@ -76,8 +76,8 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
         topic = stage_topic(planned.application, stage.name)
         schema = planned.sinks[0].parent.schema
         assert schema is not None
-        told = sink_topic(planned.application, planned.sinks[0].name)
-        starts = {(told, partition): 0 for partition in range(way.partitions)}
+        results = sink_topic(planned.application, planned.sinks[0].name)
+        starts = {(results, partition): 0 for partition in range(way.partitions)}
         with (
             LogWriter(suite.record.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as log,
             LogReader(suite.record.kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
@@ -88,9 +88,10 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
             ready, expected = list(number_load.frames(splitter, source, fed, batch)), case.right(*fed)
             watch = Stopwatch(suite.record.services)
             feeder.append(ready)
-            found = _sums(reader, schema, expected[0], feeder)
+            told = _results(reader, expected[0], feeder)
             sample = watch.sample(load_.messages)
-    assert (len(found), sum(found)) == expected, "the results are wrong"
+    sums = np.concatenate([number_load.sums(frame, schema) for frame in told])
+    assert (len(sums), int(sums.sum())) == expected, "the results are wrong"
     return sample
 
 
@@ -132,13 +133,14 @@ def _volatilities(chosen: Array, values: Array) -> tuple[int, int]:
     return len(totals), sum(totals)
 
 
-def _sums(reader: LogReader, schema: Schema, count: int, feeder: Feeder) -> list[int]:
-    """What the results tell, until there are so many; raises what the feeder met instead."""
-    found: list[int] = []
+def _results(reader: LogReader, count: int, feeder: Feeder) -> list[Frame]:
+    """The frames that so many results come in, to be checked when the clock stands; raises what the feeder met."""
+    found: list[Frame] = []
     for records in rounds(reader):
         feeder.check()
-        for record in records:
-            found += number_load.sums(record.value, schema).tolist()
-        if len(found) >= count:
+        frames = [decode(record.value) for record in records]
+        found += frames
+        count -= sum(frame.count for frame in frames)
+        if count <= 0:
             break
     return found

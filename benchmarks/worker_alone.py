@@ -98,7 +98,9 @@ def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sam
     worker.increment()
     load = number_load.numbers(messages, keys=keys, every=every)
     records, seconds = _fold(worker, frames(load))
-    told = [number_load.sums(record.value, application.stages[0].exits[0].schema) for record in records]
+    told = [
+        number_load.sums(decode(record.value), application.stages[0].exits[0].schema) for record in records
+    ]
     found = sum(map(len, told)), sum(each.sum() for each in told)
     assert found == number_load.right(*load), "the sums are wrong"
     return Sample(messages / seconds, seconds * 1e6 / messages)

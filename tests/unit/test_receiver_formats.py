@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.frames.text import json_line
 from bettong_receiver.formats import SinkFormat, describe_dead_letter, formats
-from bettong_receiver.json_lines import json_lines
+from bettong_receiver.json_lines import JsonLines
 from tests.result_frames import Note, columns, dead_letter, planned, rows
 
 ORIGIN = "notes/same/3"
@@ -47,7 +47,7 @@ def test_columns_are_delivered_as_json_that_keeps_every_digit_and_the_order_of_f
     assert messages[0] == b'{"key":"a","number":1,"price":0.1}'
     assert json.loads(messages[1]) == {"key": "b", "number": -(2**63), "price": 1e300}
     assert messages[2] == '{"key":"é\\n","number":3,"price":NaN}'.encode()
-    assert sinks["notes"].content(messages).splitlines() == messages
+    assert sinks["notes"].content(messages).splitlines() == list(messages)
 
 
 def test_dead_letters_are_json_with_all_their_fields(sinks: dict[str, SinkFormat]) -> None:
@@ -128,4 +128,21 @@ everything = st.builds(
 @given(st.lists(everything, max_size=6))
 def test_json_of_columns_is_that_of_each_message(messages: list[Everything]) -> None:
     columns_ = Columns.of_messages(schema_of(Everything), messages)
-    assert json_lines(columns_) == [json_line(columns_.schema, message) for message in columns_.messages()]
+    lines = JsonLines(columns_)
+    assert list(lines) == [json_line(columns_.schema, message) for message in columns_.messages()]
+    assert len(lines) == len(messages)
+    assert lines[1:] == list(lines)[1:]
+
+
+class Unread:
+    """Columns whose values nobody may ask for."""
+
+    length = 3
+
+    def values(self, place: int) -> list[object]:
+        raise AssertionError(f"field {place} was read")
+
+
+def test_lines_that_nobody_asks_for_are_not_made() -> None:
+    columns_: Any = Unread()
+    assert len(JsonLines(columns_)) == 3

@@ -27,7 +27,7 @@ class Target(Protocol):
     def progress(self) -> Mapping[SinkPartition, Progress]:
         """How far it is in each partition; moved by who feeds it."""
 
-    def take(self, key: SinkPartition, messages: list[bytes]) -> None:
+    def take(self, key: SinkPartition, messages: Sequence[bytes]) -> None:
         """Takes the messages of one frame, in order."""
 
     def flush(self, now_s: float) -> None:
@@ -123,7 +123,7 @@ class Delivery:
         sink_format = self._formats[record.topic]
         key = (sink_format.sink, record.partition)
         frame = self._frame(key, record)
-        messages: list[bytes] | None = None
+        messages: Sequence[bytes] | None = None
         for target in self._targets:
             progress = target.progress[key]
             if not progress.takes(record.offset, frame) or frame is None:
@@ -150,7 +150,7 @@ class Delivery:
 
     def _messages(
         self, sink_format: SinkFormat, key: SinkPartition, offset: int, frame: Frame
-    ) -> list[bytes] | None:
+    ) -> Sequence[bytes] | None:
         try:
             return sink_format.messages(frame)
         except FrameError as error:

@@ -15,7 +15,7 @@ where something moved: that bounds what is read again, never what is lost.
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +69,7 @@ class FileTarget:
         self.progress = {key: file.progress for key, file in self._files.items()}
         self._background = Background("file-sync")
 
-    def take(self, key: SinkPartition, messages: list[bytes]) -> None:
+    def take(self, key: SinkPartition, messages: Sequence[bytes]) -> None:
         """Takes the messages of a frame; `flush` writes them."""
         self._taken.setdefault(key, []).append(self._formats[key[0]].content(messages))
 

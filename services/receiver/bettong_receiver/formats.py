@@ -8,7 +8,7 @@
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
@@ -22,7 +22,7 @@ from bettong.frames.frame import Frame
 from bettong.frames.text import letter_values
 from bettong.topics import DEAD_LETTERS, sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong_receiver.json_lines import json_lines
+from bettong_receiver.json_lines import JsonLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class SinkFormat:
 
     sink: str
     topic: str
-    messages: Callable[[Frame], list[bytes]]
+    messages: Callable[[Frame], Sequence[bytes]]
     line_end: bytes
 
     @property
@@ -42,7 +42,7 @@ class SinkFormat:
         """Of the sink's files."""
         return "jsonl" if self.line_end else "bin"
 
-    def content(self, messages: list[bytes]) -> bytes:
+    def content(self, messages: Sequence[bytes]) -> bytes:
         """Messages as they stand in a file."""
         if not self.line_end:
             return b"".join(messages)
@@ -86,8 +86,8 @@ def _encoded(frame: Frame) -> list[bytes]:
     return list(frame.rows)
 
 
-def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], list[bytes]]:
-    def messages(frame: Frame) -> list[bytes]:
+def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], Sequence[bytes]]:
+    def messages(frame: Frame) -> Sequence[bytes]:
         if frame.columns is None:
             raise FrameError(
                 "it holds rows, but the sink has no encoder: the application was another one then"
@@ -96,7 +96,7 @@ def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], list[bytes]]:
         if schema is None:
             known = ", ".join(f"{each.name} {key:016x}" for key, each in schemas.items())
             raise FrameError(f"its schema {frame.schema:016x} is not one of the sink's ({known})")
-        return json_lines(Columns.of_foreign_payload(schema, frame.columns))
+        return JsonLines(Columns.of_foreign_payload(schema, frame.columns))
 
     return messages
 

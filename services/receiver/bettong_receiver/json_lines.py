@@ -2,17 +2,47 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, overload
 
 from bettong.application.fields import Field, Kind
 from bettong.frames.columns import Columns
 from bettong.frames.text import text_of
 
 
-def json_lines(columns: Columns) -> list[bytes]:
-    """One JSON object a message, without line ends."""
+class JsonLines(Sequence[bytes]):
+    """One JSON object a message, without line ends. They are made when one is asked for, then all of them at once:
+
+    of results that nobody keeps only the number is wanted.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._lines: list[bytes] | None = None
+
+    def __len__(self) -> int:
+        return self._columns.length
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[bytes]: ...
+
+    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
+        return self._made()[place]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._made())
+
+    def _made(self) -> list[bytes]:
+        if self._lines is None:
+            self._lines = _json_lines(self._columns)
+        return self._lines
+
+
+def _json_lines(columns: Columns) -> list[bytes]:
     fields = columns.schema.fields
     template = "{" + ",".join(f"{encode_basestring(field.name)}:%s" for field in fields) + "}"
     texts = [_texts(field, columns.values(place)) for place, field in enumerate(fields)]

@@ -9,7 +9,7 @@ position in Redis.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bettong.edges.redis_store import RedisSink
@@ -64,7 +64,7 @@ class RedisTarget:
         self._stopping = threading.Event()
         self._background = Background("redis-sink")
 
-    def take(self, key: SinkPartition, messages: list[bytes]) -> None:
+    def take(self, key: SinkPartition, messages: Sequence[bytes]) -> None:
         """Takes the messages of a frame; drops those that are no longer among the newest of their sink."""
         name, partition = key
         self._taken[name].add(partition, messages)
@@ -133,16 +133,16 @@ class _Newest:
     """Messages of one sink as frames of (partition, messages): at least the newest `results_max` of those added."""
 
     results_max: int
-    frames: deque[tuple[int, list[bytes]]] = field(default_factory=deque)
+    frames: deque[tuple[int, Sequence[bytes]]] = field(default_factory=deque)
     messages: int = 0
 
-    def add(self, partition: int, messages: list[bytes]) -> None:
+    def add(self, partition: int, messages: Sequence[bytes]) -> None:
         self.frames.append((partition, messages))
         self.messages += len(messages)
         while self.frames and self.messages - len(self.frames[0][1]) >= self.results_max:
             self.messages -= len(self.frames.popleft()[1])
 
-    def taken(self) -> list[tuple[int, list[bytes]]]:
+    def taken(self) -> list[tuple[int, Sequence[bytes]]]:
         """All of it, oldest first; none is left."""
         frames, self.messages = list(self.frames), 0
         self.frames.clear()

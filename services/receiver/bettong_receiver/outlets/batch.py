@@ -1,7 +1,7 @@
 """Records of a sink's topic in, one lot of messages a partition out, by the delivery rule. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Generic, NamedTuple
 
@@ -36,7 +36,7 @@ class Batch(Generic[Message]):
         self,
         application: str,
         sink: str,
-        read: Callable[[Frame], list[Message]],
+        read: Callable[[Frame], Sequence[Message]],
         refusals: Refusals,
         *,
         beginnings: Mapping[int, int],

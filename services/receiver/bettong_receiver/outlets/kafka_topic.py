@@ -13,13 +13,13 @@ from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
-from bettong_receiver.json_lines import json_lines
+from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
 
 Keyed = tuple[bytes | None, bytes]
 
 
-def read_without_key(messages: Callable[[Frame], list[bytes]]) -> Callable[[Frame], list[Keyed]]:
+def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[Frame], list[Keyed]]:
     """Reads frames as records without a key, their values as `messages` gives them."""
     return lambda frame: [(None, message) for message in messages(frame)]
 
@@ -35,7 +35,7 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
         columns = Columns.of_foreign_payload(schema, frame.columns)
         values = columns.values(place)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
-        return list(zip(keys, json_lines(columns), strict=True))
+        return list(zip(keys, JsonLines(columns), strict=True))
 
     return read
 

@@ -42,7 +42,7 @@ class Route(Generic[Message]):
 
     sink: str
     topic: str
-    read: Callable[[Frame], list[Message]]
+    read: Callable[[Frame], Sequence[Message]]
     refusals: Refusals
     make_outlet: Callable[[], Outlet[Message]]
 

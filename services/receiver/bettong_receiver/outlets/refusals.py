@@ -5,7 +5,7 @@ letters are written behind that; whoever opens the destination next writes those
 carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bettong.application.on_error import DEAD_LETTER, STOP, OnError
@@ -22,7 +22,7 @@ class Refusals:
     application: str
     sink: str
     on_error: OnError
-    messages: Callable[[Frame], list[bytes]]
+    messages: Callable[[Frame], Sequence[bytes]]
     as_received: bool
     partitions: int
     frame_bytes_max: int

@@ -1,7 +1,7 @@
 """How each sink with a destination gets there: the one place that knows all kinds of outlets."""
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,7 +130,7 @@ class _Way:
         return self._route(self._messages, make)
 
     def _route(
-        self, read: Callable[[Frame], list[Message]], make: Callable[[], Outlet[Message]]
+        self, read: Callable[[Frame], Sequence[Message]], make: Callable[[], Outlet[Message]]
     ) -> Route[Message]:
         refusals = Refusals(
             self.plan.application,
@@ -144,7 +144,7 @@ class _Way:
         return Route(self.sink.name, sink_topic(self.plan.application, self.sink.name), read, refusals, make)
 
     @property
-    def _messages(self) -> Callable[[Frame], list[bytes]]:
+    def _messages(self) -> Callable[[Frame], Sequence[bytes]]:
         return formats(self.plan)[self.sink.name].messages
 
     def _options(self, connection: str | None, *, needs: str) -> Options:
