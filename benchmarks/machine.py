@@ -4,9 +4,10 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
+
+from bettong.jars import BROKER_JARS
 
 PACKAGES = (
     *("pyspark", "confluent-kafka", "kafka-python", "grpcio", "protobuf", "pyarrow", "numpy", "numba"),
@@ -47,8 +48,7 @@ def _said(*call: str) -> str:
 
 def _kafka() -> str:
     """Of the jars that `make setup` fetched."""
-    jars = Path(sys.prefix) / "share" / "bettong" / "jars" / "broker"
-    names = [each.stem for each in jars.glob("kafka-server-[0-9]*.jar")]
+    names = [each.stem for each in BROKER_JARS.glob("kafka-server-[0-9]*.jar")]
     return names[0].removeprefix("kafka-server-") if names else _UNKNOWN
 
 

@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import RedisStore
+from bettong.edges.redis_store.membership import RedisMembership
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.integration.log_parts import created
+from tests.integration.membership_parts import TTL_MS
 from tests.receiver_process import Feed, Store
 
 
@@ -76,3 +79,18 @@ def store(name: str, redis_server: RedisServer) -> Iterator[Store]:
     one = Store(redis_server.url, name)
     yield one
     one.close()
+
+
+@pytest.fixture
+def members_store(redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterator[RedisStore]:
+    """Where `members` are kept."""
+    with RedisStore(redis_server.url, unique_name("members")) as one:
+        yield one
+
+
+@pytest.fixture
+def members(members_store: RedisStore) -> RedisMembership:
+    """Tasks of a resident processor, whose first run has begun."""
+    one = RedisMembership(members_store, ttl_ms=TTL_MS)
+    one.begin("run-1")
+    return one

@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,19 +18,6 @@ from tests.integration.membership_parts import TTL_MS, emptied, heard, remembere
 from tests.waiting import eventually
 
 PLACES = ["check/0", "check/1", "check/2", "check/3"]
-
-
-@pytest.fixture
-def store(redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterator[RedisStore]:
-    with RedisStore(redis_server.url, unique_name("members")) as one:
-        yield one
-
-
-@pytest.fixture
-def members(store: RedisStore) -> RedisMembership:
-    one = RedisMembership(store, ttl_ms=TTL_MS)
-    one.begin("run-1")
-    return one
 
 
 class Unanswered(RedisMembership):
@@ -89,8 +76,8 @@ class Dealt:
 
 
 @pytest.fixture
-def dealt(members: RedisMembership, store: RedisStore) -> Dealt:
-    return Dealt(members, store)
+def dealt(members: RedisMembership, members_store: RedisStore) -> Dealt:
+    return Dealt(members, members_store)
 
 
 def test_the_first_deal_waits_for_all_slots_but_not_for_long(dealt: Dealt) -> None:
@@ -126,11 +113,11 @@ def test_partitions_of_a_slot_that_is_silent_go_to_the_others_and_come_back(deal
 
 
 @pytest.fixture
-def patient(store: RedisStore) -> Dealt:
+def patient(members_store: RedisStore) -> Dealt:
     """Slots are waited for so long that only word of their tasks' end can free what they hold."""
-    members = RedisMembership(store, ttl_ms=120_000)
+    members = RedisMembership(members_store, ttl_ms=120_000)
     members.begin("run-1")
-    return Dealt(members, store)
+    return Dealt(members, members_store)
 
 
 def test_partitions_of_a_task_that_has_ended_go_to_others_without_waiting_for_its_time(
@@ -150,10 +137,10 @@ def test_partitions_of_a_task_that_has_ended_go_to_others_without_waiting_for_it
 
 
 def test_a_look_that_took_long_dismisses_nobody_for_all_may_look_silent_then(
-    patient: Dealt, store: RedisStore
+    patient: Dealt, members_store: RedisStore
 ) -> None:
     clock = itertools.count(step=0.3)
-    slow = Dealt(patient.members, store, lambda: next(clock))
+    slow = Dealt(patient.members, members_store, lambda: next(clock))
     slow.beat(0, 1)
     slow.vacated.append(slow.tasks[0])
     eventually(lambda: slow.tasks[0] in slow.members.look("run-1", range(2)).silent)
@@ -244,10 +231,10 @@ def test_a_redis_that_comes_back_older_has_the_newest_deal_again_at_the_next_loo
 
 
 def test_a_deal_whose_writing_was_not_answered_is_not_taken_for_the_next_one(
-    members: RedisMembership, store: RedisStore
+    members: RedisMembership, members_store: RedisStore
 ) -> None:
-    unanswered = Unanswered(store, ttl_ms=TTL_MS)
-    dealt = Dealt(unanswered, store)
+    unanswered = Unanswered(members_store, ttl_ms=TTL_MS)
+    dealt = Dealt(unanswered, members_store)
     dealt.beat(0)
     dealt.dealer.look(1)
     first = dealt.newest()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from tests.freezing import frozen
 from tests.integration.log_parts import FRAME_BYTES_MAX
-from tests.integration.resident_slots import TTL_MS, Table, World
+from tests.integration.resident_slots import TTL_MS, Slot, Table, World
 from tests.waiting import eventually
 
 
@@ -234,14 +235,7 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
     world: World, own_broker: KafkaBroker, size: int
 ) -> None:
     """Results go to a broker that answers nothing for a while."""
-    world.output_bytes_max = 20_000
-    with LogAdmin(own_broker.bootstrap) as admin:
-        admin.create_topics([world.sink], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
-    with LogWriter(own_broker.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
-        slot = world.start(0, writer=writer)
-        world.table.deal({0: [0]})
-        world.feed(0, 1)
-        world.await_saved(0)
+    with writing_to(own_broker, world) as slot:
         with frozen(own_broker):
             world.feed(0, 200, size=size)
             stuck = eventually(Still(world.offset))
@@ -255,20 +249,26 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
 def test_a_slot_that_is_superseded_while_the_broker_is_away_ends_at_once(
     world: World, own_broker: KafkaBroker
 ) -> None:
+    with writing_to(own_broker, world) as old, frozen(own_broker):
+        world.feed(0, 200, size=200)
+        eventually(Still(world.offset))
+        world.start(0)
+        assert old.ended() is None
+    world.await_saved(0)
+
+
+@contextmanager
+def writing_to(broker: KafkaBroker, world: World) -> Iterator[Slot]:
+    """A slot that has saved its first message. Its results, 20 kB under way at most, go to a broker that may stop."""
     world.output_bytes_max = 20_000
-    with LogAdmin(own_broker.bootstrap) as admin:
+    with LogAdmin(broker.bootstrap) as admin:
         admin.create_topics([world.sink], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
-    with LogWriter(own_broker.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
-        old = world.start(0, writer=writer)
+    with LogWriter(broker.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
+        slot = world.start(0, writer=writer)
         world.table.deal({0: [0]})
         world.feed(0, 1)
         world.await_saved(0)
-        with frozen(own_broker):
-            world.feed(0, 200, size=200)
-            eventually(Still(world.offset))
-            world.start(0)
-            assert old.ended() is None
-    world.await_saved(0)
+        yield slot
 
 
 class Still:

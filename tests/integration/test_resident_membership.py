@@ -1,27 +1,9 @@
 """Who holds which partition of a resident processor: beats, deals, and a Redis that forgets. Against a real Redis."""
 
-from collections.abc import Callable, Iterator
-
-import pytest
-
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import Deal, RedisMembership
-from bettong.local.redis_server import RedisServer
-from tests.integration.membership_parts import TTL_MS, emptied, heard, remembered, rewound, task_of
+from tests.integration.membership_parts import emptied, heard, remembered, rewound, task_of
 from tests.waiting import eventually
-
-
-@pytest.fixture
-def store(redis_server: RedisServer, unique_name: Callable[..., str]) -> Iterator[RedisStore]:
-    with RedisStore(redis_server.url, unique_name("members")) as one:
-        yield one
-
-
-@pytest.fixture
-def members(store: RedisStore) -> RedisMembership:
-    one = RedisMembership(store, ttl_ms=TTL_MS)
-    one.begin("run-1")
-    return one
 
 
 def test_a_task_is_told_the_deal_once_and_gets_what_it_wants_under_it(members: RedisMembership) -> None:
@@ -74,13 +56,13 @@ def test_a_new_run_supersedes_all_tasks_and_the_driver_before(members: RedisMemb
 
 
 def test_slots_claim_again_what_they_hold_when_redis_has_forgotten_it(
-    members: RedisMembership, store: RedisStore
+    members: RedisMembership, members_store: RedisStore
 ) -> None:
     tasks = [task_of(slot) for slot in (0, 1)]
     members.publish("run-1", Deal(1, {"check/0": 0, "check/1": 1}))
     for slot, task in enumerate(tasks):
         members.beat(task, 1, wanted=[f"check/{slot}"])
-    emptied(store)
+    emptied(members_store)
     for slot, task in enumerate(tasks):
         answer = heard(members.beat(task, 1, held=[f"check/{slot}"], wanted=[f"check/{1 - slot}"]))
         assert not answer.lost
@@ -112,16 +94,16 @@ def test_many_such_places_go_in_a_few_beats(members: RedisMembership) -> None:
 
 
 def test_a_redis_that_comes_back_older_is_told_again_who_holds_what(
-    members: RedisMembership, store: RedisStore
+    members: RedisMembership, members_store: RedisStore
 ) -> None:
     before, after = task_of(0), task_of(1)
     members.publish("run-1", Deal(1, {"check/0": 0}))
     members.beat(before, 1, wanted=["check/0"])
-    older = remembered(store)
+    older = remembered(members_store)
     members.publish("run-1", Deal(2, {"check/0": 1}))
     members.beat(before, 2, let_go=["check/0"])
     assert heard(members.beat(after, 2, wanted=["check/0"])).granted == {"check/0"}
-    rewound(store, older)
+    rewound(members_store, older)
     members.beat(before, 2)
     answer = heard(members.beat(after, 2, held=["check/0"]))
     assert answer.lost == {"check/0"}

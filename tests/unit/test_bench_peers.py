@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.peers.frame_rows import symbols_and_rows
 from benchmarks.peers.load import Record, framed, load
 from benchmarks.peers.market import NEW, Market, step, step_row
 from benchmarks.peers.race import RaceError, check
 from benchmarks.peers.roster import PEERS, last_line, pinned
-from benchmarks.workload import planned
-from bettong.frames.columns import Columns
-from bettong.frames.frame import decode
 from examples.market_spread_oracle import by_symbol
 
 SYMBOLS = 350
@@ -31,11 +29,7 @@ def folded_frames(records: list[Record]) -> bytes:
     markets: dict[bytes, Market] = {}
     results = bytearray()
     for record in records:
-        frame = decode(record.value)
-        (schema,) = {each.schema for each in planned().sources if each.name == frame.stream}
-        columns = Columns.of_payload(schema, frame.columns or b"").columns
-        for row in zip(*(column.tolist() for column in columns), strict=True):
-            symbol = row[schema.position("symbol")]
+        for symbol, row in symbols_and_rows(record.value):
             markets[symbol], result = step_row(row, markets.get(symbol, NEW))
             results += result or b""
     return bytes(results)

@@ -3,12 +3,12 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.peers.market import Market, step
+from bettong.jars import CONNECTOR_JARS
 
 OUTPUT = "key binary, value binary"
 _KAFKA = os.environ.get("PEER_KAFKA", "")
@@ -28,11 +28,10 @@ def judged(key: bytes, rows: Iterator[pd.DataFrame], market: Market) -> tuple[Ma
 def run(query: Callable[[DataFrame], DataFrame], more: dict[str, str]) -> None:
     """Runs until the process is ended. `more`: options of the session."""
     processes = os.environ["PEER_PROCESSES"]
-    jars = (Path(sys.prefix) / "share" / "bettong" / "jars" / "connector").glob("*.jar")
     os.environ |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     builder = SparkSession.builder.appName("market-spread").master(f"local[{processes}]")
     options = {
-        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, CONNECTOR_JARS.glob("*.jar"))),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

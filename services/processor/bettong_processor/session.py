@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from bettong.class_archives import SPARK, reading
 from bettong.errors import SettingsError
+from bettong.jars import CONNECTOR_JARS
 from bettong.settings import PREFIX, ProcessorSettings, Schedule
 from bettong_processor.faults import fault_of
 
@@ -156,7 +157,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
 
 def connector_jars(settings: ProcessorSettings) -> list[Path]:
     """The jars of Spark's Kafka connector."""
-    folder = settings.jars or Path(sys.prefix) / "share" / "bettong" / "jars" / "connector"
+    folder = settings.jars or CONNECTOR_JARS
     jars = sorted(folder.glob("*.jar"))
     if not jars:
         raise SettingsError(

@@ -2,12 +2,12 @@
 
 import base64
 import shutil
-import sys
 import uuid
 from pathlib import Path
 
 from bettong.class_archives import KAFKA, reading
 from bettong.errors import LocalError
+from bettong.jars import BROKER_JARS
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import kafka_answers
 from bettong.local.processes import Command, Process
@@ -100,7 +100,7 @@ class KafkaBroker(Server):
     def __init__(self, directory: Path, *, heap_mb: int = 512, jars: Path | None = None) -> None:
         self.directory = directory
         self.port, self._controller_port = free_ports(2)
-        self._jars = jars if jars is not None else Path(sys.prefix) / "share" / "bettong" / "jars" / "broker"
+        self._jars = jars if jars is not None else BROKER_JARS
         self._java = shutil.which("java") or "java"
         places = (
             f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
