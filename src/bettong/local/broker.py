@@ -55,6 +55,9 @@ _SETTINGS = {
     "num.network.threads": "2",
     "num.io.threads": "4",
     "num.recovery.threads.per.data.dir": "2",
+    # As large as the kernel sees fit. By default, 100 KiB, the record of a large frame takes several steps each way.
+    "socket.send.buffer.bytes": "-1",
+    "socket.receive.buffer.bytes": "-1",
     # After a crash the controller counts the old broker as alive this long, and the new one waits: it asks 0.1, 0.3,
     # 0.7 and 1.5 s after its start.
     "broker.session.timeout.ms": "1400",

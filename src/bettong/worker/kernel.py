@@ -24,6 +24,7 @@ from bettong.application.schema import Schema
 from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compile_errors import explain
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state_array import state_dtype
 
 
@@ -107,6 +108,7 @@ def _names(function: Callable[..., Any], form: Form) -> dict[str, Any]:
         "State": state_dtype(form.state) if form.state is not None else None,
         "carray": carray,
         "pointer": _pointer,
+        "prefetch": prefetch,
         "int64": numba.int64,
         "float64": numba.float64,
         "float32": numba.float32,
@@ -139,11 +141,18 @@ def _source(form: Form, reasons: list[str]) -> str:
         "    count = cursor[1]",
         "    for row in range(start, rows):",
         "        cursor[0] = row",
+        *(_asked() if state else []),
         *(["        spare[0] = states[slots[row]]"] if state and form.gives is Gives.MANY else []),
         f"        result = function(Message({values}){state})",
         *(f"        {line}" for line in _taken(form, reasons)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _asked() -> Iterator[str]:
+    """The lines that ask for the state of a later row, where states are more than caches hold."""
+    yield f"        if states.nbytes > {CACHED_BYTES} and row + {AHEAD} < rows:"
+    yield f"            prefetch(states, slots[row + {AHEAD}])"
 
 
 def _taken(form: Form, reasons: list[str]) -> Iterator[str]:

@@ -7,7 +7,8 @@ never a wrong answer.
     keys, a row for each slot:     | words of the key, 64 bits each                |
 
 A key of one word is its own tag, and found by looking at one place of memory; one of several has a hash of them there,
-and its words are compared too. With many keys the wait for memory is what a search costs.
+and its words are compared too. With many keys the wait for memory is what a search costs: it is asked for some rows
+before.
 """
 
 from typing import Any
@@ -16,6 +17,7 @@ import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 
 _FIRST_CAPACITY = 1024
 _FOLD = np.uint64(32)
@@ -164,17 +166,22 @@ def _find(words: Any, keys: Any, table: Any) -> Any:
 @numba.njit(cache=True)
 def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, start: Any, count: Any) -> Any:
     """Fills `slots` from `start` on; stops before the first row whose new key finds `keys` full."""
-    shift = _shift(table)
-    for row in range(np.uint64(start), np.uint64(len(words))):
-        place = _place(words, row, keys, table, shift)
-        if not table[place, 1]:
-            if count == len(keys):
-                return np.int64(row), count
-            for word in range(words.shape[1]):
-                keys[count, word] = words[row, word]
-            count += 1
-            table[place, 0], table[place, 1] = _tag(words, row), count
-        slots[row] = table[place, 1] - _ONE
+    shift, rows, is_large = _shift(table), np.uint64(len(words)), table.nbytes > CACHED_BYTES
+    for block in range(np.uint64(start), rows, AHEAD):
+        behind = min(block + AHEAD, rows)
+        if is_large:
+            for row in range(behind, min(behind + AHEAD, rows)):
+                prefetch(table, _home(_tag(words, row), shift))
+        for row in range(block, behind):
+            place = _place(words, row, keys, table, shift)
+            if not table[place, 1]:
+                if count == len(keys):
+                    return np.int64(row), count
+                for word in range(words.shape[1]):
+                    keys[count, word] = words[row, word]
+                count += 1
+                table[place, 0], table[place, 1] = _tag(words, row), count
+            slots[row] = table[place, 1] - _ONE
     return len(words), count
 
 
