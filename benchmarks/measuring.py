@@ -141,9 +141,12 @@ class Stopwatch:
         """Of the processor's processes, Java's apart from Python's."""
         spent = {"client": sum(psutil.Process().cpu_times()[:2])}
         for name, service in self._services.items():
-            every = cpu_s(service)
-            javas = [each for each in service.children(recursive=True) if each.name().startswith("java")]
-            if javas:
-                spent[f"{name}, Java"] = sum(sum(each.cpu_times()[:2]) for each in javas)
-            spent[name] = every - spent.get(f"{name}, Java", 0.0)
+            every, javas_s = cpu_s(service), []
+            for each in service.children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    if each.name().startswith("java"):
+                        javas_s.append(sum(each.cpu_times()[:2]))
+            if javas_s:
+                spent[f"{name}, Java"] = sum(javas_s)
+            spent[name] = every - sum(javas_s)
         return spent

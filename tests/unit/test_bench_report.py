@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,6 +17,7 @@ from benchmarks import report
 from benchmarks.machine import facts
 from benchmarks.measuring import Bar, Before, Figure, Sample, Stopwatch, cpu_s, look
 from benchmarks.worker_alone import hot_against_rare
+from bettong.local.record import ServiceRecord
 
 FACTS = {"processor": "a processor", "cores": "2"}
 
@@ -91,6 +94,18 @@ def test_a_stopwatch_counts_what_is_burnt_below_it() -> None:
     assert sample.cpu_s_per_million is not None
     assert sample.cpu_s_per_million >= 0.05
     assert sample.parts == {"client": sample.cpu_s_per_million}
+
+
+def test_a_process_that_ends_while_it_is_looked_at_stops_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that starts Java lives for a moment."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        gone = psutil.Process(child.pid)
+        child.communicate(b"\n")
+    monkeypatch.setattr(psutil.Process, "children", lambda *_, **__: [gone])
+    own = psutil.Process()
+    service = ServiceRecord(pid=own.pid, started_s=own.create_time(), log=Path("log"))
+    sample = Stopwatch({"service": service}).sample(1_000_000)
+    assert sample.parts.keys() == {"client", "service"}
 
 
 @pytest.mark.parametrize("compiled", [True, False])
