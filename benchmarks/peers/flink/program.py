@@ -23,6 +23,7 @@ from pyflink.datastream.connectors.kafka import (
     KafkaSource,
 )
 from pyflink.datastream.state import ValueStateDescriptor
+from pyflink.java_gateway import get_gateway
 
 from benchmarks.peers.market import NEW, step, symbol_of
 
@@ -70,6 +71,9 @@ def main() -> None:
         .build()
     )
     record = KafkaRecordSerializationSchema.builder().set_topic("results")
+    # PyFlink has no name for it: a subtask writes to one partition, so that the results of a symbol keep their order.
+    partitioners = get_gateway().jvm.org.apache.flink.streaming.connectors.kafka.partitioner
+    record._j_builder.setPartitioner(partitioners.FlinkFixedPartitioner())  # noqa: SLF001
     sink = (
         KafkaSink.builder()
         .set_bootstrap_servers(KAFKA)
