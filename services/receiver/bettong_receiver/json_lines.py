@@ -12,9 +12,9 @@ from bettong.frames.text import text_of
 
 
 class JsonLines(Sequence[bytes]):
-    """One JSON object a message, without line ends. They are made when one is asked for, then all of them at once:
+    """One JSON object a message, without line ends.
 
-    of results that nobody keeps only the number is wanted.
+    All are made when the first is asked for: of results that nobody keeps only their number is wanted.
     """
 
     def __init__(self, columns: Columns) -> None:

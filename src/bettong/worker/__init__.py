@@ -7,7 +7,7 @@ stage_program                              a stage ready to run: operators and f
 python_fold, compiled_fold, vectorized     stateful: the three ways to run it
 compiling, kernel, compiled_run            functions compiled by Numba, with state or without
 vectors                                    columns as a vectorized function sees them
-state_array, key_table                     states as records of an array: of compiled and vectorized functions
+state_array, key_table, prefetching        states as records of an array: of compiled and vectorized functions
 exits       rows become frames with the numbers that make them effectively once
 letters     messages that could not be processed
 """
