@@ -18,11 +18,13 @@ class JsonLines(Sequence[bytes]):
     """
 
     def __init__(self, columns: Columns) -> None:
-        self._columns = columns
-        self._lines: list[bytes] | None = None
+        self._length = columns.length
+        # None once the lines are made, which outlive it: it holds a whole frame.
+        self._columns: Columns | None = columns
+        self._lines: list[bytes] = []
 
     def __len__(self) -> int:
-        return self._columns.length
+        return self._length
 
     @overload
     def __getitem__(self, place: int) -> bytes: ...
@@ -37,8 +39,8 @@ class JsonLines(Sequence[bytes]):
         return iter(self._made())
 
     def _made(self) -> list[bytes]:
-        if self._lines is None:
-            self._lines = _json_lines(self._columns)
+        if self._columns is not None:
+            self._lines, self._columns = _json_lines(self._columns), None
         return self._lines
 
 

@@ -7,8 +7,8 @@ never a wrong answer.
     keys, a row for each slot:     | words of the key, 64 bits each                |
 
 A key of one word is its own tag, and found by looking at one place of memory; one of several has a hash of them there,
-and its words are compared too. With many keys the wait for memory is what a search costs: it is asked for some rows
-before.
+and its words are compared too. With many keys the wait for memory is what a search costs: in calls of many rows the
+place in a large table is asked for some rows before.
 """
 
 from typing import Any
