@@ -4,6 +4,7 @@ import random
 import struct
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -13,6 +14,7 @@ from tests.faults.passthrough import PAYLOAD_BYTES
 SEED = 4
 KEYS = "ABCDEFGHIJ"
 _LENGTH = struct.Struct(">I")
+_GROUP_MESSAGES = 1_000_000
 
 
 def letters(folder: Path, *, seconds: int, bytes_per_s: int = 66_000) -> None:
@@ -47,3 +49,15 @@ def market(folder: Path, *, messages: int) -> None:
             field: pa.concat_arrays([pa.array(part[field].tolist()) for part in parts]) for field in parts[0]
         }
         pyarrow.parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
+
+
+def amounts(folder: Path, *, count: int, keys: int = 1000) -> None:
+    """`amounts.parquet`: amounts of so many keys, some of which are common."""
+    chance = np.random.default_rng(SEED)
+    schema = pa.schema([("key", pa.int32()), ("amount", pa.int32())])
+    with pyarrow.parquet.ParquetWriter(folder / "amounts.parquet", schema) as writer:
+        for start in range(0, count, _GROUP_MESSAGES):
+            length = min(_GROUP_MESSAGES, count - start)
+            chosen = (keys * chance.random(length) ** 2).astype(np.int32)
+            moved = chance.integers(-(2**31), 2**31, length, dtype=np.int32)
+            writer.write_table(pa.table([chosen, moved], schema))

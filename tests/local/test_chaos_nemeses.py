@@ -20,7 +20,7 @@ from bettong.chaos.spec import Link, Target
 from bettong.chaos.timetable import Fault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.errors import LocalError
+from bettong.errors import LocalError, StoreError
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord
 from bettong.local.redis_server import RedisServer
 from tests.waiting import eventually
@@ -89,7 +89,10 @@ def test_a_fault_whose_victim_is_not_there_is_missed_and_says_so(sleepers: dict[
     with Nemesis(Arena(lambda: suite(sleepers), {})) as nemesis:
         assert nemesis.begin(fault("kill", "kafka")).missed == "no kafka runs just now"
         assert "python-worker" in nemesis.begin(fault("pause", "python-worker")).missed
-        assert "redis does not answer" in nemesis.begin(fault("wipe")).missed
+        assert "does not answer" in nemesis.begin(fault("wipe")).missed
+        assert "does not answer" in nemesis.begin(fault("starve")).missed
+        assert "no sink" in nemesis.begin(fault("stall")).missed
+        assert "no source" in nemesis.begin(fault("crowd")).missed
         assert "own clock" in nemesis.begin(fault("clock")).missed
         assert "file system of its own" in nemesis.begin(fault("fill")).missed
 
@@ -123,6 +126,25 @@ def test_a_wiped_redis_holds_nothing(tmp_path: Path) -> None:
         with Nemesis(Arena(lambda: suite({}, server.url), {})) as nemesis:
             assert nemesis.begin(fault("wipe")).missed == ""
         assert figures.partitions() == {}
+
+
+def test_a_starved_redis_refuses_writes_until_the_last_such_fault_is_over(tmp_path: Path) -> None:
+    with RedisServer(tmp_path / "redis") as server, RedisStore(server.url, "app") as store:
+        figures = LiveFigures(store)
+        with Nemesis(Arena(lambda: suite({}, server.url), {})) as nemesis:
+            first = nemesis.begin(fault("starve", for_s=9.0))
+            second = nemesis.begin(fault("starve", for_s=9.0, number=2))
+            with pytest.raises(StoreError, match="is full; raise its maxmemory"):
+                figures.write_partition("stage", 0, {"offset": 1})
+            assert figures.partitions() == {}
+            nemesis.end(first)
+            with pytest.raises(StoreError, match="is full"):
+                figures.write_partition("stage", 0, {"offset": 1})
+            nemesis.end(second)
+            figures.write_partition("stage", 0, {"offset": 1})
+            nemesis.begin(fault("starve", for_s=9.0, number=3))
+        figures.write_partition("stage", 0, {"offset": 2})
+        assert figures.partitions() == {("stage", 0): {"offset": "2"}}
 
 
 def test_cuts_and_delays_are_those_of_the_link_and_end_with_the_run() -> None:

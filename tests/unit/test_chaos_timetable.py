@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.chaos.spec import Link, Spec, Target, checked
+from bettong.chaos.spec import Link, Spec, Target, checked, lasting
 from bettong.chaos.timetable import Fault, timetable
 from bettong.chaos.usual import usual
+from bettong.errors import SettingsError
 
 KILLS: Mapping[str, object] = {"kind": "kill", "targets": ["sender", "receiver", "kafka"], "every_s": [1, 4]}
 PAUSES: Mapping[str, object] = {"kind": "pause", "targets": ["redis"], "every_s": [2, 9], "for_s": [0.5, 1.5]}
@@ -82,3 +83,27 @@ def test_the_usual_spec_lets_the_last_fault_be_recovered_from(duration_s: float)
         struck = {target for fault in faults for target in fault.targets}
         assert struck == {*Target, *Link} - {Target.EXECUTOR}
         assert {fault.kind for fault in faults} == {"kill", "pause", "cut", "wipe"}
+
+
+def test_faults_that_last_say_how_long_and_how_many() -> None:
+    faults = timetable(
+        spec(
+            {"kind": "starve", "at_s": [1], "for_s": [2, 2]},
+            {"kind": "stall", "at_s": [2], "for_s": [3, 3], "subscribers": 7},
+            {"kind": "crowd", "at_s": [3], "for_s": [4, 4], "streams": 200_000},
+        )
+    )
+    assert [str(fault) for fault in faults] == [
+        "   1.000 s  #1    starve for 2.00 s",
+        "   2.000 s  #2    stall of 7 subscribers for 3.00 s",
+        "   3.000 s  #3    crowd of 200000 streams for 4.00 s",
+    ]
+
+
+def test_a_spec_of_another_duration_keeps_all_else_and_refuses_what_comes_too_late() -> None:
+    found = spec(KILLS, {**PAUSES, "every_s": None, "at_s": [30]})
+    longer = lasting(found, 600)
+    assert longer == found.model_copy(update={"duration_s": 600.0})
+    assert len(timetable(longer)) > 5 * len(timetable(found))
+    with pytest.raises(SettingsError, match="a nemesis at 30 s: the run lasts 20 s"):
+        lasting(found, 20)

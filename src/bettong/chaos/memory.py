@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
 import psutil
 
+from bettong.chaos.growth import Sample
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.local.record import ServiceRecord
 
 _LOOK_S = 0.5
+# Of so many looks one becomes a sample: the peak since the one before.
+_LOOKS_PER_SAMPLE = 10
 _MEBIBYTE = 1024 * 1024
 
 # What one process may hold at most (RSS, MiB), by what bounds it: the sender's buffer is 256 MiB, Spark's heap 1 GiB,
@@ -31,13 +35,17 @@ BOUNDS_MB: dict[Target, float] = {
 
 
 class MemoryWatch:
-    """A context manager; inside, a thread looks twice a second."""
+    """A context manager; inside, a thread looks twice a second.
+
+    `peaks_mb`: the most that one process of a kind held; `samples`: what the largest one held, by Unix time.
+    """
 
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]]) -> None:
         self._services = services
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="memory", daemon=True)
         self.peaks_mb: dict[Target, float] = {}
+        self.samples: dict[Target, list[Sample]] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -50,14 +58,22 @@ class MemoryWatch:
         self._thread.join()
 
     def _watch(self) -> None:
+        looks, recent = 0, dict[Target, float]()
         while not self._stop.wait(_LOOK_S):
             for target in Target:
-                for process in processes(target, self._services()):
-                    self._note(target, process)
+                held = [_held_mb(process) for process in processes(target, self._services())]
+                if held:
+                    recent[target] = max(*held, recent.get(target, 0.0))
+                    self.peaks_mb[target] = max(recent[target], self.peaks_mb.get(target, 0.0))
+            looks += 1
+            if looks % _LOOKS_PER_SAMPLE == 0:
+                for target, held_mb in recent.items():
+                    self.samples.setdefault(target, []).append(Sample(time.time(), held_mb))
+                recent.clear()
 
-    def _note(self, target: Target, process: psutil.Process) -> None:
-        try:
-            held_mb = process.memory_info().rss / _MEBIBYTE
-        except psutil.NoSuchProcess:
-            return
-        self.peaks_mb[target] = max(held_mb, self.peaks_mb.get(target, 0.0))
+
+def _held_mb(process: psutil.Process) -> float:
+    try:
+        return float(process.memory_info().rss) / _MEBIBYTE
+    except psutil.NoSuchProcess:
+        return 0.0

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlparse
 
 import psutil
 
 from bettong.chaos.clock import Clock
+from bettong.chaos.crowds import StalledSubscribers, StreamCrowd
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.spec import Link, Target
 from bettong.chaos.timetable import Fault
 from bettong.chaos.victims import processes
-from bettong.errors import BettongError, LocalError
+from bettong.edges.redis_store import RedisFaults, RedisStore
+from bettong.errors import BettongError, LocalError, StoreError
 from bettong.local.record import SuiteRecord
-
-_REDIS_S_MAX = 2.0
 
 
 @dataclass(slots=True)
@@ -39,10 +37,15 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """What faults are done to. `clock` and `disk` are there when the spec needs them and the machine has them."""
+    """What faults are done to. `clock` and `disk` are there when the spec needs them and the machine has them.
+
+    `source` and `sinks`: where clients come that no service wishes for.
+    """
 
     record: Callable[[], SuiteRecord]
     proxies: Mapping[Link, Proxy]
+    source: str = ""
+    sinks: tuple[str, ...] = ()
     clock: Clock | None = None
     disk: SmallDisk | None = None
 
@@ -53,6 +56,10 @@ class Nemesis:
 
     arena: Arena
     _stopped: dict[int, list[psutil.Process]] = field(default_factory=dict)
+    _crowds: dict[int, StalledSubscribers | StreamCrowd] = field(default_factory=dict)
+    # Faults that starve Redis now; whether it may still be starved by one that is over.
+    _starves: int = 0
+    _starved: bool = False
 
     def begin(self, fault: Fault) -> Injected:
         """Does it. A fault whose victim is not there (it is just being started again) is missed, and says so."""
@@ -61,10 +68,13 @@ class Nemesis:
             "kill": self._kill,
             "pause": self._pause,
             "wipe": self._wipe,
+            "starve": self._starve,
             "cut": self._cut,
             "delay": self._delay,
             "clock": self._set_clock,
             "fill": self._fill,
+            "stall": self._stall,
+            "crowd": self._crowd,
         }
         try:
             acts[fault.kind](injected)
@@ -76,14 +86,21 @@ class Nemesis:
     def end(self, injected: Injected) -> None:
         """Mends what lasts; notes when."""
         fault = injected.fault
-        if fault.kind == "pause":
-            self._go_on(fault.number)
-        elif fault.kind in ("cut", "delay"):
-            self.arena.proxies[Link(fault.targets[0])].heal()
-        elif fault.kind == "clock" and self.arena.clock is not None:
-            self.arena.clock.set(0.0)
-        elif fault.kind == "fill" and self.arena.disk is not None:
-            self.arena.disk.free()
+        match fault.kind:
+            case "starve":
+                self._starves -= 1
+            case "pause":
+                self._go_on(fault.number)
+            case "cut" | "delay":
+                self.arena.proxies[Link(fault.targets[0])].heal()
+            case "stall" | "crowd":
+                self._send_away(fault.number)
+            case "clock" if self.arena.clock is not None:
+                self.arena.clock.set(0.0)
+            case "fill" if self.arena.disk is not None:
+                self.arena.disk.free()
+        if not self._starves:
+            self._feed()
         if fault.for_s:
             injected.ended_s = time.time()
 
@@ -95,6 +112,9 @@ class Nemesis:
     ) -> None:
         for number in list(self._stopped):
             self._go_on(number)
+        for number in list(self._crowds):
+            self._send_away(number)
+        self._feed()
         for proxy in self.arena.proxies.values():
             proxy.heal()
         if self.arena.clock is not None:
@@ -130,15 +150,27 @@ class Nemesis:
         _signal(self._stopped.pop(number, []), signal.SIGCONT)
 
     def _wipe(self, _: Injected) -> None:
-        place = urlparse(self.arena.record().redis)
-        try:
-            with socket.create_connection((place.hostname, place.port), timeout=_REDIS_S_MAX) as redis:
-                redis.sendall(b"FLUSHALL\r\n")
-                answer = redis.recv(64)
-        except OSError as error:
-            raise LocalError(f"redis does not answer: {error}") from None
-        if not answer.startswith(b"+OK"):
-            raise LocalError(f"redis refuses FLUSHALL: {answer.decode(errors='replace').strip()}")
+        with self._redis() as redis:
+            redis.wipe()
+
+    def _starve(self, _: Injected) -> None:
+        with self._redis() as redis:
+            redis.starve()
+        self._starved = True
+        self._starves += 1
+
+    def _feed(self) -> None:
+        """One that does not answer is fed at the end of another fault, or of the run."""
+        if self._starved:
+            with contextlib.suppress(StoreError), self._redis() as redis:
+                redis.feed()
+                self._starved = False
+
+    @contextlib.contextmanager
+    def _redis(self) -> Iterator[RedisFaults]:
+        record = self.arena.record()
+        with RedisStore(record.redis, record.name) as store:
+            yield RedisFaults(store)
 
     def _cut(self, injected: Injected) -> None:
         self.arena.proxies[Link(injected.fault.targets[0])].cut()
@@ -155,6 +187,24 @@ class Nemesis:
         if self.arena.disk is None:
             raise LocalError("the suite is not on a file system of its own")
         self.arena.disk.fill()
+
+    def _stall(self, injected: Injected) -> None:
+        if not self.arena.sinks:
+            raise LocalError("the application has no sink to subscribe to")
+        address = self.arena.proxies[Link.SUBSCRIBE].address
+        fault = injected.fault
+        self._crowds[fault.number] = StalledSubscribers(address, self.arena.sinks, int(fault.by))
+
+    def _crowd(self, injected: Injected) -> None:
+        if not self.arena.source:
+            raise LocalError("the application has no source to feed")
+        address = self.arena.proxies[Link.INGEST].address
+        fault = injected.fault
+        self._crowds[fault.number] = StreamCrowd(address, self.arena.source, int(fault.by))
+
+    def _send_away(self, number: int) -> None:
+        if (crowd := self._crowds.pop(number, None)) is not None:
+            crowd.close()
 
 
 def _signal(victims: list[psutil.Process], number: signal.Signals) -> None:

@@ -73,6 +73,26 @@ class MemoryTold(_Part):
     bound_mb: float
 
 
+class GrowthTold(_Part):
+    """By how much a figure grew over the run, as a part of its median, with the 95 % interval.
+
+    `bound`: the most that `high` may be; None where the spec asks for nothing.
+    """
+
+    figure: str
+    unit: str
+    median: float
+    share: float
+    low: float
+    high: float
+    bound: float | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is shown not to grow beyond its bound."""
+        return self.bound is None or self.high <= self.bound
+
+
 class Report(_Part):
     """A run. `broken` names every invariant that does not hold; empty, the run is a success.
 
@@ -93,6 +113,7 @@ class Report(_Part):
     latency_p50_s: float | None
     sinks: list[SinkTold]
     memory: list[MemoryTold]
+    growth: list[GrowthTold]
     not_tried: dict[str, str]
     events: list[str]
     broken: list[str]

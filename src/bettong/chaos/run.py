@@ -17,14 +17,16 @@ from typing import Literal
 from bettong.chaos.clock import Clock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
+from bettong.chaos.following import Followed, grown
 from bettong.chaos.golden import golden, tables
+from bettong.chaos.lag import LagWatch
 from bettong.chaos.memory import BOUNDS_MB, MemoryWatch
 from bettong.chaos.nemeses import Arena, Injected, Nemesis
 from bettong.chaos.outputs import Table, differences
 from bettong.chaos.preparing import Prepared, disk_mb
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.recovery import Felt, middle_and_most, recoveries
-from bettong.chaos.report import FaultTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
+from bettong.chaos.report import FaultTold, GrowthTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
 from bettong.chaos.spec import Link, Spec, Target
 from bettong.chaos.watching import Watch, file_endings
 from bettong.errors import BettongError, SchemaError
@@ -52,6 +54,7 @@ class _Trial:
     latency_p50_s: float | None = None
     sinks: list[SinkTold] = field(default_factory=list)
     memory: list[MemoryTold] = field(default_factory=list)
+    growth: list[GrowthTold] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
@@ -83,6 +86,7 @@ def run(prepared: Prepared, say: Say, *, logs: Path | None = None) -> Report:
         latency_p50_s=trial.latency_p50_s,
         sinks=trial.sinks,
         memory=trial.memory,
+        growth=trial.growth,
         not_tried=prepared.not_tried,
         events=trial.events,
         broken=[*trial.broken, *_broken(prepared, trial)],
@@ -137,8 +141,16 @@ def _disturbed(
             Link.INGEST: stack.enter_context(Proxy(suite.record.sender)),
             Link.SUBSCRIBE: stack.enter_context(Proxy(suite.record.receiver)),
         }
-        arena = Arena(lambda: suite.record, proxies, clock, disk)
+        arena = Arena(
+            lambda: suite.record,
+            proxies,
+            source=prepared.plan.sources[0].name,
+            sinks=tuple(sink.name for sink in prepared.plan.sinks),
+            clock=clock,
+            disk=disk,
+        )
         memory = stack.enter_context(MemoryWatch(lambda: suite.record.services))
+        lag = stack.enter_context(LagWatch(prepared.plan, lambda: suite.record))
         watched = folder / "watched"
         watch = stack.enter_context(
             Watch(proxies[Link.SUBSCRIBE].address, file_endings(prepared.plan), watched)
@@ -155,6 +167,8 @@ def _disturbed(
         trial.latency_p50_s = _latency_s(trial, watch)
         trial.sinks = _sinks(prepared, should, results, watched)
         trial.memory = _memory(prepared.spec, memory.peaks_mb)
+        followed = Followed(watch.arrivals(), memory.samples, lag.samples)
+        trial.growth = grown(prepared.spec, followed, trial.start_s)
     return trial
 
 
@@ -315,6 +329,18 @@ def _broken(prepared: Prepared, trial: _Trial) -> list[str]:
         found = kinds[kind].recovery_max_s if kind in kinds else None
         if found is not None and found > most_s:
             lines.append(f"{kind}: recovered after {found:.2f} s, at most {most_s:g} s are allowed")
+    lines += [
+        f"{each.figure} grows by {each.share:+.0%}, {each.low:+.0%} to {each.high:+.0%}, of its median"
+        f" ({each.median:.4g} {each.unit}) over the run; shown to be at most {each.bound:+.0%} is wanted"
+        for each in trial.growth
+        if not each.holds
+    ]
+    wanted = prepared.spec.invariants.growth_max.model_dump(exclude_none=True)
+    lines += [
+        f"{name} was seen too rarely to say whether it grows"
+        for name in wanted
+        if not any(each.figure.partition(" ")[0] == name for each in trial.growth)
+    ]
     if prepared.faults and not any(not fault.missed for fault in trial.faults):
         lines.append("no fault was done: nothing is proved")
     return lines

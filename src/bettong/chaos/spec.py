@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from bettong.client.message_files import Format
 from bettong.errors import SettingsError
 
-_TAGGED = ("kill", "pause", "wipe", "cut", "delay", "clock", "fill")
+_TAGGED = ("kill", "pause", "wipe", "starve", "cut", "delay", "clock", "fill", "stall", "crowd")
 
 
 class Target(StrEnum):
@@ -106,6 +106,18 @@ class Output(_Table):
         return self
 
 
+class GrowthMax(_Table):
+    """The most by which each may grow over the run, as a part of its median: 0.1 is a tenth. None: not judged.
+
+    Judged by the upper end of the slope's 95 % interval (`bettong.chaos.growth`), so a run too short or too noisy to
+    show that nothing grows is not taken for one that shows it.
+    """
+
+    memory: Annotated[float, Field(gt=0)] | None = None
+    latency: Annotated[float, Field(gt=0)] | None = None
+    lag: Annotated[float, Field(gt=0)] | None = None
+
+
 class Invariants(_Table):
     """What must hold besides equal output. `memory_mb`: the most that one process may hold (RSS).
 
@@ -115,6 +127,7 @@ class Invariants(_Table):
     outputs: dict[str, Output] = {}
     memory_mb: dict[Target, Annotated[float, Field(gt=0)]] = {}
     recovery_s_max: dict[str, Seconds] = {}
+    growth_max: GrowthMax = GrowthMax()
 
 
 class _Nemesis(_Table):
@@ -167,6 +180,13 @@ class Wipe(_Nemesis):
     kind: Literal["wipe"]
 
 
+class Starve(_Nemesis):
+    """Redis has no memory left: it refuses every write for `for_s`, and answers all else."""
+
+    kind: Literal["starve"]
+    for_s: _Lasting
+
+
 class Cut(_Nemesis):
     """Connections are reset, and new ones refused for `for_s`."""
 
@@ -200,7 +220,25 @@ class Fill(_Nemesis):
     disk_mb: Annotated[int, Field(ge=256, le=16_384)] = 1024
 
 
-Nemesis = Annotated[Kill | Pause | Wipe | Cut | Delay | ClockJump | Fill, Field(discriminator="kind")]
+class Stall(_Nemesis):
+    """So many subscribers, dealt over all sinks, ask for every result from the beginning and read none, for `for_s`."""
+
+    kind: Literal["stall"]
+    subscribers: Annotated[int, Field(ge=1, le=1024)] = 8
+    for_s: _Lasting
+
+
+class Crowd(_Nemesis):
+    """So many clients open a stream of their own at the first source and end it at once; they have `for_s` for it."""
+
+    kind: Literal["crowd"]
+    streams: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    for_s: _Lasting
+
+
+Nemesis = Annotated[
+    Kill | Pause | Wipe | Starve | Cut | Delay | ClockJump | Fill | Stall | Crowd, Field(discriminator="kind")
+]
 
 
 class Spec(_Table):
@@ -250,6 +288,11 @@ def checked(content: Mapping[str, object], where: str) -> Spec:
     except ValidationError as error:
         faults = "; ".join(f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors())
         raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
+
+
+def lasting(spec: Spec, duration_s: float) -> Spec:
+    """The spec, its faults spread over another time. Raises SettingsError where one would come too late for that."""
+    return checked({**spec.model_dump(exclude_unset=True), "duration_s": duration_s}, spec.name)
 
 
 def _place(location: tuple[str | int, ...]) -> str:

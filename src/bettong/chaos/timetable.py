@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from bettong.chaos.spec import ClockJump, Cut, Delay, Fill, Kill, Nemesis, Pause, Spec
+from bettong.chaos.spec import ClockJump, Crowd, Cut, Delay, Kill, Nemesis, Pause, Spec, Stall, Wipe
 
 # One fault a millisecond for an hour; a table that long is a mistake in `every_s`.
 FAULTS_MAX = 3_600_000
@@ -13,7 +13,7 @@ FAULTS_MAX = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms or the jump in s.
+    """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms, the jump in s, or how many.
 
     `pick`, in [0, 1), tells which of several processes behind a target it is.
     """
@@ -33,7 +33,12 @@ class Fault:
 
     def __str__(self) -> str:
         lasting = f" for {self.for_s:.2f} s" if self.for_s else ""
-        by = {"delay": f" by {self.by:g} ms", "clock": f" by {self.by:+.3f} s"}.get(self.kind, "")
+        by = {
+            "delay": f" by {self.by:g} ms",
+            "clock": f" by {self.by:+.3f} s",
+            "stall": f" of {self.by:g} subscribers",
+            "crowd": f" of {self.by:g} streams",
+        }.get(self.kind, "")
         return f"{self.at_s:8.3f} s  #{self.number:<4} {self.label}{by}{lasting}"
 
 
@@ -73,10 +78,14 @@ def _draw(nemesis: Nemesis, chance: random.Random) -> tuple[str, tuple[str, ...]
         targets = tuple(chance.sample(sorted(set(nemesis.targets)), nemesis.together))
     elif isinstance(nemesis, Cut | Delay):
         targets = (chance.choice(sorted(set(nemesis.links))),)
-    if isinstance(nemesis, Pause | Cut | Delay | ClockJump | Fill):
+    if not isinstance(nemesis, Kill | Wipe):
         for_s = round(chance.uniform(*nemesis.for_s), 3)
     if isinstance(nemesis, Delay):
         by = nemesis.by_ms
     if isinstance(nemesis, ClockJump):
         by = round(chance.uniform(*nemesis.by_s), 3)
+    if isinstance(nemesis, Stall):
+        by = nemesis.subscribers
+    if isinstance(nemesis, Crowd):
+        by = nemesis.streams
     return nemesis.kind, tuple(str(target) for target in targets), for_s, by, chance.random()

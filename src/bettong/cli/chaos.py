@@ -24,7 +24,9 @@ _INPUT = typer.Option(
     help="A file for a source, as `bettong send` takes it; several are fed in turns. It is spread over --for.",
 )
 _SEED = typer.Option(help="What is done when is drawn from it: the same seed does the same again.")
-_FOR = typer.Option("--for", metavar="TIME", help="How long faults come: 90s, 2m, 1h.")
+_FOR = typer.Option(
+    "--for", metavar="TIME", help="How long faults come: 90s, 2m, 1h. By default as the spec says, or 2m."
+)
 _REPORT = typer.Option(metavar="FILE", help="Where the report is written, as JSON.")
 _LOGS = typer.Option(metavar="DIR", help="Keep the logs of all processes there.")
 _PLAN = typer.Option("--plan", help="Print what would be done when, check the inputs, and run nothing.")
@@ -38,7 +40,7 @@ def chaos(
     *,
     inputs: Annotated[list[str] | None, _INPUT] = None,
     seed: Annotated[int | None, _SEED] = None,
-    duration: Annotated[str, _FOR] = "2m",
+    duration: Annotated[str | None, _FOR] = None,
     partitions: Annotated[int, PARTITIONS] = 4,
     python: Annotated[bool, PYTHON] = False,
     report: Annotated[Path, _REPORT] = Path("chaos-report.json"),
@@ -53,7 +55,7 @@ def chaos(
     from rich.console import Console
 
     from bettong.chaos.preparing import prepare
-    from bettong.chaos.spec import Spec, read
+    from bettong.chaos.spec import Spec, lasting, read
     from bettong.chaos.usual import usual
     from bettong.errors import SettingsError
 
@@ -62,13 +64,14 @@ def chaos(
             raise SettingsError(f"--input: {what} names its inputs itself")
         spec: Spec = read(Path(what))
         spec = spec if seed is None else spec.model_copy(update={"seed": seed})
+        spec = spec if duration is None else lasting(spec, seconds(duration))
         folder = Path(what).parent
     else:
         spec = usual(
             what,
             parsed(inputs or []),
             seed=seed or 0,
-            duration_s=seconds(duration),
+            duration_s=seconds(duration or "2m"),
             partitions=partitions,
             compiled=not python,
         )

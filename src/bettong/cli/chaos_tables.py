@@ -17,6 +17,8 @@ def show(report: Report, console: Console) -> None:
     console.print(faults(report))
     console.print(sinks(report))
     console.print(memory(report))
+    if report.growth:
+        console.print(growth(report))
     for kind, why in report.not_tried.items():
         console.print(f"NOT TRIED: {kind}: {why}", style="bold yellow", markup=False, soft_wrap=True)
     for line in report.broken:
@@ -86,6 +88,27 @@ def memory(report: Report) -> Table:
     for each in report.memory:
         style = "bold red" if each.peak_mb > each.bound_mb else None
         table.add_row(each.process, f"{each.peak_mb:.0f} MB", f"{each.bound_mb:.0f} MB", style=style)
+    return table
+
+
+def growth(report: Report) -> Table:
+    """A row a figure that was followed over the run."""
+    table = Table(
+        title="growth over the run",
+        caption="Of a line through the medians of 20 stretches, in parts of the median; the interval holds with 95 %.",
+    )
+    table.add_column("figure")
+    for name in ("median", "growth", "interval", "bound"):
+        table.add_column(name, justify="right")
+    for each in report.growth:
+        table.add_row(
+            each.figure,
+            f"{each.median:.4g} {each.unit}",
+            f"{each.share:+.1%}",
+            f"{each.low:+.1%} to {each.high:+.1%}",
+            f"{each.bound:+.0%}" if each.bound is not None else "-",
+            style=None if each.holds else "bold red",
+        )
     return table
 
 

@@ -22,11 +22,13 @@
 | `RedisLead`      | which of several processors is at work                     |
 | `LiveFigures`    | what services say of themselves, for people to see         |
 | `RedisSink`      | results and the position they reach, in one transaction    |
+| `RedisFaults`    | a server disturbed on purpose                              |
 
 Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait is bounded.
 """
 
 from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
 from bettong.edges.redis_store.live import LiveFigures, ttl_of
@@ -39,6 +41,7 @@ __all__ = [
     "Granted",
     "Held",
     "LiveFigures",
+    "RedisFaults",
     "RedisLead",
     "RedisLeases",
     "RedisSink",

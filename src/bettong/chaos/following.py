@@ -1,0 +1,56 @@
+"""The figures that are followed over a run, and whether they grow more than the spec allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bettong.chaos.growth import Sample, growth
+from bettong.chaos.recovery import Arrival
+from bettong.chaos.report import GrowthTold
+from bettong.chaos.spec import Spec, Target
+
+# What counts as nothing: growth is relative to the median, but to no less than this.
+_LATENCY_S_LEAST = 0.1
+_MEMORY_MB_LEAST = 64.0
+_LAG_RECORDS_LEAST = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a run has left: newest results as they came, memory of the largest process of a kind, lag. Unix times."""
+
+    arrivals: Sequence[Arrival]
+    memory: Mapping[Target, Sequence[Sample]]
+    lag: Sequence[Sample]
+
+
+def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthTold]:
+    """Each figure that was seen often enough to say how it grows."""
+    bounds = spec.invariants.growth_max
+    latency = [Sample(each.at_s, each.at_s - each.due_s) for each in followed.arrivals]
+    figures = [
+        ("latency", "s", latency, _LATENCY_S_LEAST, bounds.latency),
+        ("lag", "records", followed.lag, _LAG_RECORDS_LEAST, bounds.lag),
+        *(
+            (f"memory of {target}", "MB", samples, _MEMORY_MB_LEAST, bounds.memory)
+            for target, samples in sorted(followed.memory.items())
+        ),
+    ]
+    found = []
+    for figure, unit, samples, least, bound in figures:
+        since = [Sample(each.at_s - start_s, each.value) for each in samples]
+        told = growth(since, spec.duration_s, least=least)
+        if told is not None:
+            found.append(
+                GrowthTold(
+                    figure=figure,
+                    unit=unit,
+                    median=round(told.median, 4),
+                    share=round(told.share, 4),
+                    low=round(told.low, 4),
+                    high=round(told.high, 4),
+                    bound=bound,
+                )
+            )
+    return found

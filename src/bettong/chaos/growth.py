@@ -1,0 +1,64 @@
+"""Whether a figure grows over a run: the slope of a line through it, with its 95 % interval. Pure.
+
+    samples ──> medians of 20 equal stretches of time ──> least squares ──> growth over the run, relative to the median
+
+Medians of stretches, for a fault disturbs some seconds and must not bend the line; and few of them, for what a process
+holds now depends on what it held a second ago, and samples that depend on each other would make the interval too
+narrow. The first tenth of a run is left out: caches and buffers fill.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STRETCHES = 20
+_WARM_UP = 0.1
+# Fewer stretches with samples than this make no line.
+_STRETCHES_MIN = 10
+# Student's t at 95 %, two-sided, for the 8 degrees of freedom of the fewest stretches; for more it is cautious.
+_T = 2.306
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A figure at a time, in seconds from the start of the run."""
+
+    at_s: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """`median`: of the figure. `share`: by how much of it the line rises over the run, between `low` and `high`."""
+
+    median: float
+    share: float
+    low: float
+    high: float
+
+
+def growth(samples: Sequence[Sample], duration_s: float, *, least: float) -> Growth | None:
+    """How a figure grows; None where there are too few samples to say.
+
+    `least`: growth is relative to this where the median is lower, so that nothing that becomes little counts as much.
+    """
+    begin_s = _WARM_UP * duration_s
+    length_s = (duration_s - begin_s) / STRETCHES
+    stretches: list[list[float]] = [[] for _ in range(STRETCHES)]
+    for each in samples:
+        if begin_s <= each.at_s < duration_s:
+            stretches[min(int((each.at_s - begin_s) / length_s), STRETCHES - 1)].append(each.value)
+    points = [(place + 0.5, statistics.median(values)) for place, values in enumerate(stretches) if values]
+    if len(points) < _STRETCHES_MIN:
+        return None
+    middles, medians = [point[0] for point in points], [point[1] for point in points]
+    slope, intercept = statistics.linear_regression(middles, medians)
+    residuals = sum((value - intercept - slope * x) ** 2 for x, value in points)
+    center = statistics.fmean(middles)
+    spread = sum((x - center) ** 2 for x in middles)
+    error = (residuals / (len(points) - 2) / spread) ** 0.5
+    median = statistics.median(medians)
+    scale = STRETCHES / max(median, least)
+    return Growth(median, slope * scale, (slope - _T * error) * scale, (slope + _T * error) * scale)

@@ -1,0 +1,70 @@
+"""How far the processor is behind the log, looked at again and again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from bettong.application.plan import Plan
+from bettong.chaos.growth import Sample
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import LogError, StoreError
+from bettong.local.record import SuiteRecord
+from bettong.metrics import OFFSET
+from bettong.topics import stage_topic
+
+_LOOK_S = 5.0
+_REDIS_S_MAX = 1.0
+_CLOSE_S_MAX = 20.0
+
+
+class LagWatch:
+    """A context manager; inside, a thread looks every few seconds. `samples`: records not yet folded, by Unix time.
+
+    While Kafka or Redis is away, or a partition has told no offset, nothing is known, and nothing is noted.
+    """
+
+    def __init__(self, plan: Plan, record: Callable[[], SuiteRecord]) -> None:
+        self.samples: list[Sample] = []
+        self._plan = plan
+        self._record = record
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="lag", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join(_CLOSE_S_MAX)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(_LOOK_S):
+            record = self._record()
+            # Asked anew each time: both are killed and paused now and then.
+            with LogAdmin(record.kafka) as admin, RedisStore(record.redis, record.name) as store:
+                try:
+                    lag = self._lag(admin, LiveFigures(store))
+                except (LogError, StoreError):
+                    continue
+            if lag is not None:
+                self.samples.append(Sample(time.time(), lag))
+
+    def _lag(self, admin: LogAdmin, figures: LiveFigures) -> float | None:
+        name = self._plan.application
+        stages = {stage_topic(name, stage.name): stage.name for stage in self._plan.stages}
+        folded = figures.partitions(attempts_s=_REDIS_S_MAX)
+        lag = 0
+        for (topic, partition), end in admin.ends(stages).items():
+            offset = folded.get((stages[topic], partition), {}).get(OFFSET.name)
+            if offset is None and end:
+                return None
+            lag += max(0, end - int(offset or 0))
+        return lag

@@ -1,0 +1,92 @@
+"""Growth over a run: what rises is told from what is flat, noisy, or disturbed for a moment."""
+
+import random
+
+import pytest
+
+from bettong.chaos.following import Followed, grown
+from bettong.chaos.growth import Sample, growth
+from bettong.chaos.recovery import Arrival
+from bettong.chaos.spec import Spec, Target, checked
+
+RUN_S = 3600.0
+
+
+def samples(rise: float, *, noise: float = 0.05, seed: int = 1) -> list[Sample]:
+    """A figure of 100 that rises by such a share over the run."""
+    chance = random.Random(seed)
+    return [
+        Sample(float(at_s), 100 * (1 + rise * at_s / RUN_S) * (1 + chance.gauss(0, noise)))
+        for at_s in range(0, int(RUN_S), 5)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_flat_figure_is_shown_to_be_flat_and_a_rising_one_to_rise(seed: int) -> None:
+    flat = growth(samples(0.0, seed=seed), RUN_S, least=1)
+    rising = growth(samples(0.2, seed=seed), RUN_S, least=1)
+    assert flat is not None
+    assert rising is not None
+    assert -0.1 < flat.low < 0 + 0.03
+    assert flat.high < 0.1
+    assert rising.low > 0.1
+    assert rising.share == pytest.approx(0.2 * 0.9 / 1.1, abs=0.05)
+    assert rising.median == pytest.approx(110, rel=0.03)
+
+
+def test_the_beginning_and_short_disturbances_do_not_count() -> None:
+    calm = samples(0.0)
+    filling = [Sample(each.at_s, each.value * (0.1 if each.at_s < 300 else 1)) for each in calm]
+    disturbed = [
+        Sample(each.at_s, each.value * (50 if 60 <= each.at_s % 600 < 90 else 1)) for each in filling
+    ]
+    found = growth(disturbed, RUN_S, least=1)
+    assert found is not None
+    assert abs(found.share) < 0.05
+    assert found.high < 0.1
+
+
+def test_a_run_that_is_too_noisy_does_not_show_that_nothing_grows() -> None:
+    found = growth(samples(0.0, noise=3.0), RUN_S, least=1)
+    assert found is not None
+    assert found.high > 0.1
+
+
+def test_nothing_that_becomes_little_is_no_growth() -> None:
+    found = growth([Sample(float(at_s), at_s / RUN_S) for at_s in range(3600)], RUN_S, least=100)
+    assert found is not None
+    assert found.high < 0.02
+
+
+def test_too_few_samples_say_nothing() -> None:
+    assert growth([], RUN_S, least=1) is None
+    assert growth([Sample(float(at_s), 1.0) for at_s in range(400, 1800)], RUN_S, least=1) is None
+
+
+def spec_with(**bounds: float) -> Spec:
+    return checked(
+        {
+            "name": "s",
+            "duration_s": RUN_S,
+            "workload": {"application": "app.py", "inputs": [{"source": "a", "file": "a.txt"}]},
+            "invariants": {"growth_max": bounds},
+        },
+        "a test",
+    )
+
+
+def test_what_grows_beyond_its_bound_does_not_hold_and_what_has_none_does() -> None:
+    start_s = 1e9
+    followed = Followed(
+        arrivals=[Arrival(start_s + at_s + 0.5 + at_s / RUN_S, start_s + at_s) for at_s in range(3600)],
+        memory={Target.SENDER: [Sample(start_s + each.at_s, each.value) for each in samples(0.0)]},
+        lag=[Sample(start_s + each.at_s, 10 * each.value) for each in samples(0.5)],
+    )
+    told = {each.figure: each for each in grown(spec_with(memory=0.1, latency=0.25), followed, start_s)}
+    assert set(told) == {"latency", "lag", "memory of sender"}
+    assert told["memory of sender"].holds
+    assert not told["latency"].holds
+    assert told["latency"].median == pytest.approx(1.05, abs=0.01)
+    assert told["lag"].bound is None
+    assert told["lag"].holds
+    assert told["lag"].low > 0.25
