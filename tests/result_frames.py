@@ -83,10 +83,10 @@ def columns(notes: Sequence[Note], *, origin: str, sequence: int, previous: int,
     )
 
 
-def opening(*, origin: str, acknowledged: int) -> bytes:
-    """A client's session starts."""
+def mark(*, origin: str, acknowledged: int) -> bytes:
+    """A dead letter was sent again."""
     return encode(
-        Frame(origin=origin, sequence=0, previous=acknowledged, kind=Kind.OPEN, ingest_ns=_START_NS)
+        Frame(origin=origin, sequence=0, previous=acknowledged, kind=Kind.SENT_AGAIN, ingest_ns=_START_NS)
     )
 
 

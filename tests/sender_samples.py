@@ -11,6 +11,7 @@ from bettong.application.on_error import OnError
 from bettong.application.streams import Key, Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
+from bettong.frames.refused import Refused, unpack
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.session import Append, Route
@@ -104,5 +105,11 @@ class MemoryLog:
 
 def numbers_in(of: Source, frame: Frame) -> list[int]:
     """The numbers of the orders in a frame of the stage."""
-    assert frame.columns is not None
+    if frame.columns is None:
+        return []
     return [order.number for order in Columns.of_payload(of.schema, frame.columns).messages()]
+
+
+def refused_in(frame: Frame) -> list[Refused]:
+    """The messages of a frame of the stage that the sender refused."""
+    return list(unpack(frame.refused)) if frame.refused is not None else []

@@ -5,7 +5,10 @@
 | `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
 | `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
 | `{application}.cuts.{source}` | where a foreign topic is cut into frames  | sender            | sender              |
-| `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | sender, processor | receiver            |
+| `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | processor,        | receiver            |
+|                               |                                           | receiver          |                     |
+
+A sender writes to `dead-letters`, too: a mark for each letter that is sent again, without messages.
 
 All topics of frames have the same number of partitions, so that a partition of results comes from one partition of a
 stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads a foreign topic.

@@ -13,11 +13,11 @@ from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.cli.dead_letters import send_again
 from bettong.cli.ending import end_well
-from bettong.cli.letter_log import LetterId
 from bettong.cli.letter_retry import Resend
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.edges.kafka_log import LogWriter
+from bettong.frames.letter_id import LetterId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
@@ -142,6 +142,7 @@ def world(
 
 def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: World) -> None:
     world.send(b"a=1", b"!b=2", b"c=3", b"!\xff\x00=5")
+    world.process()
     letters = world.listed()
     assert [(each["index"], each["message"]) for each in letters] == [(3, "base64:If8APTU="), (1, "!b=2")]
     name = str(letters[1]["letter"])
@@ -169,6 +170,7 @@ def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: Wor
     assert (code, text) == (0, "0 sent; 1 were sent before, 0 cannot be sent again\n")
     total, _ = world.folded()
     assert (total.messages, total.duplicates) == (3, 0)
+    world.process()
     listed = world.listed()
     assert [each["sent_again"] for each in listed] == [False, True, True]
     assert listed[0]["origin"] == f"numbers/dead-letter.{letters[0]['letter']}"
@@ -176,6 +178,7 @@ def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: Wor
 
 def test_a_retry_that_died_before_it_left_its_mark_is_repeated_and_counts_once(world: World) -> None:
     world.send(b"!a=1")
+    world.process()
     world.mend()
     (letter,) = world.listed()
     id_ = LetterId.of(str(letter["letter"]))
@@ -242,6 +245,7 @@ def test_wrong_names_and_places_say_what_to_do(world: World, tmp_path: Path) -> 
     assert world.run("retry")[0] == 2
     assert world.run("retry", "--all", "--only", "0.0.0")[0] == 2
     world.send(b"!a=1")
+    world.process()
     (letter,) = world.listed()
     assert world.run("show", str(letter["letter"]), "--as", "json")[0] == 1
     program = str(world.sender.program)

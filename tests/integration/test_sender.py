@@ -10,11 +10,12 @@ import pytest
 from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind
+from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
 from bettong.topics import dead_letter_topic, stage_topic
-from bettong.v1.frame_pb2 import DeadLetter, Rows
+from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, ListSourcesRequest
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
 from tests.sender_process import (
@@ -28,7 +29,7 @@ from tests.sender_process import (
     opened,
     taken,
 )
-from tests.sender_samples import PARTITIONS, Order, as_row, orders, rows_frame
+from tests.sender_samples import PARTITIONS, Order, as_row, orders, refused_in, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)
@@ -143,7 +144,30 @@ def test_rows_for_a_source_without_a_decoder_are_refused(sender: SenderProcess) 
     assert "takes no rows" in text
 
 
-def test_unreadable_rows_are_dead_letters_and_the_stream_goes_on(
+def refused_by(kafka: str, sender: SenderProcess, origin: str) -> list[tuple[int, Refused]]:
+    """What the log holds of messages of an origin that its source refused, each with the number of its frame."""
+    topic = stage_topic(sender.name, origin.partition("/")[0])
+    return [
+        (frame.sequence, each)
+        for frames in frames_in(kafka, topic).values()
+        for frame in taken([frame for frame in frames if frame.origin == origin])
+        for each in refused_in(frame)
+    ]
+
+
+def test_a_frame_full_of_small_undecodable_messages_gets_its_receipt(
+    sender: SenderProcess, kafka: KafkaBroker
+) -> None:
+    rows = [b"%d" % (number % 10) for number in range(FRAME_BYTES_MAX // 3)]
+    with opened(sender.address, stream="garbage") as session:
+        session.send(rows_frame(1, [], spoilt=rows))
+        assert session.acknowledged(1).dead_letters == len(rows)
+        session.finish()
+    found = refused_by(kafka.bootstrap, sender, "orders/garbage")
+    assert [each.message for _, each in found] == rows
+
+
+def test_unreadable_rows_go_to_their_stage_and_the_stream_goes_on(
     sender: SenderProcess, kafka: KafkaBroker
 ) -> None:
     good = orders(range(10))
@@ -153,15 +177,11 @@ def test_unreadable_rows_are_dead_letters_and_the_stream_goes_on(
         assert session.acknowledged(2).dead_letters == 1
         session.finish()
     assert orders_in(kafka.bootstrap, sender, "unreadable") == expected(good)
-    (frame,) = [
-        each
-        for each in frames_in(kafka.bootstrap, dead_letter_topic(sender.name))[0]
-        if each.origin == "orders/unreadable" and each.kind is Kind.DATA
+    assert refused_by(kafka.bootstrap, sender, "orders/unreadable") == [
+        (1, Refused(5, "12 bytes, expected 18", b"not an order", as_received=True))
     ]
-    assert frame.rows is not None
-    letter = DeadLetter.FromString(frame.rows[0])
-    assert (letter.computation, letter.sequence, letter.index) == ("orders", 1, 5)
-    assert (letter.reason, letter.message) == ("12 bytes, expected 18", b"not an order")
+    letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))
+    assert not any(letters.values()), "that the stage makes of it; no client's session leaves anything there"
     eventually(lambda: int(sender.figures()["dead_letters"]) == before + 1)
     assert "12 bytes, expected 18 (orders/unreadable, frame 1" in sender.figures()["dead_letter_last"]
 
@@ -176,8 +196,7 @@ def test_a_source_that_skips_counts_unreadable_rows_and_gives_receipts_without_a
         assert session.acknowledged(2).dead_letters == 0
         session.finish()
     assert orders_in(kafka.bootstrap, sender, "skips", "lenient") == expected(good)
-    letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))[0]
-    assert not [each for each in letters if each.origin == "lenient/skips" and each.kind is Kind.DATA]
+    assert refused_by(kafka.bootstrap, sender, "lenient/skips") == []
     eventually(lambda: int(sender.figures()["skipped"]) == before + 2)
 
 

@@ -44,7 +44,7 @@ def receiver(
     for partition in range(PARTITIONS):
         feed.append("raw", partition, itertools.chain.from_iterable(twice(partition, 1, 100)))
     feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/same/0", sequence=1, previous=0)])
-    letter = rows([dead_letter(b"bad")], origin="orders/feed", sequence=1, previous=0)
+    letter = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
     feed.append("dead-letters", 1, [letter])
     feed.close()
     with one:

@@ -9,9 +9,10 @@ import pytest
 
 from bettong import Application, each
 from bettong.application.plan import Plan, plan
-from bettong.cli.letter_log import Found, LetterId, Mark
+from bettong.cli.letter_log import Found, Mark
 from bettong.cli.letter_retry import Cannot, Resend, decide
 from bettong.cli.letter_views import Form, message_text, moment
+from bettong.frames.letter_id import LetterId
 from bettong.v1.frame_pb2 import DeadLetter
 
 HOUR_NS = 3600 * 10**9
@@ -65,10 +66,10 @@ PLAN = application()
 GOOD = b'{"name":"a","value":1}'
 
 
-def found(computation: str, *, origin: str = "numbers/feed", of_sender: bool = False, **more: Any) -> Found:
+def found(computation: str, *, origin: str = "numbers/feed", **more: Any) -> Found:
     fields = {"message": GOOD, **more}
     letter = DeadLetter(computation=computation, reason="why", origin=origin, sequence=3, index=2, **fields)
-    return Found(LetterId(0, 12, 3), 10, of_sender, letter)
+    return Found(LetterId(0, 12, 3), 10, letter)
 
 
 def decided(of: Found, *, mark: Mark | None = None, repeat: bool = False) -> Resend | Cannot:
@@ -82,12 +83,12 @@ def held(of: Found, *, mark: Mark | None = None) -> str:
 
 
 def test_what_the_decoder_refused_goes_as_it_was_received() -> None:
-    of = found("numbers", of_sender=True, as_received=True, message=b"\xff1")
+    of = found("numbers", as_received=True, message=b"\xff1")
     assert decided(of) == Resend("numbers", row=b"\xff1")
 
 
 def test_what_the_key_function_refused_goes_as_a_message() -> None:
-    assert decided(found("numbers", of_sender=True)) == Resend("numbers", message=Number("a", 1))
+    assert decided(found("numbers")) == Resend("numbers", message=Number("a", 1))
 
 
 @pytest.mark.parametrize("computation", ["same", "add"])
@@ -118,14 +119,17 @@ def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
     [
         (found("last", origin="by-total/add/3"), "it failed behind 'by-total', which no client can feed"),
         (found("log", origin="log/unreadable", as_received=True), "came in as 'log', which is no source"),
-        (found("numbers", as_received=True), "it is a whole record of the log, not one message"),
+        (
+            found("numbers", as_received=True, whole_record=True),
+            "it is a whole record of the log, not one message",
+        ),
         (found("same", cut=True), "only the beginning of its message is kept"),
         (found("same", message=b"{"), "source 'numbers' does not take it any more: no message of Number"),
         (found("same", message=b'{"name":"a"}'), "expected fields name, value, found name"),
         (found("same", message=b'{"name":"a","value":"x"}'), "does not take it any more: field 'value'"),
         (found("same", message=b"[" * 100_000), "no message of Number: no JSON"),
         (
-            found("plain", origin="plain/c", of_sender=True, as_received=True),
+            found("plain", origin="plain/c", as_received=True),
             "takes no bytes any more: it has no decoder",
         ),
     ],

@@ -16,7 +16,7 @@ from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.cli.check import tree
 from bettong.errors import ApplicationError, PoisonError
-from bettong.worker.letters import REASON_CHARACTERS_MAX
+from bettong.frames.refused import REASON_CHARACTERS_MAX
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from tests.worker_samples import data, fold, letters, results, worker

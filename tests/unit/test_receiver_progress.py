@@ -12,7 +12,7 @@ from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import Place, encode
 from bettong_receiver.positions import decode as decode_position
 from bettong_receiver.progress import Counts, Progress
-from tests.result_frames import opening, rows, tick
+from tests.result_frames import mark, rows, tick
 
 PLACE = Place("app", "raw", 3)
 
@@ -46,12 +46,12 @@ def test_records_that_are_no_frames_are_counted_and_passed() -> None:
     assert progress.offset == 3
 
 
-def test_openings_move_the_table_and_ticks_move_nothing_but_the_offset() -> None:
+def test_marks_and_ticks_move_nothing_but_the_offset() -> None:
     progress = Progress()
-    origin = "orders/feed"
-    values = [opening(origin=origin, acknowledged=4), tick(origin=origin), value(5, 4, origin)]
-    assert fold(progress, list(values)) == [2]
-    assert progress.counts == Counts(frames=1, messages=2)
+    origin = "orders/dead-letter.0.1.2"
+    values = [mark(origin=origin, acknowledged=4), tick(origin=origin)]
+    assert fold(progress, list(values)) == []
+    assert progress == Progress(offset=2)
 
 
 def test_what_lies_below_a_progress_does_not_touch_it() -> None:
@@ -73,7 +73,7 @@ def test_at_the_beginning_of_a_log_the_first_frame_of_an_origin_may_be_a_gap() -
 
 
 steps = st.tuples(
-    st.sampled_from(["data", "open", "tick", "garbage"]), st.integers(1, 12), st.integers(0, 12)
+    st.sampled_from(["data", "mark", "tick", "garbage"]), st.integers(1, 12), st.integers(0, 12)
 )
 
 
@@ -83,7 +83,7 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
 ) -> None:
     makers: dict[str, Callable[[int, int], bytes | None]] = {
         "data": lambda sequence, previous: value(sequence, min(previous, sequence - 1)),
-        "open": lambda _, previous: opening(origin="raw/again/3", acknowledged=previous),
+        "mark": lambda _, previous: mark(origin="raw/again/3", acknowledged=previous),
         "tick": lambda *_: tick(origin="raw/again/3"),
         "garbage": lambda *_: None,
     }

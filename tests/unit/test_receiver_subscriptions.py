@@ -22,7 +22,7 @@ def ask(
     *positions: pb.Position, sink: str = "raw", start: pb.Start.ValueType = pb.START_UNSPECIFIED
 ) -> dict[int, Progress]:
     request = pb.SubscribeRequest(sink=sink, positions=positions, start=start)
-    return starts(request, sinks=FORMATS, facts=FACTS, newest=NEWEST)
+    return starts(request, facts=FACTS, newest=NEWEST)
 
 
 def test_without_positions_it_starts_with_the_oldest_result() -> None:
@@ -49,7 +49,10 @@ def test_a_position_resumes_with_all_that_was_seen() -> None:
         ([pb.Position(partition=2, offset=20)], "raw", "has partitions 0 to 1"),
         ([pb.Position(partition=0, offset=20, highest={"notes/same/0": 1})], "raw", "not one of sink 'raw'"),
         ([pb.Position(partition=0, offset=20, highest={"raw/again/0": 1})], DEAD_LETTERS, "not one of sink"),
-        ([pb.Position(partition=0, offset=20, highest={"nonsense": 1})], "raw", "no origin, <stream>/<who>"),
+        ([pb.Position(partition=0, offset=20, highest={"nonsense": 1})], "raw", "are raw/STREAM/0"),
+        ([pb.Position(partition=0, offset=20, highest={"raw/again/1": 1})], "raw", "are raw/STREAM/0"),
+        ([pb.Position(partition=0, offset=20, highest={"orders/feed": 1})], DEAD_LETTERS, "not one of sink"),
+        ([pb.Position(partition=0, offset=20, highest={f"raw/{'x' * 1024}/0": 1})], "raw", "not one of sink"),
     ],
 )
 def test_positions_that_are_malformed_or_of_another_sink_are_refused(
@@ -65,9 +68,18 @@ def test_an_unknown_start_is_refused() -> None:
         ask(start=cast("pb.Start.ValueType", 9))
 
 
-def test_a_position_of_the_dead_letters_may_name_sources_and_stages() -> None:
-    highest = {"dead-letters/check/0": 3, "orders/feed": 0}
+def test_a_position_of_the_dead_letters_names_stages_and_destinations() -> None:
+    highest = {"dead-letters/check/0": 3, "dead-letters/raw.destination/0": 1}
     assert ask(pb.Position(partition=0, offset=20, highest=highest), sink=DEAD_LETTERS)[0].offset == 20
+
+
+def test_a_position_with_more_origins_than_any_application_has_is_refused() -> None:
+    highest = {f"raw/s{number}/0": 1 for number in range(1025)}
+    with pytest.raises(Refused, match="1025 origins, a position has at most 1024") as caught:
+        ask(pb.Position(partition=0, offset=20, highest=highest))
+    assert caught.value.refusal is Refusal.INVALID
+    del highest["raw/s0/0"]
+    assert ask(pb.Position(partition=0, offset=20, highest=highest))[0].offset == 20
 
 
 @pytest.mark.parametrize("offset", [0, 9, 51, 2**63])

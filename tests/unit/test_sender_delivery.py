@@ -18,11 +18,20 @@ from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello, Receipt
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.session import Append, Session
-from tests.sender_samples import PARTITIONS, MemoryLog, numbers_in, orders, route, rows_frame, source
+from tests.sender_samples import (
+    PARTITIONS,
+    MemoryLog,
+    numbers_in,
+    orders,
+    refused_in,
+    route,
+    rows_frame,
+    source,
+)
 
 WINDOW = 5
 FRAMES = 8
-STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
+STAGE = "shop.stage.orders"
 
 WITH_KEY, WITHOUT_KEY = route(), route(source(None))
 
@@ -133,12 +142,14 @@ def judged(world: World, topic: str, partition: int) -> list[tuple[Verdict, Fram
     return found
 
 
-def delivered(world: World, topic: str, partition: int) -> list[int]:
-    """What the consumer takes: numbers of orders, or of frames with dead letters."""
-    taken = [frame for verdict, frame in judged(world, topic, partition) if verdict is Verdict.TAKE]
-    if topic == LETTERS:
-        return [frame.sequence for frame in taken]
-    return [number for frame in taken for number in numbers_in(world.route.source, frame)]
+def taken(world: World, partition: int) -> list[Frame]:
+    """The frames that the consumer takes."""
+    return [frame for verdict, frame in judged(world, STAGE, partition) if verdict is Verdict.TAKE]
+
+
+def delivered(world: World, partition: int) -> list[int]:
+    """The numbers of the orders in them."""
+    return [number for frame in taken(world, partition) for number in numbers_in(world.route.source, frame)]
 
 
 def run(world: World, data: st.DataObject) -> None:
@@ -171,7 +182,7 @@ def test_whatever_is_lost_repeated_or_late_each_message_is_delivered_once_and_in
     run(world, data)
     world.finish()
     every = [each for n in range(1, FRAMES + 1) for each in orders(range(10 * n, 10 * n + 6))]
-    found = [delivered(world, STAGE, partition) for partition in range(PARTITIONS)]
+    found = [delivered(world, partition) for partition in range(PARTITIONS)]
     if keyed:
         assert found == [
             [each.number for each in every if partition_of(each.symbol, PARTITIONS) == partition]
@@ -180,7 +191,13 @@ def test_whatever_is_lost_repeated_or_late_each_message_is_delivered_once_and_in
     else:
         assert sorted(number for numbers in found for number in numbers) == [each.number for each in every]
         assert all(numbers == sorted(numbers) for numbers in found)
-    assert delivered(world, LETTERS, 0) == [n for n in range(1, FRAMES + 1) if n % 3 == 0]
+    refused = [
+        [each.message for frame in taken(world, partition) for each in refused_in(frame)]
+        for partition in range(PARTITIONS)
+    ]
+    assert [each for each in refused if each] == [
+        [b"unreadable %d" % n for n in range(1, FRAMES + 1) if n % 3 == 0]
+    ], "in one partition, in their order"
 
 
 def test_the_model_makes_repetitions_and_gaps() -> None:
@@ -189,7 +206,7 @@ def test_the_model_makes_repetitions_and_gaps() -> None:
     first = world.connect()
     for _ in range(3):
         world.send()
-    lossy, sound = [place for place in first.under_way if place[0] == STAGE][:2]
+    lossy, sound = list(first.under_way)[:2]
     for _ in first.under_way[sound].copy():
         world.arrive(first, sound, lost=False)
     world.arrive(first, lossy, lost=False)

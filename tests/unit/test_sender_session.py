@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from bettong import Application, each
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.frames.frame import Frame, Kind
+from bettong.frames.refused import Refused
 from bettong.routing import partition_of
-from bettong.v1.frame_pb2 import DeadLetter, Rows
+from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.numbering import SILENT_NS_MAX
 from bettong_sender.refusal import Code, Refusal
@@ -25,20 +26,19 @@ from tests.sender_samples import (
     columns_frame,
     numbers_in,
     orders,
+    refused_in,
     route,
     rows_frame,
     source,
 )
 
 STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
+# Where messages of `session()` go that are refused.
+HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
 
 
 def session(of: Route | None = None, *, acknowledged: int = 0, stream: str = "feed-1") -> Session:
     return Session(of or route(), Hello(source="orders", stream=stream, acknowledged=acknowledged), now_ns=1)
-
-
-def letters_in(frame: Frame) -> list[DeadLetter]:
-    return [DeadLetter.FromString(row) for row in frame.rows or ()]
 
 
 def refusal_of(call: Callable[[], object]) -> Refusal:
@@ -51,7 +51,7 @@ def test_hello_opens_every_partition_with_what_is_acknowledged() -> None:
     appends = session(acknowledged=41).open(9).appends
     log = MemoryLog()
     log.extend(appends)
-    assert set(log.frames) == {*((STAGE, partition) for partition in range(PARTITIONS)), (LETTERS, 0)}
+    assert set(log.frames) == {(STAGE, partition) for partition in range(PARTITIONS)}
     for frames in log.frames.values():
         assert frames == [
             Frame(origin="orders/feed-1", sequence=41, previous=41, kind=Kind.OPEN, ingest_ns=9)
@@ -170,19 +170,19 @@ def test_a_source_that_stops_refuses_the_whole_frame_and_names_the_first_message
     )
 
 
-def test_a_dead_letter_says_whether_its_message_is_as_it_was_received_and_whole() -> None:
+def test_a_refused_message_says_whether_it_is_as_it_was_received_and_whole() -> None:
     def fails(order: Order) -> str:
         raise KeyError(order.number)
 
     log = MemoryLog()
     of = session(route(source(fails), frame_bytes_max=400))
     log.extend(of.take(rows_frame(1, orders([7]), spoilt=[b"x" * 300]), 0, 9).appends)
-    raw, keyless = sorted(letters_in(log.frames[LETTERS, 0][0]), key=lambda letter: -letter.index)
+    keyless, raw = refused_in(log.frames[HOME][0])
     assert (raw.as_received, raw.cut, raw.message) == (True, True, b"x" * 200)
     assert (keyless.as_received, keyless.cut) == (False, False)
 
 
-def test_messages_that_the_decoder_refuses_are_dead_letters_and_the_others_go_on() -> None:
+def test_messages_that_the_decoder_refuses_travel_beside_the_others_to_the_stage() -> None:
     here, log = route(), MemoryLog()
     good = orders([1, 2], "AAAA")
     rows = [b"short", as_row(good[0]), b"\x02" + as_row(good[0])[1:], as_row(good[1])]
@@ -190,41 +190,47 @@ def test_messages_that_the_decoder_refuses_are_dead_letters_and_the_others_go_on
     log.extend(taken.appends)
     (data,) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
     assert numbers_in(here.source, data) == [1, 2]
-    (letters,) = log.frames[LETTERS, 0]
-    assert (letters.origin, letters.sequence, letters.previous, letters.count) == ("orders/feed-1", 2, 1, 2)
-    assert letters_in(letters) == [
-        DeadLetter(
-            computation="orders",
-            reason="5 bytes, expected 18",
-            origin="orders/feed-1",
-            sequence=2,
-            index=0,
-            message=rows[0],
-            as_received=True,
-        ),
-        DeadLetter(
-            computation="orders",
-            reason="starts with 02, expected 01",
-            origin="orders/feed-1",
-            sequence=2,
-            index=2,
-            message=rows[2],
-            as_received=True,
-        ),
+    (with_refused,) = log.frames[HOME]
+    assert (with_refused.origin, with_refused.sequence, with_refused.previous) == ("orders/feed-1", 2, 1)
+    assert (with_refused.count, with_refused.columns) == (0, None), "it is another partition"
+    assert refused_in(with_refused) == [
+        Refused(0, "5 bytes, expected 18", rows[0], as_received=True),
+        Refused(2, "starts with 02, expected 01", rows[2], as_received=True),
     ]
     assert (taken.messages, len(taken.refused)) == (4, 2)
 
 
-def test_dead_letters_have_a_previous_of_their_own() -> None:
-    ours, log = session(), MemoryLog()
-    for sequence, spoilt in ((1, [b"?"]), (2, []), (3, [b"?"])):
-        log.extend(ours.take(rows_frame(sequence, orders([sequence]), spoilt=spoilt), 0, 9).appends)
-    assert [(each.sequence, each.previous) for each in log.frames[LETTERS, 0]] == [(1, 0), (3, 1)]
+def test_a_partition_gets_messages_and_refused_ones_in_one_record() -> None:
+    here, log = route(source(None)), MemoryLog()
+    ours = session(here)
+    alone = 0
+    for sequence in range(1, 20):
+        appends = ours.take(rows_frame(sequence, orders([sequence]), spoilt=[b"?"]), 0, 9).appends
+        alone += len(appends) == 1
+        log.extend(appends)
+    together = [frame for frame in log.frames[HOME] if frame.columns is not None]
+    assert [refused_in(frame)[0].place for frame in together] == [1] * alone
+    assert len(log.frames[HOME]) == 19
+    assert alone
 
 
 def test_a_frame_of_unreadable_messages_alone_is_taken() -> None:
     taken = session().take(rows_frame(1, [], spoilt=[b"?", b"!"]), 0, 9)
-    assert [append.topic for append in taken.appends] == [LETTERS]
+    assert [(append.topic, append.partition) for append in taken.appends] == [HOME]
+
+
+def test_only_a_stream_that_is_named_after_a_dead_letter_is_marked_in_their_topic() -> None:
+    log = MemoryLog()
+    for stream in ("dead-letter.0.12.x", "dead-letter", "feed.0.12.3"):
+        log.extend(session(stream=stream).open(9).appends)
+    assert (LETTERS, 0) not in log.frames
+    log.extend(session(stream="dead-letter.3.12.0").open(9).appends)
+    log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(10).appends)
+    log.extend(session(stream="dead-letter.3.12.0").open(11, durable=1).appends)
+    assert [(each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[LETTERS, 0]] == [
+        (Kind.SENT_AGAIN, "orders/dead-letter.3.12.0", durable, now_ns)
+        for durable, now_ns in ((0, 9), (1, 10), (1, 11))
+    ]
 
 
 def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json() -> None:
@@ -239,8 +245,8 @@ def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json()
     log.extend(taken.appends)
     (data,) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
     assert numbers_in(here.source, data) == [2, 4]
-    first, second = letters_in(log.frames[LETTERS, 0][0])
-    assert (first.index, second.index) == (1, 3)
+    first, second = refused_in(log.frames[HOME][0])
+    assert (first.place, second.place) == (1, 3)
     assert first.reason == "the key function raised ValueError: no key for 3"
     assert first.message == b'{"side":1,"number":3,"symbol":"AAAA","price":0.75}'
 
@@ -328,25 +334,12 @@ def test_rows_that_outgrow_the_limit_as_columns_are_refused() -> None:
     assert "as columns, at most 10000 are taken" in str(refusal)
 
 
-def test_dead_letters_that_outgrow_a_frame_are_cut_and_beyond_that_refused() -> None:
-    log = MemoryLog()
-    large = [bytes([65 + number]) * 32_740 for number in range(2)]
-    log.extend(session().take(rows_frame(1, [], spoilt=large), 0, 9).appends)
-    first, second = letters_in(log.frames[LETTERS, 0][0])
-    assert first.message == large[0][: FRAME_BYTES_MAX // 4]
-    assert second.message == large[1][: FRAME_BYTES_MAX // 4]
-    assert first.reason.startswith("32740 bytes")
-    refusal = refusal_of(lambda: session().take(rows_frame(1, [], spoilt=[b"?"] * 3000), 0, 9))
-    assert refusal.code is Code.RESOURCE_EXHAUSTED
-    assert "bytes of dead letters" in str(refusal)
-
-
-def test_one_unreadable_message_as_large_as_a_frame_is_a_dead_letter() -> None:
+def test_one_unreadable_message_as_large_as_a_frame_keeps_its_first_half() -> None:
     message = b"?" * (FRAME_BYTES_MAX - 100)
     log = MemoryLog()
     log.extend(session().take(rows_frame(1, [], spoilt=[message]), 0, 9).appends)
-    (letter,) = letters_in(log.frames[LETTERS, 0][0])
-    assert letter.message == message[: FRAME_BYTES_MAX // 2]
+    (refused,) = refused_in(log.frames[HOME][0])
+    assert (refused.message, refused.cut) == (message[: FRAME_BYTES_MAX // 2], True)
 
 
 def test_a_partition_without_frames_for_half_the_time_to_live_is_opened_again() -> None:

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
-from bettong.frames.frame import Frame, decode
+from bettong.frames.frame import Frame
 from bettong.logs import Logger
 from bettong.topics import DEAD_LETTERS
-from bettong_receiver.formats import SinkFormat, describe_dead_letter
+from bettong_receiver.formats import SinkFormat, describe_dead_letter, frame_of
 from bettong_receiver.latency import Latency
 from bettong_receiver.progress import Counts, Progress, SinkPartition
 
@@ -143,7 +143,7 @@ class Delivery:
 
     def _frame(self, key: SinkPartition, record: Record) -> Frame | None:
         try:
-            return decode(record.value)
+            return frame_of(key[0], record.value)
         except FrameError as error:
             self._report(key, record.offset, error)
             return None

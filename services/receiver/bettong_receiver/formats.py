@@ -18,7 +18,7 @@ from bettong.application.schema import Schema
 from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame
+from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.text import letter_values
 from bettong.topics import DEAD_LETTERS, sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
@@ -61,6 +61,17 @@ def formats(plan: Plan) -> dict[str, SinkFormat]:
     topic = sink_topic(plan.application, DEAD_LETTERS)
     found[DEAD_LETTERS] = SinkFormat(DEAD_LETTERS, topic, _dead_letters, b"\n")
     return found
+
+
+def frame_of(sink: str, value: bytes) -> Frame:
+    """A record of a sink's topic. Raises FrameError when it is no frame, or one that no stage numbered for this sink.
+
+    So a delivery table is as small as the application: clients, of which there are many, number no frame here.
+    """
+    frame = decode(value)
+    if frame.kind is Kind.DATA and not frame.origin.startswith(f"{sink}/"):
+        raise FrameError(f"frame {frame.sequence} of {frame.origin!r} is not one of sink {sink!r}")
+    return frame
 
 
 def describe_dead_letter(message: bytes) -> str:

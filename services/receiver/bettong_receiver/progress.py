@@ -15,7 +15,7 @@ SinkPartition = tuple[str, int]
 
 @dataclass(slots=True)
 class Counts:
-    """What became of a partition's records since offset 0. Ticks and openings are in none of them."""
+    """What became of a partition's records since offset 0. Ticks and marks are in none of them."""
 
     frames: int = 0
     messages: int = 0
@@ -77,8 +77,6 @@ class Progress:
         if frame is None:
             self.counts.unreadable += 1
             return False
-        if frame.kind is Kind.OPEN:
-            self.table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         if frame.kind is not Kind.DATA:
             return False
         if self.adopts and frame.origin not in self.table.highest:

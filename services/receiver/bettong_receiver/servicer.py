@@ -119,7 +119,7 @@ class SubscribeServicer(SubscribeServiceServicer):
                 beginnings=_of_one_topic(admin.beginnings([sink_format.topic])),
                 ends=_of_one_topic(admin.ends([sink_format.topic])),
             )
-        progress = starts(request, sinks=self._formats, facts=facts, newest=newest(request.sink))
+        progress = starts(request, facts=facts, newest=newest(request.sink))
         return Subscription(sink_format, progress, self._open_reader)
 
 

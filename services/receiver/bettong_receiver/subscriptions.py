@@ -4,23 +4,25 @@ It reads with a reader of its own and applies the delivery rule with a table of 
 and holds at most one round of records in memory.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from bettong.delivery import DeliveryTable
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import FrameError
-from bettong.frames.frame import Frame, decode
-from bettong.topics import DEAD_LETTERS
+from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame
 from bettong.v1 import subscribe_pb2 as pb
-from bettong_receiver.formats import SinkFormat
+from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import Progress
 
 # How long a reader looks for results before it looks whether its subscriber is still there.
 _POLL_MS = 200
 # Of a round: with the reader's limit on bytes, it bounds what a subscriber that stops reading holds in memory.
 _RECORDS_MAX = 256
+# Origins in one position: streams that lead to a sink (for dead letters, stages and destinations), and those of earlier
+# versions of the application: far more than anybody writes. At 50 bytes each such a position has 50 kB.
+_ORIGINS_MAX = 1024
 
 
 class Refusal(Enum):
@@ -47,7 +49,7 @@ class LogFacts:
 
 
 def starts(
-    request: pb.SubscribeRequest, *, sinks: Collection[str], facts: LogFacts, newest: Mapping[int, Progress]
+    request: pb.SubscribeRequest, *, facts: LogFacts, newest: Mapping[int, Progress]
 ) -> dict[int, Progress]:
     """Where a subscription goes on, or starts, in each partition. Raises Refused.
 
@@ -61,7 +63,7 @@ def starts(
     for position in request.positions:
         if position.partition in found:
             raise Refused(Refusal.INVALID, f"two positions for partition {position.partition}; expected one")
-        found[position.partition] = _resumed(position, request.sink, sinks, facts)
+        found[position.partition] = _resumed(position, request.sink, facts)
     for partition, beginning in facts.beginnings.items():
         if partition not in found:
             latest = request.start == pb.START_LATEST
@@ -69,19 +71,30 @@ def starts(
     return found
 
 
-def _resumed(position: pb.Position, sink: str, sinks: Collection[str], facts: LogFacts) -> Progress:
+def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
     where = f"position of partition {position.partition}"
     if position.partition not in facts.beginnings:
         raise Refused(
             Refusal.INVALID, f"{where}: sink {sink!r} has partitions 0 to {len(facts.beginnings) - 1}"
         )
+    if len(position.highest) > _ORIGINS_MAX:
+        raise Refused(
+            Refusal.INVALID,
+            f"{where}: {len(position.highest)} origins, a position has at most {_ORIGINS_MAX}; expected one that this"
+            " service gave",
+        )
     for origin in position.highest:
-        stream, slash, _ = origin.partition("/")
-        foreign = stream != sink if sink != DEAD_LETTERS else stream in sinks and stream != DEAD_LETTERS
-        if not slash:
-            raise Refused(Refusal.INVALID, f"{where}: {origin!r} is no origin, <stream>/<who>")
-        if foreign:
-            raise Refused(Refusal.INVALID, f"{where}: origin {origin!r} is not one of sink {sink!r}")
+        parts = origin.split("/")
+        if (
+            len(parts) != 3
+            or (parts[0], parts[2]) != (sink, str(position.partition))
+            or len(origin) > ENVELOPE_BYTES_MAX
+        ):
+            raise Refused(
+                Refusal.INVALID,
+                f"{where}: origin {origin[:100]!r} is not one of sink {sink!r}, which are"
+                f" {sink}/STREAM/{position.partition}",
+            )
     beginning, end = facts.beginnings[position.partition], facts.ends[position.partition]
     if not beginning <= position.offset <= end:
         raise Refused(
@@ -132,7 +145,7 @@ class Subscription:
     def _response_to(self, record: Record) -> pb.SubscribeResponse | None:
         progress = self._progress[record.partition]
         try:
-            frame = decode(record.value)
+            frame = frame_of(self._format.sink, record.value)
         except FrameError:
             frame = None
         if not progress.takes(record.offset, frame) or frame is None:

@@ -11,23 +11,11 @@ from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.errors import FrameError
 from bettong.frames.columns import Array, Columns, fitting
+from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
 from bettong.routing import partitions_of, partitions_of_keys, split
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.refusal import invalid
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A message that goes to the dead letters: its place in the client's frame, why, and what it was.
-
-    `message` is JSON unless it is `as_received`.
-    """
-
-    place: int
-    reason: str
-    message: bytes
-    as_received: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,12 @@
 """A session: one client's frames in, records of the log out. Pure; the clock is passed in.
 
-    hello        -> OPEN to every partition of the stage, and to the partition of dead letters
+    hello        -> OPEN to every partition of the stage
     frame 7      -> one DATA record for each partition that its keys touch       origin  <source>/<stream>
-                    one record of dead letters, when messages were refused       sequence 7, previous: see Numbering
+                    (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
+                    origin: they lie in its record, beside columns or alone)
 
-What a resend repeats is a function of the frame's contents and number alone: its partitions, the order in them,
-its dead letters. So a consumer can tell a repetition by its number.
+What a resend repeats is a function of the frame's contents, number and origin alone: its partitions, the order in them,
+what was refused. So a consumer can tell a repetition by its number.
 """
 
 import re
@@ -17,17 +18,17 @@ from types import MappingProxyType
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.letter_id import LetterId
+from bettong.frames.refused import REASON_CHARACTERS_MAX, Refused, pack
 from bettong.routing import partition_of, split
-from bettong.v1.frame_pb2 import DeadLetter
+from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.body import Body, Refused, assign, read_body, read_rows_without
+from bettong_sender.body import Body, assign, read_body, read_rows_without
 from bettong_sender.numbering import Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
 
-# A sender's dead letters are few; one partition keeps a client's in order.
-DEAD_LETTER_PARTITION = 0
-# Reasons are for people; a longer one (an exception that quotes its input) is cut.
-REASON_CHARACTERS_MAX = 1000
+# Where it is marked that dead letters were sent again: few records, which are read together.
+MARKS_PARTITION = 0
 
 _STREAM = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
@@ -54,7 +55,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a frame led to: `appends` in this order. `refused` became dead letters; `skipped` are only counted."""
+    """What a frame led to: `appends` in this order. `refused` become dead letters; `skipped` are only counted."""
 
     appends: list[Append]
     messages: int = 0
@@ -77,8 +78,9 @@ class Session:
         self._schema = route.source.schema.fingerprint
         self._sequence = hello.acknowledged
         self._durable = hello.acknowledged
-        # The partitions of the stage, and after them that of dead letters.
-        self._letter_place = route.partitions
+        # Always the same, so that a client's dead letters keep their order.
+        self._refused_place = partition_of(self.origin, route.partitions)
+        self._letter = LetterId.of_stream(hello.stream)
         self._numbering = self._numbered(now_ns)
 
     def open(self, now_ns: int, durable: int = 0) -> Taken:
@@ -89,7 +91,8 @@ class Session:
         if durable > self._durable:
             self._durable = durable
             self._numbering = self._numbered(now_ns)
-        return Taken([self._open(place, now_ns) for place in range(self._route.partitions + 1)])
+        opens = [self._open(place, now_ns) for place in range(self._route.partitions)]
+        return Taken([*opens, *self._marks(now_ns)])
 
     def take(
         self,
@@ -113,20 +116,20 @@ class Session:
         read = read_rows_without(source, frame, giants) if giants else read_body(source, frame)
         body, shares = self._shares(frame.sequence, read)
         refused, skipped = self._judged(frame.sequence, body.refused)
+        packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None
+        if packed is not None and all(place != self._refused_place for place, _, _ in shares):
+            shares.append((self._refused_place, 0, None))
         appends: list[Append] = []
         for place, count, columns in shares:
-            if len(columns) > self._route.frame_bytes_max:
+            if columns is not None and len(columns) > self._route.frame_bytes_max:
                 raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
             appends += self._reopened(place, acknowledged, now_ns)
-            appends.append(self._data(place, frame, now_ns, count=count, columns=columns))
-        if refused:
-            rows = self._letters(frame.sequence, refused)
-            appends += self._reopened(self._letter_place, acknowledged, now_ns)
-            appends.append(self._data(self._letter_place, frame, now_ns, count=len(rows), rows=rows))
+            beside = packed if place == self._refused_place else None
+            appends.append(self._data(place, frame, now_ns, count=count, columns=columns, refused=beside))
         return Taken(appends, body.columns.length + len(body.refused), refused, skipped)
 
     def _numbered(self, now_ns: int) -> Numbering:
-        return Numbering(self._route.partitions + 1, acknowledged=self._durable, now_ns=now_ns)
+        return Numbering(self._route.partitions, acknowledged=self._durable, now_ns=now_ns)
 
     def _check(self, frame: IngestFrame, *, without: int) -> None:
         if frame.sequence <= self._sequence:
@@ -160,7 +163,7 @@ class Session:
             " (BETTONG_FRAME_BYTES_MAX); send fewer messages a frame"
         )
 
-    def _shares(self, sequence: int, body: Body) -> tuple[Body, list[tuple[int, int, bytes]]]:
+    def _shares(self, sequence: int, body: Body) -> tuple[Body, list[tuple[int, int, bytes | None]]]:
         """The body, less messages without a key, and of each partition touched: number, messages, columns."""
         partitions = self._route.partitions
         if self._route.source.key is None:
@@ -185,8 +188,8 @@ class Session:
         now_ns: int,
         *,
         count: int,
-        columns: bytes | None = None,
-        rows: list[bytes] | None = None,
+        columns: bytes | None,
+        refused: RefusedMessages | None,
     ) -> Append:
         numbered = Frame(
             origin=self.origin,
@@ -197,7 +200,7 @@ class Session:
             ingest_ns=now_ns,
             sent_ns=frame.sent_ns or now_ns,
             columns=columns,
-            rows=rows,
+            refused=refused,
         )
         return self._append(place, numbered)
 
@@ -218,33 +221,15 @@ class Session:
             place, Frame(origin=self.origin, sequence=last, previous=last, kind=Kind.OPEN, ingest_ns=now_ns)
         )
 
-    def _append(self, place: int, frame: Frame) -> Append:
-        if place == self._letter_place:
-            return Append(self._route.dead_letter_topic, DEAD_LETTER_PARTITION, encode(frame))
-        return Append(self._route.stage_topic, place, encode(frame))
+    def _marks(self, now_ns: int) -> list[Append]:
+        """A stream that is named after a dead letter says in their topic how far it is: its letter is sent again."""
+        if self._letter is None:
+            return []
+        durable = self._durable
+        mark = Frame(
+            origin=self.origin, sequence=durable, previous=durable, kind=Kind.SENT_AGAIN, ingest_ns=now_ns
+        )
+        return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark))]
 
-    def _letters(self, sequence: int, refused: tuple[Refused, ...]) -> list[bytes]:
-        """Dead letters, whole when they fit one frame together; else messages and reasons are cut."""
-        room, size = self._route.frame_bytes_max, 0
-        for message_bytes, reason_characters in (
-            (room // 2, REASON_CHARACTERS_MAX),
-            (room // (2 * len(refused)), REASON_CHARACTERS_MAX // 10),
-        ):
-            rows = [
-                DeadLetter(
-                    computation=self._route.source.name,
-                    reason=each.reason[:reason_characters],
-                    origin=self.origin,
-                    sequence=sequence,
-                    index=each.place,
-                    message=each.message[:message_bytes],
-                    as_received=each.as_received,
-                    cut=len(each.message) > message_bytes,
-                ).SerializeToString()
-                for each in refused
-            ]
-            # A row costs protobuf at most six bytes on top.
-            size = sum(map(len, rows)) + 6 * len(rows)
-            if size <= room:
-                return rows
-        raise self._too_large(sequence, f"leads to {size} bytes of dead letters")
+    def _append(self, place: int, frame: Frame) -> Append:
+        return Append(self._route.stage_topic, place, encode(frame))

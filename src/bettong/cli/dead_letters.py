@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from bettong.application.plan import Plan
-    from bettong.cli.letter_log import Found, LetterId, LetterLog, Mark
+    from bettong.cli.letter_log import Found, LetterLog, Mark
     from bettong.cli.letter_retry import Resend
+    from bettong.frames.letter_id import LetterId
 
 # What `list` keeps of a message: enough to know it by.
 _MESSAGE_BYTES_LISTED = 200
@@ -281,7 +282,7 @@ def send_again(target: str, id_: LetterId, resend: Resend) -> bool:
             sender.send_messages([resend.message], sequence=1)
         sender.flush()
         taken = sender.dead_letters == 0
-    # A session that opens with a receipt for frame 1: its OPEN says in the log that the frame had arrived.
+    # A session that opens with a receipt for frame 1: its mark says in the log that the frame had arrived.
     with Sender(target, resend.source, id_.stream, acknowledged=1):
         return taken
 
@@ -301,7 +302,7 @@ def _log(plan: Plan, where: Places) -> LetterLog:
 
 
 def _id(text: str) -> LetterId:
-    from bettong.cli.letter_log import LetterId
+    from bettong.frames.letter_id import LetterId
 
     if (id_ := LetterId.of(text)) is None:
         raise typer.BadParameter(f"{text!r} names no dead letter; expected e.g. 0.12.3, as `list` shows it")

@@ -3,18 +3,16 @@
 A letter is named by where it lies, `partition.offset.place`: a name that stays while others come. Frames that
 were written again (a replay, a resend) are passed over, by the delivery rule.
 
-Who sends a letter again opens a session under a stream named after it. Its OPEN frames, which every session
-leaves in the partition of the sender's dead letters, are the marks that it was sent: the log itself remembers it.
+Who sends a letter again opens a session under a stream named after it. For such a stream the sender leaves a mark in
+the topic at each opening, which says how far the stream is: the log itself remembers what was sent again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self
 
 from google.protobuf.message import DecodeError
 
@@ -23,45 +21,21 @@ from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, Record
 from bettong.errors import BettongError, FrameError
 from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.letter_id import LetterId
 from bettong.reaching import KafkaPlace
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 
-_ID = re.compile(r"([0-9]{1,5})\.([0-9]{1,19})\.([0-9]{1,9})")
-_STREAM = "dead-letter."
-# Where every session of a sender leaves its OPEN frames.
+# Where a sender leaves marks.
 _MARKS = 0
-
-
-class LetterId(NamedTuple):
-    """Where a letter lies: partition and offset in the topic, and its place in the frame."""
-
-    partition: int
-    offset: int
-    place: int
-
-    def __str__(self) -> str:
-        return f"{self.partition}.{self.offset}.{self.place}"
-
-    @property
-    def stream(self) -> str:
-        """The name of the stream under which it is sent again, always the same."""
-        return f"{_STREAM}{self}"
-
-    @classmethod
-    def of(cls, text: str) -> Self | None:
-        """Reads what `str` gave; None for anything else."""
-        found = _ID.fullmatch(text)
-        return cls(*map(int, found.groups())) if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A letter, when its message was taken in (Unix ns), and whether the sender wrote it (else a stage did)."""
+    """A letter, and when its message was taken in (Unix ns)."""
 
     id: LetterId
     time_ns: int
-    of_sender: bool
     letter: DeadLetter
 
     @property
@@ -97,9 +71,8 @@ class LetterLog:
         """The letters that were sent again."""
         found: dict[LetterId, Mark] = {}
         for _, frame in self._frames(_MARKS):
-            name = frame.origin.partition("/")[2]
-            id_ = LetterId.of(name.removeprefix(_STREAM)) if name.startswith(_STREAM) else None
-            if id_ is not None and frame.kind is Kind.OPEN:
+            id_ = LetterId.of_stream(frame.origin.partition("/")[2])
+            if id_ is not None and frame.kind is Kind.SENT_AGAIN:
                 begun = found.get(id_, Mark(frame.ingest_ns, done=False))
                 found[id_] = Mark(begun.time_ns, begun.done or frame.previous > 0)
         return found
@@ -143,8 +116,6 @@ def _readable(record: Record) -> list[Frame]:
 
 
 def _taken(table: DeliveryTable, frame: Frame) -> bool:
-    if frame.kind is Kind.OPEN:
-        table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
     if frame.kind is not Kind.DATA:
         return False
     verdict = table.take(
@@ -154,8 +125,7 @@ def _taken(table: DeliveryTable, frame: Frame) -> bool:
 
 
 def _letters_of(record: Record, frame: Frame) -> Iterator[Found]:
-    of_sender = frame.origin.count("/") == 1
     for place, row in enumerate(frame.rows or ()):
         with contextlib.suppress(DecodeError):
             letter = DeadLetter.FromString(row)
-            yield Found(LetterId(record.partition, record.offset, place), frame.ingest_ns, of_sender, letter)
+            yield Found(LetterId(record.partition, record.offset, place), frame.ingest_ns, letter)

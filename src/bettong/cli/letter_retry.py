@@ -61,9 +61,9 @@ def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns:
         )
     if source is None:
         return Cannot(f"it came in as {stream!r}, which is no source of this application")
-    if not found.of_sender:
-        if letter.as_received:
-            return Cannot("it is a whole record of the log, not one message")
+    if letter.whole_record:
+        return Cannot("it is a whole record of the log, not one message")
+    if letter.computation != source.name:  # what the source itself refused, nothing has seen
         stage = plan.stage_of(stream)
         seen = sorted(set(_seen_by(stage, stream, letter.computation)))
         if seen and not repeat:

@@ -13,7 +13,8 @@ from bettong.frames.text import letter_values
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bettong.cli.letter_log import Found, LetterId, Mark
+    from bettong.cli.letter_log import Found, Mark
+    from bettong.frames.letter_id import LetterId
 
 _REASON_CHARACTERS = 120
 

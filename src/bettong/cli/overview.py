@@ -64,8 +64,9 @@ def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Re
     """Messages are counted since the start of each sender; results and dead letters since the first record."""
     senders = [record for record in live.values() if service_of(record) == "sender"]
     receivers = [record for record in live.values() if service_of(record) == "receiver"]
-    # A receiver reads the dead letters of all from their topic, each once; others only know their own.
-    refused = receivers or [*senders, *partitions.values()]
+    # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
+    # among them what a sender refused on the way to it: the sender's figure would count that again.
+    refused = receivers or partitions.values()
     last = [text for record in (*receivers, *senders) if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
     return Overview(
         messages=_total(senders, metrics.MESSAGES),

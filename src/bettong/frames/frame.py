@@ -19,11 +19,12 @@ class Kind(IntEnum):
     DATA = frame_pb2.FRAME_KIND_DATA
     OPEN = frame_pb2.FRAME_KIND_OPEN
     TICK = frame_pb2.FRAME_KIND_TICK
+    SENT_AGAIN = frame_pb2.FRAME_KIND_SENT_AGAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One record of a topic. `columns` or `rows` holds the messages; fields as in the proto."""
+    """One record of a topic. `columns` or `rows` holds the messages; fields as in the proto. See `frames.refused`."""
 
     origin: str
     sequence: int
@@ -36,6 +37,7 @@ class Frame:
     watermark_ns: int = 0
     rows: Sequence[bytes] | None = None
     columns: bytes | None = None
+    refused: frame_pb2.RefusedMessages | None = None
 
     @property
     def stream(self) -> str:
@@ -60,6 +62,8 @@ def encode(frame: Frame) -> bytes:
         envelope.columns = frame.columns
     elif frame.rows is not None:
         envelope.rows.messages.extend(frame.rows)
+    if frame.refused is not None:
+        envelope.refused.CopyFrom(frame.refused)
     return envelope.SerializeToString()
 
 
@@ -76,10 +80,12 @@ def decode(data: bytes) -> Frame:
         raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
     if "/" not in envelope.origin:
         raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
-    if kind is Kind.DATA and (body is None or envelope.sequence <= envelope.previous):
+    refused = envelope.refused if envelope.HasField("refused") else None
+    empty = body is None and refused is None
+    if kind is Kind.DATA and (empty or envelope.sequence <= envelope.previous):
         raise FrameError(
             f"frame {envelope.sequence} of {envelope.origin!r}: "
-            + ("it has no messages" if body is None else f"previous {envelope.previous} is not lower")
+            + ("it has no messages" if empty else f"previous {envelope.previous} is not lower")
         )
     return Frame(
         origin=envelope.origin,
@@ -93,4 +99,5 @@ def decode(data: bytes) -> Frame:
         watermark_ns=envelope.watermark_ns,
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
+        refused=refused,
     )

@@ -17,9 +17,10 @@ from bettong.application.streams import Keyed
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
+from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
 from bettong.routing import partition_of, partitions_of, split
-from bettong.topics import dead_letter_topic, sink_topic, stage_topic
+from bettong.topics import DEAD_LETTERS, dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.letters import Letters
 from bettong.worker.rows import Rows
@@ -93,7 +94,12 @@ class Sending:
             yield from self._messages(topic, exit_.origin(self.partition), encoded)
 
     def dead_letters(
-        self, letters: Letters, messages: Callable[[int], bytes], *, as_received: bool = False
+        self,
+        letters: Letters,
+        messages: Callable[[int], bytes],
+        *,
+        as_received: bool = False,
+        whole_record: bool = False,
     ) -> Iterator[OutputRecord]:
         """The records of dead letters; `messages(place)` gives the message at a place of the frame, as JSON
         unless it is `as_received`.
@@ -111,10 +117,32 @@ class Sending:
                 message=message[:size_max],
                 as_received=as_received,
                 cut=len(message) > size_max,
+                whole_record=whole_record,
             )
             found.append(dead.SerializeToString())
-        origin = f"dead-letters/{self.stage}/{self.partition}"
-        yield from self._messages(dead_letter_topic(self.application), origin, found)
+        yield from self._letters(found)
+
+    def refused(self, messages: Sequence[Refused]) -> Iterator[OutputRecord]:
+        """The records of dead letters of messages that the sender refused: their computation is the source."""
+        size_max = self._body_bytes_max // 2
+        dead = (
+            DeadLetter(
+                computation=self.frame.stream,
+                reason=each.reason,
+                origin=self.frame.origin,
+                sequence=self.frame.sequence,
+                index=each.place,
+                message=each.message[:size_max],
+                as_received=each.as_received,
+                cut=each.cut or len(each.message) > size_max,
+            )
+            for each in messages
+        )
+        yield from self._letters([each.SerializeToString() for each in dead])
+
+    def _letters(self, letters: Sequence[bytes]) -> Iterator[OutputRecord]:
+        origin = f"{DEAD_LETTERS}/{self.stage}/{self.partition}"
+        yield from self._messages(dead_letter_topic(self.application), origin, letters)
 
     @property
     def _body_bytes_max(self) -> int:

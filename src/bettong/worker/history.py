@@ -139,7 +139,7 @@ class KeyHistory:
         verdict: str,
         records: list[OutputRecord],
     ) -> Iterator[Event]:
-        failures = self._failures(records)
+        failures = self._failures(frame.stream, records)
         left = verdict == "taken" and self.stopped is None
         outputs = self._outputs(frame.stream, columns, places, failures) if left else {}
         for place in places:
@@ -156,13 +156,18 @@ class KeyHistory:
                 failures=tuple(failures.get(place, ())),
             )
 
-    def _failures(self, records: list[OutputRecord]) -> dict[int, list[tuple[str, OnError, str]]]:
+    def _failures(
+        self, source: str, records: list[OutputRecord]
+    ) -> dict[int, list[tuple[str, OnError, str]]]:
+        """By place in the frame. What the sender refused has no key, and its place in its client's frame."""
         policies = self._program.stage.on_error()
         found: dict[int, list[tuple[str, OnError, str]]] = {}
         for record in records:
             if record.topic == self._letters_topic:
                 for row in decode(record.value).rows or ():
                     letter = DeadLetter.FromString(row)
+                    if letter.computation == source:
+                        continue
                     policy = policies.get(letter.computation, DEAD_LETTER)
                     found.setdefault(letter.index, []).append((letter.computation, policy, letter.reason))
         return found

@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.errors import PoisonError
-
-# Reasons are for people; a longer one (an exception that quotes its whole input) is cut.
-REASON_CHARACTERS_MAX = 1000
+from bettong.frames.refused import REASON_CHARACTERS_MAX
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from bettong.application.plan import Entrance
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.refused import unpack
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
+from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters, Heard, Sent, Snapshot
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
@@ -234,6 +237,25 @@ class PartitionWorker:
         if entrance is None:
             known = ", ".join(self._entrances)
             return self._refuse(offset, frame, value, f"no stream {frame.stream!r} enters here, only {known}")
+        if frame.refused is None:
+            return self._run(entrance, offset, frame, value)
+        records = self._run(entrance, offset, frame, value) if frame.columns is not None else []
+        return records + self._refused_by_sender(offset, frame, frame.refused, value)
+
+    def _refused_by_sender(
+        self, offset: int, frame: Frame, packed: RefusedMessages, value: bytes
+    ) -> list[OutputRecord]:
+        """Dead letters of the messages of a client's frame that never became columns."""
+        try:
+            refused = list(unpack(packed))
+        except FrameError as error:
+            return self._refuse(offset, frame, value, str(error))
+        self.counters.frames += frame.columns is None  # else it is counted with its columns
+        self.counters.dead_letters += len(refused)
+        return list(self._sending(offset, frame).refused(refused))
+
+    def _run(self, entrance: Entrance, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
+        """What the messages of a frame lead to."""
         if frame.columns is None or frame.schema != entrance.schema.fingerprint:
             expected = f"columns of {entrance.schema.name} (schema {entrance.schema.fingerprint:016x})"
             return self._refuse(offset, frame, value, f"schema {frame.schema:016x}, expected {expected}")
@@ -263,7 +285,7 @@ class PartitionWorker:
         letters.add(self.program.stage.name, reason, 0)
         self.counters.dead_letters += 1
         sending = self._sending(offset, frame)
-        return list(sending.dead_letters(letters, lambda _place: value, as_received=True))
+        return list(sending.dead_letters(letters, lambda _place: value, as_received=True, whole_record=True))
 
     def _poison(
         self, offset: int, frame: Frame, message: Callable[[int], bytes], letter: Letter

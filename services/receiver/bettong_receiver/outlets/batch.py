@@ -10,6 +10,7 @@ from bettong.errors import FrameError
 from bettong.frames.frame import Frame, decode
 from bettong.worker.exits import OutputRecord
 from bettong_receiver.errors import PositionError
+from bettong_receiver.formats import frame_of
 from bettong_receiver.outlets.outlet import Lot, Message, Refused
 from bettong_receiver.outlets.refusals import Refusals
 from bettong_receiver.positions import Place
@@ -46,6 +47,7 @@ class Batch(Generic[Message]):
 
         Raises PositionError for a stored position that cannot be trusted.
         """
+        self._sink = sink
         self._read = read
         self._refusals = refusals
         self._pieces: dict[int, list[_Piece]] = {}
@@ -98,7 +100,7 @@ class Batch(Generic[Message]):
         for record in records:
             progress = self.progress[record.partition]
             try:
-                frame: Frame | None = decode(record.value)
+                frame: Frame | None = frame_of(self._sink, record.value)
             except FrameError as error:
                 faults.append((record, error))
                 frame = None

@@ -68,7 +68,6 @@ class LogReader:
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
-        batch_bytes = batch_bytes_max(frame_bytes_max)
         self._consumer, self._partitions = connect(
             Consumer,
             place,
@@ -79,9 +78,13 @@ class LogReader:
                 # What an aborted transaction leaves is a hole, never passed over in silence.
                 "isolation.level": "read_uncommitted",
                 "check.crcs": True,
-                "fetch.max.bytes": max(fetch_bytes_max, batch_bytes),
+                # A batch that is larger comes all the same, alone (KIP-74): one with refused messages may be.
+                "fetch.max.bytes": max(fetch_bytes_max, frame_bytes_max),
                 "max.partition.fetch.bytes": partition_bytes,
-                "receive.message.max.bytes": fetch_bytes_max + partition_bytes + batch_bytes + 512,
+                "receive.message.max.bytes": fetch_bytes_max
+                + partition_bytes
+                + batch_bytes_max(frame_bytes_max)
+                + 512,
                 "queued.max.messages.kbytes": max(fetch_bytes_max // 1024, 1),
                 "fetch.wait.max.ms": fetch_wait_ms,
                 "socket.timeout.ms": REQUEST_WAIT_MS_MAX,

@@ -1,6 +1,7 @@
 """The largest things that a topic of frames takes."""
 
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
+from bettong.frames.refused import packed_bytes_max
 
 # What Kafka adds to a value: 61 bytes of batch header, at most 30 of record header (KIP-98), rounded up.
 _BATCH_OVERHEAD_BYTES = 128
@@ -11,8 +12,8 @@ RECORD_BYTES = 1024
 
 
 def value_bytes_max(frame_bytes_max: int) -> int:
-    """The largest value that a frame with a body of `frame_bytes_max` becomes."""
-    return frame_bytes_max + ENVELOPE_BYTES_MAX
+    """The largest value: a frame with a body of `frame_bytes_max`, and beside it what its sender refused."""
+    return frame_bytes_max + ENVELOPE_BYTES_MAX + packed_bytes_max(frame_bytes_max)
 
 
 def batch_bytes_max(frame_bytes_max: int) -> int:

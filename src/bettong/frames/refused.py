@@ -1,0 +1,116 @@
+"""The messages of a client's frame that its sender refused, as they travel in the frame's record. Pure.
+
+    what               bytes, with F for `frame_bytes_max`
+    -----------------  -------------------------------------------------------------------------------------------
+    messages           at most F with what tells their lengths: those of a client's frame of rows never need more,
+                       JSON of messages without a key and rows larger than a frame are cut to it
+    places, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
+    numbers            half as many, for an empty row takes two bytes
+    reasons            each once, in what is left of 2 F
+
+So whatever a client may send is packed in `packed_bytes_max`, and loses no message. What is cut, and which reasons have
+no room, is a function of the messages alone: a resend packs the same.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bettong.errors import FrameError
+from bettong.frames.frame import ENVELOPE_BYTES_MAX
+from bettong.v1.frame_pb2 import RefusedMessages
+
+# Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each letter again, so
+# where many are refused it is shorter: else a frame of small messages would become a thousand times its size.
+REASON_CHARACTERS_MAX = 1000
+_MANY = 1000
+NO_ROOM = "refused; the reasons of this frame's messages differ, and there was no room for this one"
+
+# What protobuf adds to a message in a list: a tag, and its length, of at most 5 bytes.
+_TAG_BYTES = 1
+# A kind beside its reason: tags, lengths and two flags.
+_KIND_BYTES = 16
+
+# Places are numbers of 32 bits.
+_PLACES_MAX = 2**32
+
+_Kind = tuple[str, bool, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A message that goes to the dead letters: its place in the client's frame, why, and what it was.
+
+    `message` is JSON unless it is `as_received`; `cut`: only the beginning of it.
+    """
+
+    place: int
+    reason: str
+    message: bytes
+    as_received: bool
+    cut: bool = False
+
+
+def packed_bytes_max(frame_bytes_max: int) -> int:
+    """The most that `pack` gives."""
+    return 2 * frame_bytes_max + ENVELOPE_BYTES_MAX
+
+
+def pack(refused: Sequence[Refused], *, frame_bytes_max: int) -> RefusedMessages:
+    """Refused messages of one frame, one or more, in the order of their places."""
+    places = [-1, *(each.place for each in refused)]
+    packed = RefusedMessages(skips=[place - before - 1 for before, place in pairwise(places)])
+    sizes = [len(each.message) for each in refused]
+    cap = _cap(sizes, frame_bytes_max)
+    if cap is not None:
+        packed.messages.extend(each.message[:cap] for each in refused)
+    room = 2 * frame_bytes_max - packed.ByteSize() - 3 * len(refused)
+    characters = REASON_CHARACTERS_MAX if len(refused) <= _MANY else REASON_CHARACTERS_MAX // 10
+    numbers: dict[_Kind, int] = {}
+    for each, size in zip(refused, sizes, strict=True):
+        how = (each.as_received, each.cut or size > (cap or 0))
+        # An exception may quote what is no Unicode text.
+        reason = each.reason[:characters].encode(errors="backslashreplace").decode()
+        kind = (reason, *how)
+        if kind not in numbers:
+            cost = _KIND_BYTES + len(reason.encode())
+            if cost <= room:
+                room -= cost
+            else:
+                kind = (NO_ROOM, *how)
+        packed.reasons.append(numbers.setdefault(kind, len(numbers)))
+    for reason, as_received, cut in numbers:
+        packed.kinds.add(reason=reason, as_received=as_received, cut=cut)
+    return packed
+
+
+def unpack(packed: RefusedMessages) -> Iterator[Refused]:
+    """What was packed. Raises FrameError for what `pack` cannot have made."""
+    count = len(packed.skips)
+    lengths = {len(packed.reasons), len(packed.messages) or count}
+    unknown = max(packed.reasons, default=-1) >= len(packed.kinds)
+    if lengths != {count} or unknown or sum(packed.skips) + count > _PLACES_MAX:
+        raise FrameError(
+            f"{count} refused messages, with {len(packed.reasons)} numbers of {len(packed.kinds)} reasons, and"
+            f" {len(packed.messages)} contents: they do not fit together"
+        )
+    kinds = [(kind.reason, kind.as_received, kind.cut) for kind in packed.kinds]
+    place = -1
+    for row, (skip, number) in enumerate(zip(packed.skips, packed.reasons, strict=True)):
+        place += 1 + skip
+        reason, as_received, cut = kinds[number]
+        yield Refused(place, reason, packed.messages[row] if packed.messages else b"", as_received, cut)
+
+
+def _cap(sizes: Sequence[int], frame_bytes_max: int) -> int | None:
+    """Bytes kept of each message at most, so that they fit a frame together; None when not one byte of each does."""
+    cap = frame_bytes_max // 2  # a longer one fits no dead letter
+    while cap and _listed_bytes(sizes, cap) > frame_bytes_max:
+        cap //= 2
+    return cap or None
+
+
+def _listed_bytes(sizes: Sequence[int], cap: int) -> int:
+    """What messages of these sizes take in a list, none longer than `cap`."""
+    kept = [min(size, cap) for size in sizes]
+    return sum(kept) + sum(_TAG_BYTES + max(size.bit_length() + 6, 7) // 7 for size in kept)
