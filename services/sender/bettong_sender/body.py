@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.application.decoders import Decoded, Decoder
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.errors import FrameError
@@ -93,7 +94,7 @@ def assign(source: Source, body: Body, partitions: int) -> tuple[Body, Array]:
         return body, partitions_of(body.columns, key, partitions)
     try:
         return body, partitions_of(body.columns, key, partitions)
-    except (Exception, SystemExit):  # noqa: BLE001 - the user's key function may raise anything: find the messages it fails on
+    except ANY_ERROR:  # the user's key function may raise anything: find the messages it fails on
         return _assign_each(body, key, partitions)
 
 
@@ -139,7 +140,7 @@ def _decode(
         if found == len(rows):
             return decoded, columns, unfit
         reason = f"the decoder answered for {found} of {len(rows)} messages"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's decoder may raise anything: its frame is refused, the stream goes on
+    except ANY_ERROR as error:  # its frame is refused, the stream goes on
         reason = f"the decoder raised {type(error).__name__}: {error}"
     return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
 
@@ -153,7 +154,7 @@ def _assign_each(body: Body, key: Callable[..., str | int | bytes], partitions: 
     for row, message in enumerate(columns.messages()):
         try:
             partition = partitions_of_keys([key(message)], partitions)[0]
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's key function raises refuses the message
+        except ANY_ERROR as error:
             reason = f"the key function raised {type(error).__name__}: {error}"
             text = json_line(columns.schema, message)
             refused.append(Refused(int(places[row]), reason, text, as_received=False))

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
 
@@ -57,7 +58,7 @@ class each:  # noqa: N801 - reads as a function in an application
         for place, row in enumerate(rows):
             try:
                 message = self.function(row)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's function raises refuses the message
+            except ANY_ERROR as error:
                 refused[place] = f"{type(error).__name__}: {error}"
                 continue
             if isinstance(message, schema.message):

@@ -21,6 +21,11 @@ DEAD_LETTER: OnError = "dead-letter"
 SKIP: OnError = "skip"
 STOP: OnError = "stop"
 
+# What a user's function may raise, and is then its message's failure: everything, KeyboardInterrupt and
+# asyncio.CancelledError too. Where such functions are called no interrupt of Python's own arrives: services handle or
+# ignore SIGINT, and nothing is awaited in there.
+ANY_ERROR: tuple[type[BaseException], ...] = (BaseException,)
+
 
 def check_on_error(owner: str, on_error: object) -> None:
     """Raises ApplicationError, naming `owner`, for what is none of the three."""

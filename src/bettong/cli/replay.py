@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json as json_module
+import signal
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -241,7 +243,8 @@ def _folded(history: KeyHistory, stretch: Stretch, where: Places, last: int, con
 
     events: deque[Event] = deque(maxlen=last)
     place = (stretch.topic, stretch.partition)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with _interrupts_end(), shown as progress:
         task = progress.add_task("folding", total=stretch.until - stretch.first)
         for record in records(
             where.kafka,
@@ -254,6 +257,16 @@ def _folded(history: KeyHistory, stretch: Stretch, where: Places, last: int, con
             if history.stopped is not None:
                 break
     return list(events)
+
+
+@contextmanager
+def _interrupts_end() -> Iterator[None]:
+    """Control-C ends the process: raised within a user's function it would be taken for its message's failure."""
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _cut(state: object) -> str:

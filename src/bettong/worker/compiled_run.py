@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.schema import Schema
 from bettong.application.streams import Stateless
 from bettong.frames.columns import Array, Columns
@@ -48,7 +49,7 @@ def run_kernel(
     while start < columns.length:
         try:
             kernel.call(start, columns.length, made.room, keys, *given, *map(_address, made.arrays))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+        except ANY_ERROR as error:
             failed = _row_at_work(cursor, start, error)
             letters.add(name, _with_text(error), rows.parent(failed))
             start = failed + 1

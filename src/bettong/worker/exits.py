@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import Exit
 from bettong.application.streams import Keyed
 from bettong.errors import FrameError, SchemaError
@@ -154,7 +155,7 @@ class Sending:
         try:
             division = split(partitions_of(columns, target.key, self.partitions), self.partitions)
             order = division.order
-        except (Exception, SystemExit):  # noqa: BLE001 - the user's key function: find the messages that it cannot take
+        except ANY_ERROR:  # the user's key function: find the messages that it cannot take
             kept, assignment = _keyable(target, rows, letters, self.partitions)
             division = split(assignment, self.partitions)
             order = kept.take(division.order)
@@ -181,7 +182,7 @@ class Sending:
                     raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
                 if len(data) > size_max:
                     raise self._too_large(len(data))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except ANY_ERROR as error:
                 letters.add(sink, error, rows.parent(row))
             else:
                 encoded.append(data)
@@ -278,7 +279,7 @@ def _keyable(target: Keyed, rows: Rows, letters: Letters, partitions: int) -> tu
         try:
             key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
             found.append(partition_of(key, partitions))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+        except ANY_ERROR as error:
             letters.add(target.name, error, rows.parent(row))
         else:
             kept.append(row)

@@ -6,6 +6,7 @@ goes on.
 
 from typing import Any, Protocol
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Filtered, FlatMapped, Mapped
 from bettong.worker.given import flat
 from bettong.worker.letters import Letters
@@ -51,7 +52,7 @@ class MapOperator:
         for row, message in enumerate(rows.messages()):
             try:
                 result = function(message)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except ANY_ERROR as error:
                 if parents is None:
                     parents = [rows.parent(earlier) for earlier in range(row)]
                 letters.add(self.name, error, rows.parent(row))
@@ -77,7 +78,7 @@ class FilterOperator:
         for row, message in enumerate(rows.messages()):
             try:
                 keep = function(message)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except ANY_ERROR as error:
                 letters.add(self.name, error, rows.parent(row))
                 continue
             if keep:
@@ -101,7 +102,7 @@ class FlatMapOperator:
         for row, message in enumerate(rows.messages()):
             try:
                 several = flat(function, message)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except ANY_ERROR as error:
                 letters.add(self.name, error, rows.parent(row))
                 continue
             results.extend(several)

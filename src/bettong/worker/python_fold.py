@@ -8,6 +8,7 @@ from itertools import islice
 from operator import length_hint
 from typing import Any
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError, SnapshotError
@@ -50,7 +51,7 @@ class PythonFold:
         if self._changed is not None:
             try:
                 self._changed.update(values)
-            except Exception:  # noqa: BLE001 - a NoKey raises what the user's function raised
+            except ANY_ERROR:  # a NoKey raises what the user's function raised
                 self._changed.update(key for key in values if not isinstance(key, NoKey))
         keys = iter(values)
         messages = iter(rows.messages())
@@ -73,7 +74,7 @@ class PythonFold:
                     else:
                         results.append(copy(result) if result is state else result)
                         sources.append(row)
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+            except ANY_ERROR as error:
                 letters.add(self.name, error, rows.parent(last - length_hint(keys)))
             else:
                 break

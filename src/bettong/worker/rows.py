@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import Entrance
 from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns, fitting
@@ -143,5 +144,5 @@ class Rows:
 def _told(key: Callable[[Any], Any], message: Any) -> Any:
     try:
         return key(message)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's function raises is this message's dead letter
+    except ANY_ERROR as error:
         return NoKey(error)

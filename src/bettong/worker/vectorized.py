@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.application.ways import Way, refusal
@@ -89,7 +90,7 @@ class VectorizedFold(StateArray):
         state = state_of(self._state, self.states, touched)
         try:
             given = self._given(columns, state, places)
-        except (Exception, SystemExit):
+        except ANY_ERROR:
             if columns.length == 1:
                 keep_state(self._state, self.states, touched, state)
             raise
@@ -123,7 +124,7 @@ def try_fold(node: Stateful, key: np.dtype[Any]) -> None:
 def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
     try:
         _strictly(call)
-    except (Exception, SystemExit) as error:
+    except ANY_ERROR as error:
         file = function.__code__.co_filename
         lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
         reason = f"for a frame without rows: {type(error).__name__}: {error}"
@@ -140,7 +141,7 @@ def _in_pieces(
         start, stop = todo.pop()
         try:
             output, sources = _strictly(lambda start=start, stop=stop: over(start, stop))  # type: ignore[misc]
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's code raises is a dead letter
+        except ANY_ERROR as error:
             if stop - start > 1 and not isinstance(error, WrongColumnsError):
                 middle = (start + stop) // 2
                 todo += [(middle, stop), (start, middle)]

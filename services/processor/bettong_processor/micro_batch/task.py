@@ -17,6 +17,7 @@ from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import PartitionWorker
+from bettong_processor import interrupts
 from bettong_processor.cpus import kept
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
@@ -44,6 +45,7 @@ class Step:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Folds the records of one task: those of one partition of one topic, in order."""
+        interrupts.ignore()
         process = process_of(self.settings)
         worker: PartitionWorker | None = None
         piece = _Piece()

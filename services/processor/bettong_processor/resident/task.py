@@ -15,6 +15,7 @@ from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
+from bettong_processor import interrupts
 from bettong_processor.cpus import kept
 from bettong_processor.programs import programs
 from bettong_processor.resident.attendance import Attendance
@@ -52,6 +53,7 @@ class SlotTask:
 
     def __call__(self, slots: Iterable[int]) -> Iterator[int]:
         """Folds until the driver says stop, or another task has taken this one's place."""
+        interrupts.ignore()
         for slot in slots:
             self._fold(slot)
             yield slot

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from bettong.application.destinations import TwoPhaseSink
+from bettong.application.on_error import ANY_ERROR
 from bettong.errors import BettongError
 from bettong_receiver.errors import SinkError
 from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
@@ -62,7 +63,7 @@ class TwoPhaseOutlet:
         if self._sink is not None:
             try:
                 self._sink.close()
-            except Exception:  # noqa: BLE001 - the user's own; what it did is told by the positions
+            except ANY_ERROR:  # the user's own; what it did is told by the positions
                 return
 
     def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
@@ -72,5 +73,5 @@ class TwoPhaseOutlet:
             raise OutletUnavailableError(f"{self._name}: {doing}: {error}") from error
         except BettongError:
             raise
-        except Exception as error:
+        except ANY_ERROR as error:
             raise SinkError(f"{self._name}: {doing}: {type(error).__name__}: {error}") from error
