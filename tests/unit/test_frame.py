@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.errors import FrameError
-from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, Kind, decode, encode
+from bettong.frames.frame import (
+    ENVELOPE_BYTES_MAX,
+    ORIGIN_CHARACTERS_MAX,
+    Frame,
+    Kind,
+    decode,
+    encode,
+)
 from bettong.v1 import frame_pb2
 
 U64 = st.integers(0, 2**64 - 1)
@@ -112,3 +119,10 @@ def test_no_envelope_outgrows_its_limit() -> None:
         columns=b"x" * 2**20,
     )
     assert len(encode(largest)) - 2**20 < ENVELOPE_BYTES_MAX
+
+
+def test_an_origin_that_would_fit_no_table_and_no_dead_letter_is_refused() -> None:
+    longest = "a/" + "b" * (ORIGIN_CHARACTERS_MAX - 2)
+    assert decode(encode(Frame(origin=longest, sequence=1, previous=0, rows=[]))).origin == longest
+    with pytest.raises(FrameError, match="its origin has 513 characters, at most 512"):
+        decode(encode(Frame(origin=longest + "b", sequence=1, previous=0, rows=[])))

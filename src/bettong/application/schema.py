@@ -49,8 +49,8 @@ class Schema:
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Bytes of a value of each field whose width does not vary."""
-        return tuple(field.dtype.itemsize for field in self.fields if field.dtype is not None)
+        """Bytes of a value of each field, 0 where the width varies."""
+        return tuple(field.dtype.itemsize if field.dtype is not None else 0 for field in self.fields)
 
     @property
     def fixed(self) -> bool:

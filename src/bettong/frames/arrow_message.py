@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import operator
 import struct
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -26,65 +26,79 @@ _CONTINUES = 0xFFFFFFFF
 _MESSAGE_TYPE = 1
 _RECORD_BATCH = 3
 _MESSAGE_HEADER = 2
+_MESSAGE_BODY_LENGTH = 3
 _BATCH_LENGTH = 0
 _BATCH_NODES = 1
 _BATCH_BUFFERS = 2
 _BATCH_COMPRESSION = 3
 # Larger ones, of some 300 columns, are left to Arrow: what is looked up is kept.
 _METADATA_BYTES_MAX = 16 * 1024
+# Arrow's writer begins buffers at multiples of this.
+_ALIGNED_BYTES = 8
+_OFFSET_BYTES = 4
 # So many fields of a table are read here; tables end with the last one that is there.
 _FIELDS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class BatchFacts:
-    """What matters of a record batch before it is read: a few compressed bytes could fill any memory."""
+def check_batch(payload: bytes, names: Sequence[str]) -> None:
+    """Raises FrameError for all but a record batch of these columns, without compression and without nulls.
 
-    columns: int
-    compressed: bool
-
-
-def batch_facts(message: pa.ipc.Message) -> BatchFacts:
-    """The facts of a record batch message. Raises FrameError when it is none."""
-    if message.type != "record batch":
-        raise FrameError(f"expected an Arrow IPC record batch message, got a {message.type}")
-    metadata = message.metadata.to_pybytes()
+    A few compressed bytes could fill any memory. What its buffers hold is left to check (`RecordBatch.validate`).
+    """
+    metadata = _metadata(payload)
+    if metadata is None:
+        raise FrameError(f"{len(payload)} bytes that do not begin as an Arrow IPC message")
     try:
-        batch = _fields(metadata, struct.unpack_from("<I", metadata)[0])[_MESSAGE_HEADER]
-        fields = _fields(metadata, _follow(metadata, batch))
-        nodes = fields[_BATCH_NODES]
-        columns = struct.unpack_from("<I", metadata, _follow(metadata, nodes))[0] if nodes else 0
-        return BatchFacts(columns, fields[_BATCH_COMPRESSION] != 0)
-    except struct.error as error:
+        kind, batch, _ = _header(metadata)
+        if kind != _RECORD_BATCH:
+            raise FrameError(f"an Arrow IPC message of type {kind}, expected {_RECORD_BATCH}: a record batch")
+        head = _batch(metadata, batch)
+    except (struct.error, IndexError) as error:
         raise FrameError(f"the metadata of the Arrow message cannot be followed: {error}") from None
+    if head.compressed:
+        raise FrameError("compressed; send the record batch without compression")
+    if len(head.nodes) != 2 * len(names):
+        raise FrameError(f"{len(head.nodes) // 2} columns, expected {len(names)}")
+    for name, nulls in zip(names, head.nodes[1::2], strict=True):
+        if nulls:
+            raise FrameError(f"field {name!r} has nulls")
+
+
+class Varying(NamedTuple):
+    """Where in a payload the two buffers of a column of varying width lie, and how many bytes they have."""
+
+    offsets: int
+    offsets_size: int
+    data: int
+    data_size: int
 
 
 class Layout(NamedTuple):
     """What metadata say: how many rows, where in the payload the values of each column begin.
 
     `size`: bytes that the body must have. `spare`: of the columns' buffers, most bytes that one has beyond its values.
+    `varying`: the columns of varying width, in order; `starts` has their offsets.
     """
 
     rows: int
     starts: tuple[int, ...]
     size: int
     spare: int
+    varying: tuple[Varying, ...]
 
 
 def value_places(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
     """The rows of a record batch, and where in the payload the values of each column begin: a third of Arrow's time.
 
-    `sizes`: bytes of a value, by column. None for anything but columns of those widths that lie there without nulls and
-    without compression: then Arrow's reader has to say what is wrong with it, if anything is.
+    `sizes`: bytes of a value, by column; 0: they vary. All buffers lie inside of the payload and are long enough
+    for the rows; what offsets hold is left to check. None for anything but columns of those widths that lie there
+    without nulls and without compression: then Arrow's reader has to say what is wrong with it, if anything is.
     """
-    if len(payload) < _PREFIX.size:
+    metadata = _metadata(payload)
+    if metadata is None or len(metadata) > _METADATA_BYTES_MAX:
         return None
-    continues, size = _PREFIX.unpack_from(payload)
-    body = _PREFIX.size + size
-    if continues != _CONTINUES or body > len(payload) or size > _METADATA_BYTES_MAX:
-        return None
-    layout = _layout(payload[_PREFIX.size : body], sizes)
-    if layout is None or body + layout.size > len(payload):
+    layout = _layout(metadata, sizes)
+    if layout is None or _PREFIX.size + len(metadata) + layout.size > len(payload):
         return None
     return layout
 
@@ -110,37 +124,83 @@ def batch_head(sizes: tuple[int, ...], rows: int) -> bytes:
 @lru_cache(maxsize=_CACHED)
 def _layout(metadata: bytes, sizes: tuple[int, ...]) -> Layout | None:
     try:
-        message = _fields(metadata, struct.unpack_from("<I", metadata)[0])
-        if metadata[message[_MESSAGE_TYPE]] != _RECORD_BATCH:
+        kind, batch, body_size = _header(metadata)
+        if kind != _RECORD_BATCH:
             return None
-        batch = _fields(metadata, _follow(metadata, message[_MESSAGE_HEADER]))
-        # A field that is 0 is left out.
-        rows: int = struct.unpack_from("<q", metadata, batch[_BATCH_LENGTH])[0] if batch[_BATCH_LENGTH] else 0
-        nodes = _pairs(metadata, batch[_BATCH_NODES])
-        buffers = _pairs(metadata, batch[_BATCH_BUFFERS])
+        rows, nodes, buffers, compressed = _batch(metadata, batch)
     except (struct.error, IndexError):
         return None
-    if (
-        rows < 0
-        or batch[_BATCH_COMPRESSION]
-        or nodes != (rows, 0) * len(sizes)
-        or len(buffers) != 4 * len(sizes)
-    ):
-        return None
-    # Two buffers a column: which values are there, and the values.
-    starts, given = buffers[2::4], buffers[3::4]
-    spare = [held - rows * wanted for held, wanted in zip(given, sizes, strict=True)]
-    if min(starts, default=0) < 0 or min(spare, default=0) < 0:
-        return None
+    # Two buffers a column: which values are there, and the values. Where widths vary, offsets come before the values.
+    expected = 4 * len(sizes) + 2 * sizes.count(0)
     body = _PREFIX.size + len(metadata)
-    ends = map(operator.add, starts, given)
-    return Layout(
-        rows, tuple(body + start for start in starts), size=max(ends, default=0), spare=max(spare, default=0)
-    )
+    aligned = not body % _ALIGNED_BYTES and not any(start % _ALIGNED_BYTES for start in buffers[::2])
+    if rows < 0 or compressed or nodes != (rows, 0) * len(sizes) or len(buffers) != expected or not aligned:
+        return None
+    starts: list[int] = []
+    spare: list[int] = []
+    varying: list[Varying] = []
+    place = 2
+    for size in sizes:
+        start, held = buffers[place : place + 2]
+        starts.append(body + start)
+        if size:
+            spare.append(held - rows * size)
+        else:
+            # Writers may leave out the offsets of no rows.
+            spare.append(held - (rows + 1) * _OFFSET_BYTES if rows else 0)
+            place += 2
+            varying.append(Varying(body + start, held, body + buffers[place], buffers[place + 1]))
+        place += 4
+    if min(buffers) < 0 or min(spare) < 0:
+        return None
+    size = max(body_size, *map(operator.add, buffers[::2], buffers[1::2]))
+    return Layout(rows, tuple(starts), size, max(spare), tuple(varying))
+
+
+class _Batch(NamedTuple):
+    """A record batch: numbers of `nodes` and `buffers` in pairs, see the module."""
+
+    rows: int
+    nodes: tuple[int, ...]
+    buffers: tuple[int, ...]
+    compressed: bool
+
+
+def _metadata(payload: bytes) -> bytes | None:
+    """The metadata of a message; None for bytes that do not begin as one."""
+    if len(payload) < _PREFIX.size:
+        return None
+    continues, size = _PREFIX.unpack_from(payload)
+    body = _PREFIX.size + size
+    if continues != _CONTINUES or body > len(payload):
+        return None
+    return payload[_PREFIX.size : body]
+
+
+def _header(metadata: bytes) -> tuple[int, int, int]:
+    """The type of a message, where its header lies, and bytes of its body.
+
+    Raises struct.error or IndexError, as `_batch` does.
+    """
+    message = _fields(metadata, struct.unpack_from("<I", metadata)[0])
+    header, length = _follow(metadata, message[_MESSAGE_HEADER]), message[_MESSAGE_BODY_LENGTH]
+    body_size: int = struct.unpack_from("<q", metadata, length)[0] if length else 0
+    return metadata[message[_MESSAGE_TYPE]], header, body_size
+
+
+def _batch(metadata: bytes, table: int) -> _Batch:
+    fields = _fields(metadata, table)
+    # A field that is 0 is left out.
+    rows: int = struct.unpack_from("<q", metadata, fields[_BATCH_LENGTH])[0] if fields[_BATCH_LENGTH] else 0
+    nodes = _pairs(metadata, fields[_BATCH_NODES])
+    buffers = _pairs(metadata, fields[_BATCH_BUFFERS])
+    return _Batch(rows, nodes, buffers, fields[_BATCH_COMPRESSION] != 0)
 
 
 def _pairs(payload: bytes, place: int) -> tuple[int, ...]:
-    """The numbers of a vector of pairs."""
+    """The numbers of a vector of pairs; none where there is no vector."""
+    if not place:
+        return ()
     vector = _follow(payload, place)
     count: int = struct.unpack_from("<I", payload, vector)[0]
     return struct.unpack_from(f"<{2 * count}q", payload, vector + 4)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
-from bettong.frames.arrow_message import batch_facts, batch_head, value_places
+from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_places
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array
@@ -69,14 +69,17 @@ class Columns:
 
     @classmethod
     def of_payload(cls, schema: Schema, payload: bytes) -> Columns:
-        """Reads the columns of a frame that Bettong wrote. Raises FrameError when they are not of `schema`."""
-        if (in_place := cls._in_place(schema, payload)) is not None:
-            return in_place
+        """Reads the columns of a frame of the log. Raises FrameError when they are not of `schema`.
+
+        Every buffer is checked before it is viewed, for others than Bettong may write to Kafka. Of values only text of
+        any length is: what is no UTF-8 in text of a fixed width is read with replacements.
+        """
         try:
-            batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
-        except (pa.ArrowException, OSError, EOFError, ValueError) as error:
+            if (in_place := cls._in_place(schema, payload)) is not None:
+                return in_place
+            return cls.of_batch(schema, _checked_batch(schema, payload))
+        except (pa.ArrowException, OSError, ValueError, EOFError, FrameError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
-        return cls.of_batch(schema, batch)
 
     @classmethod
     def of_foreign_payload(cls, schema: Schema, payload: bytes) -> Columns:
@@ -86,34 +89,31 @@ class Columns:
                 for field, values in zip(schema.fields, in_place.columns, strict=True):
                     _check_values(field, values)
                 return in_place
-            message = pa.ipc.read_message(pa.py_buffer(payload))
-            facts = batch_facts(message)
-            if facts.compressed:
-                raise FrameError("compressed; send the record batch without compression")
-            if facts.columns != len(schema.fields):
-                raise FrameError(f"{facts.columns} columns, expected {len(schema.fields)}")
-            batch = pa.ipc.read_record_batch(message, schema.arrow)
-            batch.validate(full=True)
+            batch = _checked_batch(schema, payload)
             for column, field in zip(batch.columns, schema.fields, strict=True):
                 _check_foreign(field, column)
+            return cls.of_batch(schema, batch)
         except (pa.ArrowException, OSError, ValueError, EOFError, FrameError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
-        return cls.of_batch(schema, batch)
 
     @classmethod
     def _in_place(cls, schema: Schema, payload: bytes, spare_max: int | None = None) -> Columns | None:
-        """The columns without Arrow, which takes three times as long; None where it has to say what is wrong.
+        """The columns without Arrow's reader, which takes longer; None where it has to say what is wrong.
 
-        `spare_max`: more bytes than that after a column's values must be another schema's.
+        `spare_max`: more bytes than that after a column's values must be another schema's. Raises FrameError for text
+        or bytes that are not where their offsets say.
         """
-        if schema.dtypes is None:
-            return None
         layout = value_places(payload, schema.widths)
         if layout is None or (spare_max is not None and layout.spare > spare_max):
             return None
-        pairs = zip(schema.dtypes, layout.starts, strict=True)
-        views = tuple(np.frombuffer(payload, dtype, layout.rows, start) for dtype, start in pairs)
-        return cls(schema, layout.rows, views)
+        rows, varying = layout.rows, iter(layout.varying)
+        columns = tuple(
+            np.frombuffer(payload, field.dtype, rows, start)
+            if field.dtype is not None
+            else _varying(field, payload, rows, next(varying))
+            for field, start in zip(schema.fields, layout.starts, strict=True)
+        )
+        return cls(schema, rows, columns)
 
     @classmethod
     def of_batch(cls, schema: Schema, batch: pa.RecordBatch) -> Columns:
@@ -230,10 +230,34 @@ def _texts(encoded: list[bytes]) -> list[str]:
     return [decoded[value] for value in encoded]
 
 
+def _checked_batch(schema: Schema, payload: bytes) -> pa.RecordBatch:
+    """The batch in a payload, whose buffers are as long as its rows need and whose offsets stay inside of them.
+
+    Raises FrameError, or one of Arrow's errors, for any other, for compressed ones, and for nulls.
+    """
+    check_batch(payload, schema.arrow.names)
+    batch = pa.ipc.read_record_batch(pa.py_buffer(payload), schema.arrow)
+    batch.validate(full=True)
+    return batch
+
+
+def _varying(field: Field, payload: bytes, rows: int, places: Varying) -> pa.Array:
+    """A column of text or bytes of any length. Raises FrameError for offsets out of the data, and for no UTF-8."""
+    if not rows:
+        return pa.array([], field.arrow)
+    buffer = pa.py_buffer(payload)
+    offsets = buffer.slice(places.offsets, places.offsets_size)
+    data = buffer.slice(places.data, places.data_size)
+    column = pa.Array.from_buffers(field.arrow, rows, [None, offsets, data], null_count=0)
+    try:
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise FrameError(f"field {field.name!r}: {error}") from None
+    return column
+
+
 def _check_foreign(field: Field, column: pa.Array) -> None:
-    """Raises FrameError for nulls, and for buffers that belong to a wider field: columns of another schema."""
-    if column.null_count:
-        raise FrameError(f"field {field.name!r} has nulls")
+    """Raises FrameError for values that are none, and for buffers of a wider field: columns of another schema."""
     data = column.buffers()[1]
     if field.dtype is not None and data is not None:
         expected = len(column) * field.dtype.itemsize

@@ -12,6 +12,10 @@ from bettong.v1 import frame_pb2
 # What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
 ENVELOPE_BYTES_MAX = 1024
 
+# Of an origin: names of an application have up to 100 characters, of clients 128. Tables keep origins, and dead
+# letters quote them, so a longer one would not fit where its frame did.
+ORIGIN_CHARACTERS_MAX = 512
+
 
 class Kind(IntEnum):
     """What a frame is for; see the proto."""
@@ -73,6 +77,11 @@ def decode(data: bytes) -> Frame:
         envelope = frame_pb2.Frame.FromString(data)
     except DecodeError as error:
         raise FrameError(f"{len(data)} bytes are no frame: {error}") from None
+    if len(envelope.origin) > ORIGIN_CHARACTERS_MAX:
+        raise FrameError(
+            f"frame {envelope.sequence}: its origin has {len(envelope.origin)} characters, at most"
+            f" {ORIGIN_CHARACTERS_MAX}"
+        )
     body = envelope.WhichOneof("body")
     try:
         kind = Kind(envelope.kind)

@@ -263,6 +263,8 @@ class PartitionWorker:
             columns = Columns.of_payload(entrance.schema, frame.columns)
         except FrameError as error:
             return self._refuse(offset, frame, value, str(error))
+        if columns.length != frame.count:
+            return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
         self.counters.frames += 1
         self.counters.messages += columns.length
         letters = Letters(self._on_error, partial(self._poison, offset, frame, message_text(columns)))
