@@ -54,6 +54,12 @@ LAG = Figure(
     "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads,"
     " of a stage's partition",
 )
+STALLED = Figure(
+    "stalled_s",
+    "s",
+    "for how long a stage's partition, `stalled_s/STAGE/PARTITION`, has folded nothing although records wait; told from"
+    " 3 s on",
+)
 RATE = Figure("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
@@ -119,6 +125,7 @@ SERIES = (
     Series("bettong_processor_batch", BATCH, Scope.PROCESSOR),
     Series("bettong_processor_batch_duration_seconds", BATCH_MS, Scope.PROCESSOR, per=1000),
     Series("bettong_partition_lag_records", LAG, Scope.PROCESSOR, ("stage", "partition")),
+    Series("bettong_partition_stalled_seconds", STALLED, Scope.PROCESSOR, ("stage", "partition")),
     Series("bettong_partition_messages_total", MESSAGES, Scope.PARTITION),
     Series("bettong_partition_frames_total", FRAMES, Scope.PARTITION),
     Series("bettong_partition_results_total", RESULTS, Scope.PARTITION),

@@ -123,6 +123,7 @@ def _start(
     return micro_batch.start(
         spark,
         settings,
+        store,
         checkpoint=checkpoint,
         stages={stage_topic(planned.application, stage.name): stage.name for stage in planned.stages},
         first_offsets=first_offsets,
