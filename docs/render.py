@@ -8,7 +8,7 @@ from pydantic_core import PydanticUndefined
 from pydantic_settings import BaseSettings
 
 from bettong import metrics
-from bettong.cli.exit_codes import MEANINGS
+from bettong.cli.exit_codes import AT_THE_START, MEANINGS
 from bettong.reaching import ReachingSettings
 from bettong.settings import (
     PREFIX,
@@ -145,6 +145,8 @@ def _exit_codes() -> str:
         "| code | what it means |",
         "| --- | --- |",
         *(f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()),
+        "",
+        *AT_THE_START.splitlines(),
     ]
     return "\n".join(lines) + "\n"
 

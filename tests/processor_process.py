@@ -4,7 +4,11 @@ import sys
 from pathlib import Path
 
 from bettong import metrics
+from bettong.application.loading import load
+from bettong.application.plan import plan
 from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, encode
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.local.services import spark_places
@@ -65,3 +69,19 @@ class ProcessorProcess(Server):
         ending = self.process.wait(self.start_s_max)
         assert ending is not None, "it runs on"
         return ending.status
+
+
+def payments_frame(processor: ProcessorProcess, sequence: int) -> bytes:
+    """A frame of one payment, as a sender appends it."""
+    schema = plan(load(processor.command.environment["BETTONG_APPLICATION"])).sources[0].schema
+    return encode(
+        Frame(
+            origin="payments/test",
+            sequence=sequence,
+            previous=sequence - 1,
+            count=1,
+            schema=schema.fingerprint,
+            ingest_ns=sequence,
+            columns=Columns.of_messages(schema, [schema.message("ann", 1.0)]).payload(),
+        )
+    )

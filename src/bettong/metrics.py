@@ -58,6 +58,12 @@ LAG = Figure(
     "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads,"
     " of a stage's partition",
 )
+STALLED = Figure(
+    "stalled_s",
+    "s",
+    "for how long a stage's partition, `stalled_s/STAGE/PARTITION`, has folded nothing although records wait; told from"
+    " 3 s on",
+)
 RATE = Figure("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
 BATCH = Figure("batch", "batch", "the last micro-batch")
 BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
@@ -70,12 +76,20 @@ CPUS = Figure("cpus", "CPUs", "that the process may use which folds a partition"
 EXCLUSIVE = Figure(
     "exclusive", "0 or 1", "whether these are its own, where BETTONG_EXCLUSIVE_CPUS promises so"
 )
+# Of a receiver. Long enough for a p99 of a few results a second, short enough that a burst is over when it is over.
+LATENCY_WINDOW_S = 60
 _LATENCY = (
-    "client's send time to delivery; of a partition (resident), the sender's stamp to durable output, of late"
+    f"client's send time to delivery, of what was delivered in the last {LATENCY_WINDOW_S} s; of a partition"
+    " (resident), the sender's stamp to durable output, of late"
 )
 LATENCY_P50 = Figure("latency_p50_ms", "ms", f"{_LATENCY}: half are faster")
 LATENCY_P99 = Figure("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster")
 LATENCY_MAX = Figure("latency_max_ms", "ms", f"{_LATENCY}: slowest")
+
+# Beside the figures of a live record: after how many seconds it goes unless it is written again; and, of one that was
+# read, how many seconds old it is, by Redis' own clock.
+TTL_S = "ttl_s"
+AGE_S = "age_s"
 
 ALL = tuple(value for value in list(globals().values()) if isinstance(value, Figure))
 
@@ -123,6 +137,7 @@ SERIES = (
     Series("bettong_processor_batch", BATCH, Scope.PROCESSOR),
     Series("bettong_processor_batch_duration_seconds", BATCH_MS, Scope.PROCESSOR, per=1000),
     Series("bettong_partition_lag_records", LAG, Scope.PROCESSOR, ("stage", "partition")),
+    Series("bettong_partition_stalled_seconds", STALLED, Scope.PROCESSOR, ("stage", "partition")),
     Series("bettong_partition_messages_total", MESSAGES, Scope.PARTITION),
     Series("bettong_partition_frames_total", FRAMES, Scope.PARTITION),
     Series("bettong_partition_results_total", RESULTS, Scope.PARTITION),

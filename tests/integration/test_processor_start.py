@@ -17,15 +17,13 @@ from bettong.class_archives import SPARK, archive
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
-from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, encode
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
-from tests.processor_process import PARTITIONS, ProcessorProcess
+from tests.processor_process import PARTITIONS, ProcessorProcess, payments_frame
 from tests.s3_server import BUCKET
 from tests.waiting import eventually
 
@@ -74,22 +72,6 @@ app.source("payments", schema=Payment, key="account").stateful(add, state=Sum).s
 """
 
 Start = Callable[..., ProcessorProcess]
-
-
-def payments_frame(processor: ProcessorProcess, sequence: int) -> bytes:
-    """A frame of one payment, as a sender appends it."""
-    schema = plan(load(processor.command.environment["BETTONG_APPLICATION"])).sources[0].schema
-    return encode(
-        Frame(
-            origin="payments/test",
-            sequence=sequence,
-            previous=sequence - 1,
-            count=1,
-            schema=schema.fingerprint,
-            ingest_ns=sequence,
-            columns=Columns.of_messages(schema, [schema.message("ann", 1.0)]).payload(),
-        )
-    )
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import io
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
-from bettong.cli.overview import StageSummary, line, overview, partition_rows, stages
+from bettong.cli.overview import StageSummary, line, overview, partition_rows, stages, stands_still
 from bettong.cli.service_rows import ProcessFacts, local_rows, remote_rows
-from bettong.cli.status import duration, partitions_table, services_table, stages_table, summary
+from bettong.cli.status import duration, partitions_table, services_table, stages_table, stalled, summary
 from bettong.errors import BettongError
 
 LIVE = {
@@ -52,8 +52,23 @@ PARTITIONS = {
 }
 
 
-def facts(*, runs: bool = True, restarts: int = 0, started_s: float = 90.0) -> ProcessFacts:
-    return ProcessFacts(pid=42, started_s=started_s, restarts=restarts, runs=runs, log="logs/x.log")
+def facts(
+    *,
+    runs: bool = True,
+    restarts: int = 0,
+    started_s: float = 90.0,
+    fault: str = "",
+    final_status: int | None = None,
+) -> ProcessFacts:
+    return ProcessFacts(
+        pid=42,
+        started_s=started_s,
+        restarts=restarts,
+        runs=runs,
+        log="logs/x.log",
+        fault=fault,
+        final_status=final_status,
+    )
 
 
 def printed(table: object) -> str:
@@ -71,7 +86,7 @@ def test_the_overview_adds_up_instances_and_partitions() -> None:
 
 def test_an_empty_deployment_has_an_overview_too() -> None:
     found = overview({}, {})
-    assert (found.messages, found.lag, found.p50_ms) == (0, 0, None)
+    assert (found.messages, found.lag, found.p50_ms) == (0, None, None), "nobody says that there is no lag"
 
 
 def test_a_line_of_counts_has_the_rate_since_the_line_before() -> None:
@@ -110,6 +125,66 @@ def test_each_partition_has_a_row_with_what_its_schedule_measures() -> None:
 def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:
     live = {"p": {"service": "processor", "lag": "12", "lag/nbbo/0": "12"}}
     assert [row.lag for row in partition_rows(live, {("nbbo", 0): {"offset": "1", "lag": "3"}})] == [12]
+
+
+def test_lag_is_told_from_where_logs_end_and_not_at_all_where_nobody_knows() -> None:
+    partitions = {("nbbo", 0): {"offset": "10"}}
+    begins, ends = {("nbbo", 0): 0, ("nbbo", 1): 4}, {("nbbo", 0): 10, ("nbbo", 1): 9}
+    dead = {"receiver": LIVE["receiver"]}
+    rows = partition_rows(dead, partitions, begins=begins, ends=ends)
+    assert [(row.partition, row.offset, row.lag) for row in rows] == [(0, 10, 0), (1, 4, 5)]
+    assert overview(dead, partitions, rows).lag == 5 + 2
+    assert [stands_still(row) for row in rows] == [False, True], "nobody folds"
+    assert stalled(rows) == ["[red]nbbo/1 stands still at offset 4, nobody folds it: 5 records wait[/red]"]
+    assert overview(dead, partitions).lag is None, "no processor says it"
+    away = partition_rows(LIVE, partitions, lag_known=False)
+    assert ([row.lag for row in away], overview(LIVE, partitions, away).lag) == ([None], None)
+    without_receiver = {"processor": LIVE["processor"]}
+    assert overview(without_receiver, {}, []).lag is None, "what was not delivered is not known"
+    assert summary(overview({}, {}))[0].startswith("lag unknown, ")
+
+
+def test_a_partition_stands_still_once_its_driver_has_said_so_for_a_while() -> None:
+    def told(seconds: str) -> dict[str, dict[str, str]]:
+        return {"p": {"service": "processor", "lag": "3", "lag/nbbo/0": "3", "stalled_s/nbbo/0": seconds}}
+
+    (soon,), (late,) = (
+        partition_rows(told(each), {("nbbo", 0): {"offset": "7"}}) for each in ("3.5", "12.0")
+    )
+    assert stalled([soon]) == []
+    assert stalled([late]) == ["[red]nbbo/0 stands still at offset 7 for 12 s: 3 records wait[/red]"]
+    assert "12 s" in printed(partitions_table([late]))
+
+
+def test_who_has_not_written_its_record_for_three_seconds_says_nothing() -> None:
+    record = {**LIVE["sender"], "ttl_s": "10.0", "age_s": "2.9"}
+    assert remote_rows({"sender": record})[0].state == "running"
+    (row, *_) = remote_rows({"sender": {**record, "age_s": "3.4"}})
+    assert row.state == "silent"
+    assert row.detail.startswith("has said nothing for 3 s")
+    assert row.detail.endswith("its last word: running")
+
+
+def test_a_process_that_ended_says_how_and_so_does_the_one_after_it() -> None:
+    processes = {
+        "processor": facts(runs=False, fault="exit code 9: no state reaches offset 7", final_status=9),
+        "receiver": facts(started_s=120.0, fault="exit code 5: topic a has 2 partitions"),
+        "sender": facts(),
+        "kafka": facts(),
+    }
+    rows = local_rows({}, processes, {"kafka": "Kafka at x does not answer", "redis": "Redis is away"})
+    found = {row.name: (row.state, row.detail) for row in rows}
+    assert found["processor"] == (
+        "down",
+        "stopped for good: exit code 9: no state reaches offset 7; see logs/x.log",
+    )
+    assert found["kafka"] == ("silent", "Kafka at x does not answer")
+    assert found["sender"][0] == "unknown"
+    (again,) = local_rows({}, {"receiver": processes["receiver"]})
+    assert (again.state, again.detail) == (
+        "starting",
+        "again, after it died: exit code 5: topic a has 2 partitions; see logs/x.log",
+    )
 
 
 def test_dead_letters_are_those_of_the_receiver_which_reads_each_once() -> None:

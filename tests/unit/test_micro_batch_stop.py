@@ -9,6 +9,8 @@ import structlog
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong_processor.micro_batch.query import MicroBatch
+from bettong_processor.micro_batch.unsaved import Unsaved
+from bettong_processor.progress import Progress
 
 PROGRESS = {"batchId": 7, "sources": [{"endOffset": {"a.stage.s": {"0": 12, "1": 0}}}]}
 
@@ -33,13 +35,27 @@ class Query:
         self.stopped = True
 
 
+class Quiet:
+    """Progress that nobody looks at."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 @pytest.mark.parametrize(
     ("last", "saved"), [(PROGRESS, [{("a.stage.s", 0): 12, ("a.stage.s", 1): 0}]), (None, [])]
 )
 def test_a_stop_saves_what_the_last_batch_led_to(last: Mapping[str, Any] | None, saved: list[Any]) -> None:
     found: list[Any] = []
     query = Query(last)
-    MicroBatch(cast("StreamingQuery", query), structlog.get_logger(), {}, found.append).stop(10)
+
+    def save(ends: Any) -> Any:
+        found.append(ends)
+        return ends
+
+    progress, unsaved = cast("Progress", Quiet()), Unsaved(60.0, {})
+    MicroBatch(cast("StreamingQuery", query), progress, unsaved, save, structlog.get_logger()).stop(10)
     assert query.stopped
     assert query.active == []
     assert found == saved

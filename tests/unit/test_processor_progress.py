@@ -87,7 +87,7 @@ def test_long_texts_are_cut() -> None:
     assert len(fault_of(PYTHON.format(error="ValueError: " + "x" * 5000)).text) == TEXT_CHARACTERS_MAX
 
 
-def test_progress_becomes_batch_duration_and_lag() -> None:
+def test_progress_becomes_batch_and_duration() -> None:
     progress = {
         "batchId": 12,
         "durationMs": {"addBatch": 80, "triggerExecution": 100},
@@ -98,25 +98,14 @@ def test_progress_becomes_batch_duration_and_lag() -> None:
             }
         ],
     }
-    assert figures_of(progress, {"a": "count"}) == {
-        metrics.BATCH.name: "12",
-        metrics.BATCH_MS.name: 100.0,
-        metrics.LAG.name: 6,
-        "lag/count/0": 4,
-        "lag/count/1": 0,
-    }
+    assert figures_of(progress) == {metrics.BATCH.name: "12", metrics.BATCH_MS.name: 100.0}
     assert durations_of(progress) == {"batch": 12, "addBatch": 80, "triggerExecution": 100}
 
 
 def test_before_the_first_batch_there_are_no_figures() -> None:
-    assert figures_of(None, {}) == {}
+    assert figures_of(None) == {}
     assert durations_of(None) == {}
-    assert (
-        figures_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]}, {})[
-            metrics.LAG.name
-        ]
-        == 0
-    )
+    assert ends_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]}) == {}
 
 
 def test_a_query_starts_at_the_snapshots_and_else_at_the_beginning() -> None:
@@ -130,6 +119,5 @@ def test_offsets_that_spark_gives_as_text_are_read_too() -> None:
         "batchId": 1,
         "sources": [{"endOffset": '{"a":{"0":4}}', "latestOffset": '{"a":{"0":9,"1":2}}'}],
     }
-    assert figures_of(progress, {})[metrics.LAG.name] == 7
     assert ends_of(progress) == {("a", 0): 4}
     assert ends_of(None) == {}

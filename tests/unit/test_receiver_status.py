@@ -71,6 +71,23 @@ def test_latency_is_weighted_by_messages() -> None:
     assert round(figures["latency_max_ms"]) == 900
 
 
+def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
+    clock = Clock()
+    latency = Latency(["raw", "other"], monotonic_s=clock)
+    latency.record("raw", sent_ns=1, delivered_ns=1 + 9000 * MS, messages=10)
+    for _ in range(5):
+        clock.now_s += 10.0
+        latency.record("other", sent_ns=1, delivered_ns=1 + 2 * MS, messages=100)
+        assert round(latency.figures()["latency_max_ms"]) in (9000, 9003)
+    clock.now_s += metrics.LATENCY_WINDOW_S - 40.0
+    figures = latency.figures()
+    assert round(figures["latency_max_ms"]) == 2
+    assert "latency_p50_ms/raw" not in figures
+    assert round(figures["latency_p50_ms/other"]) == 2
+    clock.now_s += 1000.0
+    assert latency.figures() == {}
+
+
 def test_latency_leaves_out_what_has_no_time_and_dead_letters_from_the_total() -> None:
     latency = Latency(["raw", DEAD_LETTERS])
     latency.record("raw", sent_ns=0, delivered_ns=5 * MS, messages=1)

@@ -61,16 +61,10 @@ class Dealer:
         return True
 
 
-class Admin:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *_: object) -> None: ...
-
-
 class Progress:
-    admin = Admin()
+    def start(self) -> None: ...
 
-    def lags(self) -> None: ...
+    def stop(self) -> None: ...
 
 
 def resident(context: Context, looks: Callable[[], None] = lambda: None) -> Resident:

@@ -13,17 +13,20 @@ from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisLead, RedisStore
-from bettong.edges.snapshot_stores import prepare, snapshot_store
+from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
+from bettong.errors import BettongError
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
 from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_of_topic, stage_topic
+from bettong_processor import resuming
 from bettong_processor.leading import TTL_MS, Leading
 from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
 from bettong_processor.resident import driver as resident
+from bettong_processor.restoring import Limits
 from bettong_processor.session import java_ended, session, stop, warm_up
 from bettong_processor.supervision import Live, Run, Supervisor
 
@@ -39,7 +42,11 @@ def main(overrides: Mapping[str, object]) -> None:
     live = Live(figures, settings.instance, log, time.time, settings.live_interval_ms / 1000)
     identity = Identity("processor", planned.application, settings.instance)
     with MetricsEndpoint(settings.metrics_listen, identity, figures, log, partitions=True):
-        _run(settings, planned, admin, store, live, log)
+        try:
+            _run(settings, planned, admin, store, live, log)
+        except BettongError as error:
+            live.tell("stopping", str(error))  # its last word, for those who do not see its exit code
+            raise
 
 
 def _run(
@@ -100,6 +107,7 @@ def _start(
         frame_bytes_max=settings.frame_bytes_max,
     )
     admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
+    _check(settings, planned, admin, store)
     checkpoint = settings.checkpoint_of(planned.application)
     if settings.schedule is Schedule.RESIDENT:
         if forget(spark, checkpoint):
@@ -123,8 +131,20 @@ def _start(
     return micro_batch.start(
         spark,
         settings,
+        store,
         checkpoint=checkpoint,
         stages={stage_topic(planned.application, stage.name): stage.name for stage in planned.stages},
         first_offsets=first_offsets,
         log=log,
     )
+
+
+def _check(settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore) -> None:
+    """Raises what would end the schedule as soon as records came: see `resuming.check`."""
+    application = planned.application
+    stores = [snapshot_store(settings.snapshots, application, store)]
+    if settings.schedule is Schedule.MICRO_BATCH:
+        stores.insert(0, local_states(settings.state_folder(application)))
+    ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+    begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
+    resuming.check(ready, Limits(settings.partitions, settings.frame_bytes_max), stores, begins)

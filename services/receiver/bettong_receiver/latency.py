@@ -1,9 +1,12 @@
 """The true latency: from when a client's message was due to when its result is delivered. For each sink and for all."""
 
 import threading
-from collections.abc import Iterable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
 from bettong import metrics
@@ -13,19 +16,26 @@ _US = 1000
 # 1 us to 1 h with three digits, in 200 kB. A result later than that counts as 1 h: it was an outage.
 _HIGHEST_US = 3_600_000_000
 _DIGITS = 3
+# The window moves on in slices: what it holds is at most one of them older than it says.
+_SLICE_S = 10
+_SLICES = metrics.LATENCY_WINDOW_S // _SLICE_S
+
+_Counts = npt.NDArray[np.int64]
 
 
 class Latency:
-    """Histograms since the process started, weighted by messages. Safe to use from several threads.
+    """Histograms of the last `metrics.LATENCY_WINDOW_S`, weighted by messages. Safe to use from several threads.
 
     Dead letters have a histogram of their own and are not in that of all sinks.
     The clocks of client and receiver are two: a result that seems to come before its message counts as 1 us.
     """
 
-    def __init__(self, sinks: Iterable[str]) -> None:
+    def __init__(self, sinks: Iterable[str], *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._lock = threading.Lock()
-        self._all = _histogram()
-        self._by_sink = {sink: _histogram() for sink in sinks}
+        self._monotonic_s = monotonic_s
+        self._all = _Window()
+        self._by_sink = {sink: _Window() for sink in sinks}
+        self._slice = self._now()
 
     def record(self, sink: str, *, sent_ns: int, delivered_ns: int, messages: int) -> None:
         """Notes the results of one frame. A frame that does not say when it was sent is left out."""
@@ -34,38 +44,83 @@ class Latency:
         latency_us = min(max((delivered_ns - sent_ns) // _US, 1), _HIGHEST_US)
         with self._lock:
             if sink != DEAD_LETTERS:
-                self._all.record_value(latency_us, messages)
-            self._by_sink[sink].record_value(latency_us, messages)
+                self._all.current.record_value(latency_us, messages)
+            self._by_sink[sink].current.record_value(latency_us, messages)
 
     def figures(self) -> dict[str, float]:
-        """p50, p99 and maximum in ms, under their names in `metrics`; for a sink under `<name>/<sink>`."""
+        """p50, p99 and maximum in ms, under their names in `metrics`; for a sink under `<name>/<sink>`.
+
+        None of a sink without results in the window. Called at least every few seconds: it moves the window on.
+        """
         with self._lock:
-            found = _figures(self._all, "")
-            for sink, histogram in self._by_sink.items():
-                found |= _figures(histogram, f"/{sink}")
+            self._move()
+            found = _figures(self._all.counts(), "")
+            for sink, window in self._by_sink.items():
+                found |= _figures(window.counts(), f"/{sink}")
         return found
+
+    def _move(self) -> None:
+        now = self._now()
+        if now != self._slice:
+            for window in (self._all, *self._by_sink.values()):
+                window.move(now - self._slice)
+            self._slice = now
+
+    def _now(self) -> int:
+        return int(self._monotonic_s() // _SLICE_S)
+
+
+class _Window:
+    """One histogram that is written, and the counts of the slices before, newest first."""
+
+    def __init__(self) -> None:
+        self.current = _histogram()
+        self._before: deque[_Counts | None] = deque([None] * _SLICES, maxlen=_SLICES)
+        self._sum: _Counts | None = None
+
+    def move(self, slices: int) -> None:
+        """Begins a new slice, `slices` behind the current one."""
+        counts = _counts_of(self.current)
+        if counts is not None:
+            self.current = _histogram()
+        self._before.extendleft([counts, *([None] * min(slices - 1, _SLICES))])
+        kept = [each for each in self._before if each is not None]
+        self._sum = sum(kept[1:], kept[0]) if kept else None
+
+    def counts(self) -> "_Counts | None":
+        """Of the window; None when it holds nothing."""
+        current = _counts_of(self.current)
+        if current is None or self._sum is None:
+            return self._sum if current is None else current
+        return self._sum + current
 
 
 def _histogram() -> HdrHistogram:
     return HdrHistogram(1, _HIGHEST_US, _DIGITS)
 
 
-def _figures(histogram: HdrHistogram, suffix: str) -> dict[str, float]:
+def _counts_of(histogram: HdrHistogram) -> _Counts | None:
     if not histogram.get_total_count():
+        return None
+    return np.ctypeslib.as_array(histogram.counts).astype(np.int64)
+
+
+def _figures(counts: _Counts | None, suffix: str) -> dict[str, float]:
+    if counts is None:
         return {}
-    p50_us, p99_us = _at_percentiles(histogram, 50, 99)
+    # As `get_value_at_percentile` and `get_max_value`, which take a millisecond or more to go through the counts.
+    upto = counts.cumsum()
+    targets = [max(1, int(upto[-1] * percent / 100 + 0.5)) for percent in (50, 99)] + [int(upto[-1])]
+    p50_us, p99_us, max_us = (
+        _SCALE.get_highest_equivalent_value(_SCALE.get_value_from_index(index))
+        for index in upto.searchsorted(targets).tolist()
+    )
     return {
         metrics.LATENCY_P50.name + suffix: p50_us / 1000,
         metrics.LATENCY_P99.name + suffix: p99_us / 1000,
-        metrics.LATENCY_MAX.name + suffix: histogram.get_max_value() / 1000,
+        metrics.LATENCY_MAX.name + suffix: max_us / 1000,
     }
 
 
-def _at_percentiles(histogram: HdrHistogram, *percentiles: float) -> list[int]:
-    """As `get_value_at_percentile`, which takes a millisecond or more to go through the counts one by one."""
-    counts = np.ctypeslib.as_array(histogram.counts).cumsum()
-    targets = [histogram.get_target_count_at_percentile(each) for each in percentiles]
-    return [
-        histogram.get_highest_equivalent_value(histogram.get_value_from_index(index))
-        for index in counts.searchsorted(targets).tolist()
-    ]
+# What an index of the counts stands for.
+_SCALE = _histogram()

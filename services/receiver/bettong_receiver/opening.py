@@ -91,9 +91,9 @@ class Opening:
             buffer_bytes_max=_LETTERS_BYTES_MAX,
         )
 
-    def admin(self) -> LogAdmin:
+    def admin(self, *, answer_wait_s_max: float = 10.0) -> LogAdmin:
         """For one thread to ask the log questions with. Does not connect yet."""
-        return LogAdmin(self._settings.kafka_place)
+        return LogAdmin(self._settings.kafka_place, answer_wait_s_max=answer_wait_s_max)
 
     def _patiently(self, part: str, attempt: Callable[[], _Found]) -> _Found | None:
         while not self._stopping.is_set():

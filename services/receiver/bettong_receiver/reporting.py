@@ -14,7 +14,9 @@ from bettong_receiver.delivery import Delivery
 from bettong_receiver.status import Status, figures_of
 
 # A question to the broker; the lag need not be newer than what people look at.
-_LAG_INTERVAL_S = 1.0
+_LAG_INTERVAL_S = 0.5
+# A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
+LAG_WAIT_S_MAX = 1.5
 
 _Figures = dict[str, str | int | float]
 _Offsets = Mapping[tuple[str, int], int]
@@ -77,6 +79,7 @@ class Reporter:
                 ends: Mapping[tuple[str, int], int] = await _on(self._kafka, lambda: self._admin.ends(topics))  # noqa: B023 - awaited at once
             except LogError as error:
                 self._status.waits_for("Kafka", str(error))
+                self._lags = {}
             else:
                 self._status.has("Kafka")
                 self._lags = {metrics.LAG.name: metrics.lag(ends, delivery.offsets())} | {

@@ -21,7 +21,7 @@ from bettong.edges.kafka_log import LogReader
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.serving import Serving
-from bettong.errors import LogError, SettingsError
+from bettong.errors import BettongError, LogError, SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
 from bettong.v1.subscribe_pb2_grpc import add_SubscribeServiceServicer_to_server
@@ -31,7 +31,7 @@ from bettong_receiver.opening import Opening
 from bettong_receiver.outlets.lanes import Lanes
 from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
-from bettong_receiver.reporting import Reporter
+from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
 from bettong_receiver.servicer import WISHES, SubscribeServicer
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
@@ -77,7 +77,7 @@ class Receiver:
         )
         self._reporter = Reporter(
             live,
-            self._opening.admin(),
+            self._opening.admin(answer_wait_s_max=LAG_WAIT_S_MAX),
             self._status,
             log,
             instance=settings.instance,
@@ -117,6 +117,9 @@ class Receiver:
             self._servicer.stop()
             self._stopping.set()
             await work
+        except BettongError as error:
+            self._status.fails(str(error))
+            raise
         finally:
             for task in (*self._tasks, stopped):
                 task.cancel()
@@ -135,10 +138,10 @@ class Receiver:
         self._delivery, reader, beginnings = opened
         self._servicer.serve(self._delivery.progress)
         self._also(self._reporter.follow_lag(self._delivery, self._lanes.offsets))
+        lanes = self._lanes.works(beginnings, self._stopping)
         self._status.enter(RUNNING)
         await self._serving.say(serving=True)
         delivery = self._delivery
-        lanes = self._lanes.works(beginnings, self._stopping)
         await self._side_by_side([lambda: self._deliver(delivery, reader), *lanes])
 
     async def _side_by_side(self, works: list[Callable[[], None]]) -> None:

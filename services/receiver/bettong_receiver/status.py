@@ -28,6 +28,7 @@ class Status:
         self._waits: dict[str, str] = {}
         self._said_s: dict[str, float] = {}
         self._since_s = clock_s()
+        self._failure = ""
 
     def enter(self, state: str) -> None:
         """The service is in that state from now on; while it waits for something, it says that instead."""
@@ -36,13 +37,25 @@ class Status:
             self._since_s = self._clock_s()
         self._log.info(state)
 
+    def opens(self, part: str, detail: str) -> None:
+        """A part is being opened for the first time: waited for until `has`, and nothing to tell in the log."""
+        with self._lock:
+            self._waits.setdefault(part, detail)
+
+    def fails(self, reason: str) -> None:
+        """The service cannot go on and ends: its last record says why."""
+        with self._lock:
+            self._state, self._waits = STOPPING, {}
+            self._failure = reason
+
     def waits_for(self, part: str, detail: str) -> None:
         """The service waits for a part ("Kafka", "Redis"). May be told as often as one likes."""
         now_s = self._clock_s()
         with self._lock:
             if not self._waits:
                 self._since_s = now_s
-            is_news = part not in self._waits or now_s - self._said_s[part] >= _SAY_AGAIN_S
+            said_s = self._said_s.get(part) if part in self._waits else None
+            is_news = said_s is None or now_s - said_s >= _SAY_AGAIN_S
             self._waits[part] = detail
             if is_news:
                 self._said_s[part] = now_s
@@ -57,7 +70,9 @@ class Status:
             self._waits.pop(part, None)
             if not self._waits:
                 self._since_s = self._clock_s()
-        self._log.info("answers again", part=part)
+            was_said = self._said_s.pop(part, None) is not None
+        if was_said:
+            self._log.info("answers again", part=part)
 
     def figures(self) -> dict[str, str | float]:
         """State, since when, and why."""
@@ -66,7 +81,7 @@ class Status:
                 metrics.SERVICE.name: "receiver",
                 metrics.STATE.name: _WAITING if self._waits else self._state,
                 metrics.SINCE.name: self._since_s,
-                metrics.DETAIL.name: "; ".join(self._waits.values()),
+                metrics.DETAIL.name: self._failure or "; ".join(self._waits.values()),
             }
 
 

@@ -111,6 +111,8 @@ class TopicFeed:
         self._retry_s = _RETRY_S
         self._reading = ThreadPoolExecutor(1, "topic")
         self._storing = ThreadPoolExecutor(1, "cuts")
+        # Until it reads, who looks must not take it for a source that does.
+        intake.status.sources[topic.source] = f"source {topic.source}: its topic is being opened"
 
     async def run(self, stopping: asyncio.Event) -> None:
         """Waits out every fault of Kafka, here and there, and says it in the status."""

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from bettong.cli.check import APPLICATION
-from bettong.cli.exit_codes import TERMINATED
+from bettong.cli.ending import complain
+from bettong.cli.exit_codes import NOT_RUNNING, TERMINATED
 from bettong.cli.run import (
     HERE,
     PARTITIONS,
@@ -40,13 +41,18 @@ def up(
     sender: Annotated[str | None, SENDER] = None,
     receiver: Annotated[str | None, RECEIVER] = None,
 ) -> None:
-    """Run everything of an application in the background, until `bettong down`. Goes on from what DIR holds."""
+    """Run everything of an application in the background, until `bettong down`. Goes on from what DIR holds.
+
+    Exit code 0: all of it goes on. 7: it runs, but a service waits, and says what for. Another: nothing runs.
+    """
     from rich.console import Console
 
     from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.cli.readiness import await_running, exit_code, lines
     from bettong.local.background import up as start
     from bettong.local.interrupts import Terminated, terminable
+    from bettong.local.record import find
 
     options = suite_options(
         application,
@@ -68,6 +74,13 @@ def up(
     except Terminated:
         raise typer.Exit(TERMINATED) from None
     describe(record, console, directory)
+    with console.status("waiting until all of it goes on ..."):
+        waiting = await_running(lambda: find(directory))
+    if waiting:
+        for text in lines(waiting):
+            complain(text)
+        complain("the rest runs on, and goes on by itself once that is mended (bettong status; bettong down)")
+        raise typer.Exit(exit_code(waiting, NOT_RUNNING))
 
 
 def down(*, directory: Annotated[Path, DIRECTORY] = HERE, remove: Annotated[bool, _REMOVE] = False) -> None:

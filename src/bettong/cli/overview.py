@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
 from bettong.metrics import Figure
 
 Record = Mapping[str, str]
+# What a partition must have stood still for to be an alarm: a micro-batch moves offsets only at its end.
+STALLED_S_MIN = 5.0
+# A service that has not written its record for this part of the record's life says nothing any more: it writes at
+# least ten times in it, and of the shortest, 10 s, this is three seconds.
+_SILENT_PER_TTL = 0.3
 SERVICES = ("sender", "processor", "receiver")
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Messages taken in, results delivered, and what is between. Latencies are None before the first result.
+    """Messages taken in, results delivered, and what is between. Latencies are None where nothing came of late.
 
+    `lag` is None where a part of it is not known: no figure is better than a wrong one.
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own.
     """
 
@@ -24,7 +31,7 @@ class Overview:
     dead_letters: int
     dead_letter_last: str
     skipped: int
-    lag: int
+    lag: int | None
     p50_ms: float | None
     p99_ms: float | None
     shared: tuple[str, ...] = ()
@@ -47,7 +54,10 @@ class StageSummary:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow:
-    """One partition. What its schedule does not measure is None."""
+    """One partition. What its schedule does not measure is None, and what nobody knows now.
+
+    `stalled_s`: for how long it has not moved although records wait; infinite when nobody folds at all.
+    """
 
     stage: str
     partition: int
@@ -58,10 +68,23 @@ class PartitionRow:
     messages_per_s: float | None
     p50_ms: float | None
     p99_ms: float | None
+    stalled_s: float | None = None
 
 
-def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]) -> Overview:
-    """Messages are counted since the start of each sender; results and dead letters since the first record."""
+def stands_still(row: PartitionRow) -> bool:
+    """Whether records wait for a partition that does not move."""
+    return row.stalled_s is not None and row.stalled_s >= STALLED_S_MIN
+
+
+def overview(
+    live: Mapping[str, Record],
+    partitions: Mapping[tuple[str, int], Record],
+    rows: Sequence[PartitionRow] | None = None,
+) -> Overview:
+    """Messages are counted since the start of each sender; results and dead letters since the first record.
+
+    `rows`: of the partitions, whose lag counts; without them it is what the processor says.
+    """
     senders = [record for record in live.values() if service_of(record) == "sender"]
     receivers = [record for record in live.values() if service_of(record) == "receiver"]
     # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
@@ -74,7 +97,7 @@ def overview(live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Re
         dead_letters=_total(refused, metrics.DEAD_LETTERS),
         dead_letter_last=last[0] if last else "",
         skipped=_total([*senders, *partitions.values(), *receivers], metrics.SKIPPED),
-        lag=_total(live.values(), metrics.LAG),
+        lag=_lag(live, receivers, rows),
         p50_ms=_worst(receivers, metrics.LATENCY_P50),
         p99_ms=_worst(receivers, metrics.LATENCY_P99),
         shared=tuple(
@@ -106,30 +129,46 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
 
 
 def partition_rows(
-    live: Mapping[str, Record], partitions: Mapping[tuple[str, int], Record]
+    live: Mapping[str, Record],
+    partitions: Mapping[tuple[str, int], Record],
+    *,
+    begins: Mapping[tuple[str, int], int] | None = None,
+    ends: Mapping[tuple[str, int], int] | None = None,
+    lag_known: bool = True,
 ) -> list[PartitionRow]:
-    """One row a partition, by stage and number. Lag is the driver's word, who knows it of those that nobody folds."""
-    told = {
-        name: value
-        for record in live.values()
-        if service_of(record) == "processor"
-        for name, value in record.items()
-    }
+    """One row a partition, by stage and number.
+
+    Lag is from `ends`, where logs end now, to what was told to be folded, else to where the log begins. Without `ends`
+    it is the driver's word, who knows it of those that nobody folds; not `lag_known`: nobody's.
+    """
+    drivers = [record for record in live.values() if service_of(record) == "processor"]
+    told = {name: value for record in drivers for name, value in record.items()}
+    folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
-    for (stage, partition), record in sorted(partitions.items()):
+    for stage, partition in sorted({*partitions, *(ends or ())}):
+        place, record = (stage, partition), partitions.get((stage, partition), {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
-        lag = told.get(f"{metrics.LAG.name}/{stage}/{partition}") or record.get(metrics.LAG.name)
+        offset = max(_total([record], metrics.OFFSET), (begins or {}).get(place, 0))
+        lag: float | None = None
+        if lag_known and ends is not None:
+            lag = max(0, ends.get(place, offset) - offset)
+        elif lag_known:
+            lag = _number(told, metrics.LAG, f"/{stage}/{partition}")
+            if lag is None:
+                lag = _number(record, metrics.LAG)
+        stalled_s = _number(told, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
         rows.append(
             PartitionRow(
                 stage=stage,
                 partition=partition,
-                offset=_total([record], metrics.OFFSET),
+                offset=offset,
                 snapshot_offset=int(saved) if saved is not None else None,
                 messages=_total([record], metrics.MESSAGES),
                 lag=int(lag) if lag is not None else None,
                 messages_per_s=_number(record, metrics.RATE),
                 p50_ms=_number(record, metrics.LATENCY_P50),
                 p99_ms=_number(record, metrics.LATENCY_P99),
+                stalled_s=stalled_s if lag else None,
             )
         )
     return rows
@@ -140,6 +179,12 @@ def service_of(record: Record) -> str:
     return record.get(metrics.SERVICE.name, "")
 
 
+def is_silent(record: Record) -> bool:
+    """Whether who wrote a record has not written it again for so long that it is dead, cut off or stands still."""
+    age_s, ttl_s = record.get(metrics.AGE_S), record.get(metrics.TTL_S)
+    return age_s is not None and ttl_s is not None and float(age_s) > _SILENT_PER_TTL * float(ttl_s)
+
+
 def line(now: Overview, before: Overview, seconds: float) -> str:
     """Counts on one line of about 80 characters; the rate is that of the `seconds` since `before`."""
     rate = max(0, now.messages - before.messages) / seconds if seconds > 0 else 0.0
@@ -148,7 +193,7 @@ def line(now: Overview, before: Overview, seconds: float) -> str:
         f"{rate:,.0f}/s",
         f"{now.results:,} out",
         f"{now.dead_letters:,} dead letters",
-        f"lag {now.lag:,}",
+        f"lag {now.lag:,}" if now.lag is not None else "lag unknown",
     ]
     if now.p50_ms is not None and now.p99_ms is not None:
         parts.append(f"p50 {now.p50_ms:,.0f} ms  p99 {now.p99_ms:,.0f} ms")
@@ -159,8 +204,25 @@ def _total(records: Iterable[Record], figure: Figure) -> int:
     return sum(int(float(record.get(figure.name) or 0)) for record in records)
 
 
-def _number(record: Record, figure: Figure) -> float | None:
-    text = record.get(figure.name)
+def _lag(
+    live: Mapping[str, Record], receivers: list[Record], rows: Sequence[PartitionRow] | None
+) -> int | None:
+    """Records not yet folded and not yet delivered; None while a part of it is not known."""
+    drivers = [record for record in live.values() if service_of(record) == "processor"]
+    if rows is None:
+        folds = [lag for record in drivers if (lag := _number(record, metrics.LAG)) is not None]
+        to_fold: float | None = sum(folds) if folds else None
+    else:
+        known = [row.lag for row in rows if row.lag is not None]
+        to_fold = sum(known) if len(known) == len(rows) else None
+    to_deliver = [_number(record, metrics.LAG) for record in receivers]
+    if to_fold is None or not to_deliver or None in to_deliver:
+        return None
+    return int(to_fold + sum(lag or 0 for lag in to_deliver))
+
+
+def _number(record: Record, figure: Figure, suffix: str = "") -> float | None:
+    text = record.get(figure.name + suffix)
     return float(text) if text else None
 
 

@@ -65,6 +65,7 @@ def run(
     """
     from rich.console import Console
 
+    from bettong.cli.readiness import await_running, lines
     from bettong.local.interrupts import Terminated, terminable
     from bettong.local.suite import Suite
 
@@ -90,6 +91,8 @@ def run(
             with console.status("starting Kafka, Redis, sender, processor and receiver ..."):
                 suite = stack.enter_context(Suite(options, say=say))
             describe(suite.record, console, keep or HERE)
+            for text in lines(await_running(lambda: suite.record)):
+                say(text)
             _follow(suite, console)
     except Terminated:
         raise typer.Exit(TERMINATED) from None

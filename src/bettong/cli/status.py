@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from pathlib import Path
@@ -13,13 +14,15 @@ from bettong.cli.background import DIRECTORY
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.places import without_password_flag
 from bettong.cli.run import HERE
+from bettong.metrics import LATENCY_WINDOW_S
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
+    from bettong.cli.inspection import Inspection
     from bettong.cli.overview import Overview, PartitionRow, StageSummary
-    from bettong.cli.service_rows import ProcessFacts, ServiceRow
-    from bettong.local.record import SuiteRecord
+    from bettong.cli.service_rows import ServiceRow
 
 _REDIS = typer.Option(
     metavar="URL",
@@ -27,6 +30,10 @@ _REDIS = typer.Option(
     help="Look at a deployment elsewhere: its Redis, by default BETTONG_REDIS. Needs --application too.",
 )
 _APPLICATION = typer.Option(metavar="NAME", help="The name of the application that is deployed there.")
+_KAFKA = typer.Option(
+    metavar="HOST:PORT",
+    help="Its Kafka, by default BETTONG_KAFKA; without it, lag is what the processor says.",
+)
 _PARTITIONS = typer.Option("--partitions", help="Show each partition, not only each stage.")
 _NAMED_MAX = 4
 _COLOURS = {
@@ -43,22 +50,17 @@ def status(
     directory: Annotated[Path, DIRECTORY] = HERE,
     redis: Annotated[str | None, _REDIS] = None,
     application: Annotated[str | None, _APPLICATION] = None,
+    kafka: Annotated[str | None, _KAFKA] = None,
     each: Annotated[bool, _PARTITIONS] = False,
 ) -> None:
-    """Show services, partitions, dead letters and latency. Exit code 0: all run; 7: something does not."""
+    """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
     from rich.console import Console
 
-    from bettong.cli.overview import overview, partition_rows, stages
-    from bettong.cli.service_rows import RUNNING, local_rows, remote_rows
-    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.cli.inspection import inspect_suite
     from bettong.errors import SettingsError
     from bettong.local.record import find
-    from bettong.metrics import STANDBY
-    from bettong.reaching import ReachingSettings, RedisPlace
-    from bettong.settings import read
 
     console = Console(highlight=False)
-    record = None
     if redis is None and application is None:
         record = find(directory)
         if record is None:
@@ -66,38 +68,43 @@ def status(
                 f"nothing runs in {directory} (bettong up APP.py; elsewhere: --redis URL --application NAME)"
             )
             raise typer.Exit(NOT_RUNNING)
-        redis, application = record.redis, record.name
-    if redis is None and application is not None:
-        redis = os.environ.get("BETTONG_REDIS")
-    if redis is None or application is None:
+        found = inspect_suite(record)
+    elif application is None or (redis is None and "BETTONG_REDIS" not in os.environ):
         raise SettingsError(
             "--redis and --application go together: give both, or neither for the suite on this machine"
         )
-    place = RedisPlace(redis) if record is not None else read(ReachingSettings, {"redis": redis}).redis_place
-    with RedisStore(place, application) as store:
-        figures = LiveFigures(store)
-        live, partitions = figures.live(), figures.partitions()
-    rows = local_rows(live, processes_of(record)) if record is not None else remote_rows(live)
-    console.print(f"[bold]{application}[/bold]")
-    console.print(services_table(rows, time.time()))
-    if partitions:
-        console.print(stages_table(stages(partitions)))
-    if partitions and each:
-        console.print(partitions_table(partition_rows(live, partitions)))
-    for text in summary(overview(live, partitions)):
-        console.print(text, soft_wrap=True)
-    if any(row.state not in {RUNNING, STANDBY} for row in rows):
+    else:
+        found = _elsewhere(application, redis, kafka)
+    show(found, console, each=each)
+    if not found.goes_on:
         raise typer.Exit(NOT_RUNNING)
 
 
-def processes_of(record: SuiteRecord) -> dict[str, ProcessFacts]:
-    """The processes of a suite, looked at now."""
-    from bettong.cli.service_rows import ProcessFacts
+def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspection:
+    from bettong.cli.inspection import inspect_remote
+    from bettong.reaching import ReachingSettings
+    from bettong.settings import read
 
-    return {
-        name: ProcessFacts(each.pid, each.started_s, each.restarts, each.runs(), str(each.log))
-        for name, each in record.services.items()
-    }
+    flags = {"redis": redis, "kafka": kafka}
+    settings = read(ReachingSettings, {name: value for name, value in flags.items() if value is not None})
+    where = settings.kafka_place if "kafka" in settings.model_fields_set else None
+    return inspect_remote(application, settings.redis_place, where)
+
+
+def show(found: Inspection, console: Console, *, each: bool) -> None:
+    """Prints what is known; `each`: of every partition."""
+    from rich.markup import escape
+
+    console.print(f"[bold]{found.application}[/bold]")
+    console.print(services_table(found.services, time.time()))
+    if found.stages:
+        console.print(stages_table(found.stages))
+    if found.partitions and each:
+        console.print(partitions_table(found.partitions))
+    for text in (*summary(found.overview), *stalled(found.partitions)):
+        console.print(text, soft_wrap=True)
+    for text in found.unknown:
+        console.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
 
 
 def services_table(rows: list[ServiceRow], now_s: float) -> Table:
@@ -149,15 +156,28 @@ def partitions_table(found: list[PartitionRow]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False)
-    columns = ("partition", "offset", "snapshot", "lag", "messages", "messages/s", "p50 ms", "p99 ms")
+    columns = (
+        "partition",
+        "offset",
+        "snapshot",
+        "lag",
+        "still for",
+        "messages",
+        "messages/s",
+        "p50 ms",
+        "p99 ms",
+    )
     for column in columns:
         table.add_column(column, justify="left" if column == "partition" else "right")
     for row in found:
-        counts = (row.offset, row.snapshot_offset, row.lag, row.messages, row.messages_per_s)
+        before, after = (row.offset, row.snapshot_offset, row.lag), (row.messages, row.messages_per_s)
         times = (row.p50_ms, row.p99_ms)
+        still = ("nobody" if row.stalled_s == math.inf else duration(row.stalled_s)) if row.stalled_s else ""
         table.add_row(
             f"{row.stage}/{row.partition}",
-            *(f"{count:,.0f}" if count is not None else "" for count in counts),
+            *(f"{count:,.0f}" if count is not None else "" for count in before),
+            still,
+            *(f"{count:,.0f}" if count is not None else "" for count in after),
             *(f"{time_ms:,.1f}" if time_ms is not None else "" for time_ms in times),
         )
     return table
@@ -167,9 +187,12 @@ def summary(found: Overview) -> list[str]:
     """Lag, latency and dead letters, in a line each."""
     from rich.markup import escape
 
-    lines = [f"lag {found.lag:,}, {found.messages:,} messages taken in, {found.results:,} results delivered"]
+    lag = f"lag {found.lag:,}" if found.lag is not None else "lag unknown"
+    lines = [f"{lag}, {found.messages:,} messages taken in, {found.results:,} results delivered"]
     if found.p50_ms is not None and found.p99_ms is not None:
-        lines.append(f"latency p50 {found.p50_ms:,.1f} ms, p99 {found.p99_ms:,.1f} ms")
+        lines.append(
+            f"latency p50 {found.p50_ms:,.1f} ms, p99 {found.p99_ms:,.1f} ms, of the last {LATENCY_WINDOW_S} s"
+        )
     if found.dead_letters:
         lines.append(
             f"[red]{found.dead_letters:,} dead letters[/red], the last: {escape(found.dead_letter_last or 'unknown')}"
@@ -184,6 +207,24 @@ def summary(found: Overview) -> list[str]:
             f"[yellow]{len(found.shared)} partitions are folded on CPUs that are shared[/yellow]: {escape(first)};"
             " their workers were promised CPUs of their own"
         )
+    return lines
+
+
+def stalled(rows: list[PartitionRow]) -> list[str]:
+    """The partitions that stand still although records wait, the first ones in a line each."""
+    from rich.markup import escape
+
+    from bettong.cli.overview import stands_still
+
+    still = [row for row in rows if stands_still(row)]
+    lines = [
+        f"[red]{escape(f'{row.stage}/{row.partition}')} stands still at offset {row.offset:,}"
+        + (", nobody folds it" if row.stalled_s == math.inf else f" for {duration(row.stalled_s or 0.0)}")
+        + f": {row.lag:,} records wait[/red]"
+        for row in still[:_NAMED_MAX]
+    ]
+    if len(still) > _NAMED_MAX:
+        lines.append(f"[red]{len(still) - _NAMED_MAX} partitions more stand still[/red] (--partitions)")
     return lines
 
 

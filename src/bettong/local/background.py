@@ -19,6 +19,7 @@ from bettong.local.interrupts import Terminated, terminable
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord, find
 from bettong.local.suite import Suite
+from bettong.local.supervision import final_error
 
 _START_S_MAX = 240.0  # a suite gives up its own start before that, and says why
 _STOP_S_MAX = 120.0  # likewise
@@ -30,7 +31,8 @@ def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
     """Starts a suite that outlives this process, with `keep` as its folder; returns when all of it answers.
 
     Raises LocalError when one runs there already, for a folder that is not a suite's, or with the last line of the
-    suite when it cannot start; an interrupt meanwhile stops it again.
+    suite when it cannot start: an error of a service's own kind where the service ended for good. An interrupt
+    meanwhile stops it again.
     """
     running = find(directory)
     if running is not None:
@@ -74,7 +76,7 @@ def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> Suit
             return record
         if process.poll() is not None:
             lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
-            raise LocalError(f"{lines[-1]} (the suite's log: {log})")
+            raise final_error(process.returncode)(f"{lines[-1]} (the suite's log: {log})")
         time.sleep(_LOOK_S)
     raise LocalError(f"not everything answers after {_START_S_MAX:g} s; see {log}")
 

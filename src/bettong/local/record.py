@@ -46,6 +46,8 @@ class ServiceRecord(ProcessRecord):
 
     log: Path
     restarts: int = 0
+    fault: str = Field(default="", description="How it ended the last time, and its last line.")
+    final_status: int | None = Field(default=None, description="Exit code of one that nobody starts again.")
 
 
 class SuiteRecord(BaseModel):

@@ -17,10 +17,11 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.directories import Directories
 from bettong.local.options import SuiteOptions
+from bettong.local.processes import Process
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, find, forget
 from bettong.local.redis_server import RedisServer
 from bettong.local.server import Server
-from bettong.local.supervision import FINAL_STATUSES, WINDOW_S, GiveUp, decide
+from bettong.local.supervision import FINAL_STATUSES, WINDOW_S, GiveUp, decide, final_error
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -57,6 +58,7 @@ class Suite:
         self._servers: dict[str, Server] = {}
         self._deaths_s: dict[str, list[float]] = {}
         self._due_s: dict[str, float] = {}
+        self._faults: dict[str, str] = {}
         self._stopped: set[str] = set()
         self._written = True
         # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
@@ -236,7 +238,7 @@ class Suite:
         deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
         while waiting and not self._stopping.wait(_LOOK_S):
             for name, server in list(waiting.items()):
-                server.check()
+                _check_start(name, server)
                 if server.answers():
                     del waiting[name]
                 elif time.monotonic() > deadlines[name]:
@@ -259,6 +261,7 @@ class Suite:
             elif server.process.ending.status in FINAL_STATUSES:
                 # The others go on: the log takes messages in, and shows why.
                 self._stopped.add(name)
+                self._note(ready=True)
                 self._say(f"{name} stopped for good, everything else runs on: {server.obituary()}")
             else:
                 last = " ".join(server.process.tail(1)) or "nothing"
@@ -276,6 +279,7 @@ class Suite:
         """Counts a death, and decides when the next start is due. Raises LocalError when it died too often."""
         deaths = self._deaths_s.setdefault(name, [])
         deaths.append(time.monotonic())
+        self._note(ready=True)
         rule = self._options.restarts
         decision = decide(deaths, deaths_max=rule.deaths_max, wait_s_max=rule.wait_s_max)
         if isinstance(decision, GiveUp):
@@ -298,6 +302,8 @@ class Suite:
                         started_s=server.process.started_s,
                         log=server.command.log,
                         restarts=len(self._deaths_s.get(name, [])),
+                        fault=self._fault_of(name, server.process),
+                        final_status=_status(server) if name in self._stopped else None,
                     )
                     for name, server in self._servers.items()
                     if server.process is not None
@@ -305,6 +311,12 @@ class Suite:
             }
         )
         self._write()
+
+    def _fault_of(self, name: str, process: Process) -> str:
+        """How it ended, if it has; else how the one before it did."""
+        if process.ending is not None:
+            self._faults[name] = f"{process.ending}: {' '.join(process.tail(1)) or 'it said nothing'}"
+        return self._faults.get(name, "")
 
     def _write(self) -> None:
         """Writes the record. On a full disk it is written when there is room again: what runs goes on meanwhile."""
@@ -339,6 +351,23 @@ class Suite:
                     break
             for server in servers:
                 server.kill()
+
+
+def _status(server: Server) -> int | None:
+    """The exit code of a process that has ended."""
+    ending = server.process.ending if server.process is not None else None
+    return ending.status if ending is not None else None
+
+
+def _check_start(name: str, server: Server) -> None:
+    """Raises when it does not run: with its own exit code where no new start mends that, else LocalError."""
+    status = _status(server)
+    if server.process is not None and status in FINAL_STATUSES:
+        last = " ".join(server.process.tail(1)).removeprefix("bettong: error: ")
+        raise final_error(status)(
+            f"{name} cannot go on (exit code {status}), everything is stopped: {last} (its log: {server.command.log})"
+        )
+    server.check()
 
 
 def _check(options: SuiteOptions) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bettong.errors import FINAL_ERRORS
+from bettong.errors import FINAL_ERRORS, BettongError, LocalError
 
 FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
 
@@ -11,6 +11,11 @@ DEATHS_MAX = 5  # more within the window means that starting again does not help
 WINDOW_S = 120.0  # a processor that dies as soon as it is started needs about 60 s for that
 WAIT_S_MAX = 5.0
 _FIRST_WAIT_S = 0.2  # doubled with each death in the window
+
+
+def final_error(status: int | None) -> type[BettongError]:
+    """The error that a process ends with by this exit code, and that no new start mends; else LocalError."""
+    return next((kind for kind in FINAL_ERRORS if kind.exit_code == status), LocalError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,20 +149,14 @@ class PartitionWorker:
         Raises SnapshotError when it is damaged, of another partition, or not the one that follows; StateChangedError
         when the application has changed and does not say what becomes of old states. Then the worker is spoilt.
         """
-        name = f"{self.assignment.application}/{self.program.stage.name}/{self.assignment.partition}"
-        stored = codec.decode(
-            data,
-            application=self.assignment.application,
-            stage=self.program.stage.name,
-            partition=self.assignment.partition,
-        )
+        stored = self._decoded(data)
         follows = (self._saved_offset, self._saved_checksum)
         if self._saved_offset and (stored.since, stored.before) != follows:
             raise SnapshotError(
-                f"snapshot of {name} at {stored.offset}: it goes on from {stored.since} ({stored.before:08x}), not"
+                f"{self._name_of(stored)}: it goes on from {stored.since} ({stored.before:08x}), not"
                 f" from {follows[0]} ({follows[1]:08x})"
             )
-        migrations = self._migrations(f"snapshot of {name} at {stored.offset}", stored)
+        migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, fold in self._folds.items():
             fold.load(stored.states[computation], begins=begins, migration=migrations[computation])
@@ -178,6 +172,22 @@ class PartitionWorker:
         self._note(stored, data)
         shapes = self.program.shapes
         return [name for name in self._folds if stored.shapes[name].code != shapes[name].code]
+
+    def check(self, data: bytes) -> None:
+        """Raises what `restore` of an increment would for what is wrong with it, or has changed; takes over nothing."""
+        self._migrations(self._decoded(data))
+
+    def _decoded(self, data: bytes) -> Snapshot:
+        return codec.decode(
+            data,
+            application=self.assignment.application,
+            stage=self.program.stage.name,
+            partition=self.assignment.partition,
+        )
+
+    def _name_of(self, stored: Snapshot) -> str:
+        place = f"{self.assignment.application}/{self.program.stage.name}/{self.assignment.partition}"
+        return f"snapshot of {place} at {stored.offset}"
 
     def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
         delivery = StoredDelivery(next_sweep_ns=self._delivery.next_sweep_ns)
@@ -205,8 +215,9 @@ class PartitionWorker:
         self._since, self._root, self._round = stored.since, stored.root, stored.round
         self._saved_offset, self._saved_checksum = stored.offset, codec.checksum(data)
 
-    def _migrations(self, name: str, stored: Snapshot) -> dict[str, Migration | None]:
+    def _migrations(self, stored: Snapshot) -> dict[str, Migration | None]:
         """How each computation's stored states become those of the application as it is now."""
+        name = self._name_of(stored)
         nodes = {each.node.name: each.node for each in self.program.stage.operators}
         found: dict[str, Migration | None] = {}
         for computation in self._folds:

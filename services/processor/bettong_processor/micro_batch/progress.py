@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from bettong import metrics
 
 
-def figures_of(progress: Mapping[str, object] | None, stages: Mapping[str, str]) -> dict[str, str | float]:
-    """Live figures of Spark's last progress report; none before the first. `stages`: by their topics."""
+def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
+    """Live figures of Spark's last progress report; none before the first."""
     if not progress:
         return {}
     durations = progress.get("durationMs")
     figures: dict[str, str | float] = {metrics.BATCH.name: str(progress["batchId"])}
     if isinstance(durations, Mapping):
         figures[metrics.BATCH_MS.name] = float(durations.get("triggerExecution", 0))
-    sources = progress.get("sources")
-    if isinstance(sources, list) and sources:
-        figures |= lags_of(sources[0], stages)
     return figures
 
 
@@ -30,12 +27,6 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     """Where the time of the last batch went, in ms, as Spark names it."""
     durations = progress.get("durationMs") if progress else None
     return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
-
-
-def lags_of(source: Mapping[str, object], stages: Mapping[str, str]) -> dict[str, int]:
-    """Records in the log beyond the last batch, by a source's progress: of all, and of each partition."""
-    latest, end = _offsets(source.get("latestOffset")), _offsets(source.get("endOffset"))
-    return metrics.lags(latest, {place: end.get(place, 0) for place in latest} if end else {}, stages)
 
 
 def _offsets(reported: object) -> dict[tuple[str, int], int]:

@@ -5,13 +5,18 @@
 Spark's checkpoint holds the offsets; which state belongs to them is the partition workers' affair.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from py4j.protocol import Py4JError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
@@ -20,53 +25,93 @@ from bettong_processor.micro_batch.progress import durations_of, ends_of, figure
 from bettong_processor.micro_batch.saving import Ends, save
 from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
+from bettong_processor.micro_batch.unsaved import Unsaved
+from bettong_processor.progress import LOOK_WAIT_S_MAX, Progress
 
 _FETCH_WAIT_MS = 20
 _OUTPUT = "topic string, partition int, value binary"
 _LOOK_S = 0.02
+# Between two looks at what rests unsaved. A look asks Java; what is due costs one small Spark job for all of it.
+_REST_LOOK_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """A `supervision.Run`: the query at work."""
+    """A `supervision.Run`: the query at work. A thread beside it has states saved that no batch follows."""
 
-    query: StreamingQuery
-    log: Logger
-    stages: Mapping[str, str]
-    save: Callable[[Ends], None]
+    def __init__(
+        self,
+        query: StreamingQuery,
+        progress: Progress,
+        unsaved: Unsaved,
+        save: Callable[[Ends], Ends],
+        log: Logger,
+    ) -> None:
+        self._query = query
+        self._progress = progress
+        self._unsaved = unsaved
+        self._save = save
+        self._log = log
+        self._stopping = threading.Event()
+        progress.start()
+        self._saving = InheritableThread(target=self._save_rest, name="saving", daemon=True)
+        self._saving.start()
 
     @property
     def name(self) -> str:
         """See Run."""
-        return f"micro-batch {self.query.id}"
+        return f"micro-batch {self._query.id}"
 
     def waits_for(self) -> str:
         """See Run."""
-        return ""
+        return self._progress.waits_for()
 
     def figures(self) -> Mapping[str, str | float]:
         """See Run."""
-        progress = self.query.lastProgress
-        self.log.debug("progress", **durations_of(progress))
-        return figures_of(progress, self.stages)
+        progress = self._query.lastProgress
+        self._log.debug("progress", **durations_of(progress))
+        return {**figures_of(progress), **self._progress.figures()}
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
-        return bool(self.query.awaitTermination(timeout=max(1, round(wait_s))))
+        try:
+            ended = bool(self._query.awaitTermination(timeout=max(1, round(wait_s))))
+        except BaseException:
+            self._leave()
+            raise
+        if ended:
+            self._leave()
+        return ended
 
     def stop(self, wait_s: float) -> None:
         """See Run."""
         deadline = time.monotonic() + wait_s
-        while self.query.status["isTriggerActive"] and time.monotonic() < deadline:
+        self._leave()
+        while self._query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
-        self.query.stop()
-        if ends := ends_of(self.query.lastProgress):
-            self.save(ends)
+        self._query.stop()
+        if ends := ends_of(self._query.lastProgress):
+            self._save(ends)
+
+    def _leave(self) -> None:
+        self._stopping.set()
+        self._progress.stop()
+
+    def _save_rest(self) -> None:
+        """Has the states saved of partitions that rest, until the run ends."""
+        try:
+            while not self._stopping.wait(_REST_LOOK_S):
+                due = self._unsaved.due(ends_of(self._query.lastProgress), time.monotonic())
+                if due:
+                    self._unsaved.tried(due, self._save(due), time.monotonic())
+        except (PySparkException, Py4JError, ConnectionError) as error:
+            # Java has ended, or is about to: who awaits the query is told.
+            self._log.debug("no more states of resting partitions are saved", fault=str(error))
 
 
 def start(
     spark: SparkSession,
     settings: ProcessorSettings,
+    store: RedisStore,
     *,
     checkpoint: str,
     stages: Mapping[str, str],
@@ -111,4 +156,12 @@ def start(
         .trigger(processingTime="0 seconds")
         .start()
     )
-    return MicroBatch(query, log, stages, lambda ends: save(spark, settings, ends, log))
+    progress = Progress(
+        LogAdmin(settings.kafka_place, answer_wait_s_max=LOOK_WAIT_S_MAX),
+        LiveFigures(store),
+        stages,
+        clock=time.monotonic,
+        committed=lambda: ends_of(query.lastProgress),
+    )
+    unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))
+    return MicroBatch(query, progress, unsaved, lambda ends: save(spark, settings, ends, log), log)

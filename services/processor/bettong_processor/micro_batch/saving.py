@@ -1,7 +1,7 @@
-"""The last snapshots of a clean stop: what a query's last batch has led to is copied to the store.
+"""Snapshots that no batch leads to: the driver says how far all output is durable, and has it copied to the store.
 
-While a query runs, a batch that starts proves that the one before is durable. The last one has no batch behind it;
-here the driver says how far all output is durable, once the query has stopped.
+A batch that starts proves that the one before is durable. The last one of a partition has no batch behind it: it is
+saved once the partition rests (see `unsaved`), and all of them once the query has stopped.
 """
 
 import time
@@ -28,7 +28,10 @@ Ends = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """The function of `mapInArrow`: copies what this machine's shared memory has below `ends`. Puts out nothing."""
+    """The function of `mapInArrow`: copies what this machine's shared memory has below `ends`.
+
+    Puts out the places that are saved now, by their places in `ends`, with the offset of the snapshot.
+    """
 
     settings: ProcessorSettings
     ends: tuple[tuple[str, int, int], ...]
@@ -40,28 +43,42 @@ class Save:
         numbers = [int(number) for batch in batches for number in batch.column(0).to_pylist()]
         # Those who share a machine begin at different places: what one has saved, the others pass over.
         turn = (numbers[0] if numbers else 0) % max(1, len(self.ends))
-        for stage, partition, offset in self.ends[turn:] + self.ends[:turn]:
+        found: list[tuple[int, int]] = []
+        for index in (*range(turn, len(self.ends)), *range(turn)):
+            stage, partition, offset = self.ends[index]
             if time.monotonic() > deadline_s or not process.uploads.complete(stage, partition, offset):
                 break
             if (saved := process.uploads.saved_offset(stage, partition)) is not None:
                 process.figures.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
-        yield from ()
+                found.append((index, saved))
+        columns = [pa.array([pair[place] for pair in found], pa.int64()) for place in (0, 1)]
+        yield pa.RecordBatch.from_arrays(columns, names=["place", "offset"])
 
 
-def save(spark: SparkSession, settings: ProcessorSettings, ends: Ends, log: Logger) -> None:
-    """Has every executor save its part: a task for each slot. Never raises: a crash would have saved nothing either."""
+def save(
+    spark: SparkSession, settings: ProcessorSettings, ends: Ends, log: Logger
+) -> dict[tuple[str, int], int]:
+    """Has every executor save its part: a task for each slot. What is saved now, by (topic, partition).
+
+    Never raises: a crash would have saved nothing either.
+    """
     planned = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache).plan
+    order = sorted(ends.items())
     places = tuple(
         (stage_of_topic(planned.application, topic), partition, offset)
-        for (topic, partition), offset in sorted(ends.items())
+        for (topic, partition), offset in order
     )
     try:
         slots = spark.sparkContext.defaultParallelism
         numbers = spark.range(slots, numPartitions=slots)
-        numbers.mapInArrow(Save(settings, places), numbers.schema).write.format("noop").mode(
-            "overwrite"
-        ).save()
+        rows = numbers.mapInArrow(Save(settings, places), "place long, offset long").collect()
     except (PySparkException, Py4JError, ConnectionError) as error:
         log.warning(
             "the last snapshots are not saved; a restart folds more", fault=str(error).splitlines()[0]
         )
+        return {}
+    saved: dict[tuple[str, int], int] = {}
+    for row in rows:
+        place = order[row["place"]][0]
+        saved[place] = max(row["offset"], saved.get(place, 0))
+    return saved

@@ -2,7 +2,7 @@
 
     thread "slot n"    submits the job "bettong resident slot n", again whenever it ends by a fault that may pass
     thread "dealer"    looks which slots live, and deals the partitions among them
-    thread "progress"  asks Kafka where the logs end, which may take long while it is away
+    thread "progress"  asks Kafka where the logs end (`bettong_processor.progress`)
 
 Spark keeps the tasks alive: one that is lost with its executor waits until another has room. A slot without a task is
 silent, and holds nothing.
@@ -12,7 +12,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from py4j.protocol import Py4JError
@@ -20,16 +19,15 @@ from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bettong import metrics
 from bettong.application.plan import Plan
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
-from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
+from bettong_processor.progress import LOOK_WAIT_S_MAX, Progress
 from bettong_processor.resident.dealer import Dealer
 from bettong_processor.resident.dealing import place_of
 from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of
@@ -42,28 +40,6 @@ _COUNT_S = 0.5
 _BACKOFF_S_MIN = 1.0
 _BACKOFF_S_MAX = 10.0
 _HEALTHY_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Where the stages' logs end, against what is folded."""
-
-    admin: LogAdmin
-    live: LiveFigures
-    topics: Mapping[str, str]
-
-    def lags(self) -> dict[str, int] | None:
-        """Records not yet folded, over all stages and of each partition; None when Kafka or Redis does not say."""
-        try:
-            ends = self.admin.ends(self.topics)
-            folded = self.live.partitions()
-        except (LogError, StoreError):
-            return None
-        offsets = {
-            (topic, number): int(folded.get((self.topics[topic], number), {}).get(metrics.OFFSET.name, 0))
-            for topic, number in ends
-        }
-        return metrics.lags(ends, offsets, self.topics)
 
 
 def start(
@@ -79,7 +55,12 @@ def start(
         for partition in range(settings.partitions)
     ]
     topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
-    progress = Progress(LogAdmin(settings.kafka_place), LiveFigures(store), topics)
+    progress = Progress(
+        LogAdmin(settings.kafka_place, answer_wait_s_max=LOOK_WAIT_S_MAX),
+        LiveFigures(store),
+        topics,
+        clock=time.monotonic,
+    )
     dealer = Dealer(
         membership,
         run,
@@ -110,8 +91,7 @@ class Resident:
         self._submit(slots_of(self._context))
         self._thread = InheritableThread(target=self._guarded, args=(self._deal,), name="dealer", daemon=True)
         self._thread.start()
-        self._lags: dict[str, int] | None = None
-        threading.Thread(target=self._measure, name="progress", daemon=True).start()
+        self._progress.start()
 
     @property
     def name(self) -> str:
@@ -120,11 +100,11 @@ class Resident:
 
     def waits_for(self) -> str:
         """See Run."""
-        return self._dealer.waits_for()
+        return self._dealer.waits_for() or self._progress.waits_for()
 
     def figures(self) -> Mapping[str, str | float]:
         """See Run."""
-        return self._lags or {}
+        return self._progress.figures()
 
     def ended(self, wait_s: float) -> bool:
         """See Run. By itself it ends only by a fault; the tasks that are left are drained then."""
@@ -139,6 +119,7 @@ class Resident:
         """See Run."""
         deadline = time.monotonic() + wait_s
         self._stopping.set()
+        self._progress.stop()
         self._thread.join(wait_s)
         told = self._dealer.stop()
         try:
@@ -202,11 +183,6 @@ class Resident:
                 count_s = time.monotonic() + _COUNT_S
                 self._submit(slots_of(self._context))
             self._dealer.look(len(self._slots))
-
-    def _measure(self) -> None:
-        with self._progress.admin:
-            while not self._stopping.wait(_COUNT_S):
-                self._lags = self._progress.lags()
 
     def _is_over(self) -> bool:
         """Whether Spark has stopped, or Java is gone: no job will ever run again."""

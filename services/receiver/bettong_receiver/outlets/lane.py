@@ -69,7 +69,6 @@ class Lane(Generic[Message]):
         self._monotonic_s = monotonic_s
         self._on_wait = on_wait
         self._log = log
-        self._opened = False
         self._trouble = False
         self._retry_s = _RETRY_S
         self._offsets: dict[tuple[str, int], int] = {}
@@ -87,16 +86,14 @@ class Lane(Generic[Message]):
     def run(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
         """Delivers until `stopping`. `beginnings`: where the log of each partition begins.
 
-        Raises SinkError when the outlet cannot be used as it is the first time that it answers; later that is waited
-        out, for the other sinks' sake. Raises LogError when the log no longer holds what the outlet lacks.
+        What keeps the outlet from being used (it is away, a table is missing, a password is refused) is waited out, for
+        the other sinks' sake. Raises LogError when the log no longer holds what the outlet lacks.
         """
         while not stopping.is_set():
             try:
                 self._deliver(beginnings, stopping)
             except (SinkError, LogUnavailableError) as error:
                 if isinstance(error, SinkError) and not isinstance(error, OutletUnavailableError):
-                    if not self._opened:
-                        raise
                     self._log.error("a sink needs help", sink=self.route.sink, fault=str(error))
                 self._trouble = True
                 self._on_wait(str(error))
@@ -117,10 +114,11 @@ class Lane(Generic[Message]):
                 stored=stored,
             )
             post = _Post(self._open_writer, writers)
-            self._opened = True
             self._note(batch)
             starts = {(route.topic, partition): offset for partition, offset in batch.starts().items()}
             with self._open_reader(starts) as reader:
+                if not self._trouble:
+                    self._on_wait(None)
                 next_moved_s = self._monotonic_s() + _MOVED_S
                 mended_s = self._monotonic_s() + _MENDED_S
                 while not stopping.is_set():

@@ -32,6 +32,7 @@ class Lanes:
             else:
                 status.waits_for(f"sink {sink}", why)
 
+        self._status = status
         self._lanes: list[Lane[Any]] = [
             Lane(
                 route,
@@ -48,7 +49,12 @@ class Lanes:
     def works(
         self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event
     ) -> list[Callable[[], None]]:
-        """What is to be run side by side, each in a thread of its own: see `Lane.run`."""
+        """What is to be run side by side, each in a thread of its own: see `Lane.run`.
+
+        Until a sink's destination has been opened, the receiver waits for it.
+        """
+        for lane in self._lanes:
+            self._status.opens(f"sink {lane.route.sink}", f"sink {lane.route.sink} is being opened")
         return [
             partial(
                 lane.run,

@@ -49,12 +49,16 @@ _Answer = TypeVar("_Answer")
 class LogAdmin:
     """Questions to and orders for the broker. Connects at the first one; use it from one thread.
 
-    Every method raises LogUnavailableError when no broker answers within 10 s, and LogError when it refuses.
+    Every method raises LogUnavailableError when no broker answers in time, and LogError when it refuses.
     """
 
-    def __init__(self, where: str | KafkaPlace) -> None:
-        """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet."""
+    def __init__(self, where: str | KafkaPlace, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX) -> None:
+        """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
+
+        `answer_wait_s_max`: less for who only looks, and says that Kafka is away when it does not answer.
+        """
         self._place = KafkaPlace.of(where)
+        self._answer_wait_s_max = answer_wait_s_max
         self._bootstrap = self._place.bootstrap
         self._client: Any = None
 
@@ -142,6 +146,11 @@ class LogAdmin:
         found = self._descriptions(topics, may_be_missing=False)
         return {name: str(topic["topic_id"]) for name, topic in found.items() if topic is not None}
 
+    def topics(self, prefix: str) -> list[str]:
+        """The topics whose names begin so."""
+        found = self._ask("asking for all topics", lambda client: client.list_topics())
+        return sorted(name for name in found if name.startswith(prefix))
+
     def ends(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the offset that its next record will have. LogError for unknown topics."""
         return self._offsets(topics, OffsetSpec.LATEST)
@@ -211,13 +220,16 @@ class LogAdmin:
 
     def _connected(self, wait_ms_max: int) -> Any:
         if self._client is None:
-            self._client = connect(self._place, wait_ms_max=wait_ms_max)
+            self._client = connect(
+                self._place, wait_ms_max=wait_ms_max, request_wait_ms_max=int(self._answer_wait_s_max * 1000)
+            )
         return self._client
 
     def _ask(
-        self, doing: str, question: Callable[[Any], _Answer], wait_s_max: float = _ANSWER_WAIT_S_MAX
+        self, doing: str, question: Callable[[Any], _Answer], wait_s_max: float | None = None
     ) -> _Answer:
         """The answer to a question that may be asked twice; asked again while no broker answers."""
+        wait_s_max = self._answer_wait_s_max if wait_s_max is None else wait_s_max
         attempts = Retrying(
             retry=retry_if_exception(_may_be_repeated),
             stop=stop_after_delay(wait_s_max),

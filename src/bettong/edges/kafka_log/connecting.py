@@ -25,8 +25,10 @@ REQUEST_WAIT_MS_MAX = 5_000
 _RECONNECT_WAIT_MS_MAX = 500
 
 
-def connect(place: KafkaPlace, *, wait_ms_max: int) -> KafkaAdminClient:
-    """A connected client.
+def connect(
+    place: KafkaPlace, *, wait_ms_max: int, request_wait_ms_max: int = REQUEST_WAIT_MS_MAX
+) -> KafkaAdminClient:
+    """A connected client, which gives up a request after `request_wait_ms_max`, or `REQUEST_WAIT_MS_MAX`.
 
     Raises LogUnavailableError when no broker answers within `wait_ms_max`, and leaves nothing behind then; LogError
     when it refuses the password, SettingsError when that cannot be read.
@@ -42,7 +44,7 @@ def connect(place: KafkaPlace, *, wait_ms_max: int) -> KafkaAdminClient:
             bootstrap_servers=places(place.bootstrap).split(","),
             bootstrap_timeout_ms=wait_ms_max,
             reconnect_backoff_max_ms=_RECONNECT_WAIT_MS_MAX,
-            request_timeout_ms=REQUEST_WAIT_MS_MAX,
+            request_timeout_ms=min(request_wait_ms_max, REQUEST_WAIT_MS_MAX),
             client_id="bettong-admin",
             kafka_client=network,
             **python_options(place),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 
 from bettong.edges.redis_store.connection import ATTEMPTS_S, Client, RedisStore
-from bettong.metrics import OFFSET
+from bettong.metrics import AGE_S, OFFSET, TTL_S
 
 # Figures can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
 _WRITE_ATTEMPTS_S = 0.5
@@ -77,9 +77,9 @@ class LiveFigures:
             attempts_s=_WRITE_ATTEMPTS_S,
         )
 
-    def live(self) -> dict[str, dict[str, str]]:
-        """The records of the instances that live, by instance."""
-        return self._records(self._instances, "live", ATTEMPTS_S)
+    def live(self, *, attempts_s: float = ATTEMPTS_S) -> dict[str, dict[str, str]]:
+        """The records of the instances that live, by instance; each with its age. No attempt after `attempts_s`."""
+        return self._records(self._instances, "live", attempts_s)
 
     def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[tuple[str, int], dict[str, str]]:
         """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
@@ -96,8 +96,11 @@ class LiveFigures:
             with client.pipeline(transaction=True) as together:
                 if anew:
                     together.delete(key)
-                if figures:
-                    together.hset(key, mapping={figure: str(value) for figure, value in figures.items()})
+                pairs = {figure: str(value) for figure, value in figures.items()}
+                if ttl_s is not None:
+                    pairs[TTL_S] = str(ttl_s)
+                if pairs:
+                    together.hset(key, mapping=pairs)
                 if ttl_s is not None:
                     together.pexpire(key, int(ttl_s * 1000))
                 together.sadd(index, name)
@@ -111,14 +114,24 @@ class LiveFigures:
             with client.pipeline(transaction=False) as together:
                 for name in names:
                     together.hgetall(self._store.key(kind, name))
-                records = together.execute()
+                    together.pttl(self._store.key(kind, name))
+                answers = together.execute()
+            records, lives_ms = answers[::2], answers[1::2]
             gone = [name for name, record in zip(names, records, strict=True) if not record]
             if gone:  # an instance that lives after all is listed again by its next record
                 client.srem(index, *gone)
             return {
-                name: {figure.decode(): value.decode() for figure, value in record.items()}
-                for name, record in zip(names, records, strict=True)
+                name: _read(record, life_ms)
+                for name, record, life_ms in zip(names, records, lives_ms, strict=True)
                 if record
             }
 
         return self._store.ask("reading figures", command, attempts_s=attempts_s)
+
+
+def _read(record: Mapping[bytes, bytes], life_ms: int) -> dict[str, str]:
+    """A record as text; one that goes by itself with its age, by what is left of its life."""
+    figures = {figure.decode(): value.decode() for figure, value in record.items()}
+    if TTL_S in figures and life_ms >= 0:
+        figures[AGE_S] = f"{max(0.0, float(figures[TTL_S]) - life_ms / 1000):.1f}"
+    return figures

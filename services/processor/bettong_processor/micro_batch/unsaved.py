@@ -1,0 +1,52 @@
+"""Which states lack a snapshot although nothing follows: what the driver has saved beside the batches. Pure.
+
+A batch that starts proves that the one before is durable. A partition without another record has no such batch, so its
+newest state would never become a snapshot. Here it becomes due once Spark has committed it (its progress report says
+so) and it has not moved for a snapshot interval.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Place = tuple[str, int]  # topic, partition
+Offsets = Mapping[Place, int]
+
+# A place that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s, ...
+_PAUSE_S_MIN, _PAUSE_S_MAX = 1.0, 60.0
+
+
+@dataclass(slots=True)
+class _Rest:
+    offset: int
+    tries: int = 0
+    not_before_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Unsaved:
+    """Of one query. `saved`: snapshots that there were at its start. Seconds of one monotonic clock."""
+
+    interval_s: float
+    saved: dict[Place, int]
+    _rests: dict[Place, _Rest] = field(default_factory=dict)
+
+    def due(self, committed: Offsets, now_s: float) -> dict[Place, int]:
+        """The places to save now, each with the offset below which all output is durable."""
+        for place, offset in committed.items():
+            rest = self._rests.get(place)
+            if rest is None or rest.offset != offset:
+                self._rests[place] = _Rest(offset, not_before_s=now_s + self.interval_s)
+        return {
+            place: rest.offset
+            for place, rest in self._rests.items()
+            if rest.offset > self.saved.get(place, 0) and now_s >= rest.not_before_s
+        }
+
+    def tried(self, due: Offsets, saved: Offsets, now_s: float) -> None:
+        """What came of saving them: `saved` of each place that has a snapshot now."""
+        self.saved |= saved
+        for place, offset in due.items():
+            if self.saved.get(place, 0) < offset:
+                rest = self._rests[place]
+                rest.tries += 1
+                rest.not_before_s = now_s + min(_PAUSE_S_MAX, _PAUSE_S_MIN * 2.0 ** min(rest.tries - 1, 10))

@@ -1,0 +1,150 @@
+"""How far the stages' logs are folded, and which partitions stand still: what a driver tells, under either schedule.
+
+From where Kafka says that the logs end, against the offsets that partitions have told; so it counts what nobody folds.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bettong import metrics
+from bettong.errors import LogError, StoreError
+
+# Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
+_LOOK_S = 0.5
+# A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
+LOOK_WAIT_S_MAX = 1.5
+# A partition whose offset has not moved for this long although records wait is told of. Longer than a usual
+# micro-batch, which moves offsets at its end.
+STALLED_S_MIN = 3.0
+
+Place = tuple[str, int]  # topic, partition
+Offsets = Mapping[Place, int]
+
+
+class Log(Protocol):
+    """Where logs begin and end."""
+
+    def ends(self, topics: Mapping[str, str]) -> Offsets:
+        """See LogAdmin."""
+
+    def beginnings(self, topics: Mapping[str, str]) -> Offsets:
+        """See LogAdmin."""
+
+    def close(self) -> None:
+        """See LogAdmin."""
+
+
+class Told(Protocol):
+    """What partitions have told."""
+
+    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+        """See LiveFigures."""
+
+
+@dataclass(slots=True)
+class Stalls:
+    """Since when each partition with lag has not moved. Pure; seconds of one monotonic clock."""
+
+    _seen: dict[Place, tuple[int, float]] = field(default_factory=dict)
+
+    def looked(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[Place, float]:
+        """A look; the seconds for which each partition with lag has stood still."""
+        before, self._seen = self._seen, {}
+        for place, offset in offsets.items():
+            if ends.get(place, 0) > offset:
+                known = before.get(place)
+                self._seen[place] = known if known is not None and known[0] == offset else (offset, now_s)
+        return {place: now_s - since_s for place, (_, since_s) in self._seen.items()}
+
+
+class Progress:
+    """Looks in a thread of its own, from `start` to `stop`: Kafka may be away for long."""
+
+    def __init__(
+        self,
+        log: Log,
+        told: Told,
+        stages: Mapping[str, str],
+        *,
+        clock: Callable[[], float],
+        committed: Callable[[], Offsets] = dict,
+    ) -> None:
+        """`stages`: by their topics. `committed`: offsets that are known otherwise to be folded, by (topic, partition).
+
+        Redis may have lost what partitions have told.
+        """
+        self._log = log
+        self._told = told
+        self._stages = stages
+        self._clock = clock
+        self._committed = committed
+        self._stalls = Stalls()
+        self._figures: dict[str, str | float] = {}
+        self._waits_for = ""
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Begins to look."""
+        threading.Thread(target=self._run, name="progress", daemon=True).start()
+
+    def stop(self) -> None:
+        """Looks no more, soon."""
+        self._stopping.set()
+
+    def figures(self) -> Mapping[str, str | float]:
+        """Lag, of all and of each partition, and who stands still. Empty while Kafka or Redis does not say."""
+        return self._figures
+
+    def waits_for(self) -> str:
+        """What is wrong with Kafka; "" when it answers."""
+        return self._waits_for
+
+    def look(self) -> None:
+        """One look. Raises what nobody foresaw."""
+        try:
+            ends, begins = self._log.ends(self._stages), self._log.beginnings(self._stages)
+        except LogError as error:
+            self._figures, self._waits_for = {}, str(error)
+            return
+        self._waits_for = ""
+        try:
+            told = self._told.partitions()
+        except StoreError:
+            self._figures = {}
+            return
+        offsets = folded(ends, begins, told, self._stages, self._committed())
+        stalls = self._stalls.looked(ends, offsets, self._clock())
+        self._figures = {
+            **metrics.lags(ends, offsets, self._stages),
+            **{
+                f"{metrics.STALLED.name}/{self._stages[topic]}/{partition}": round(seconds, 1)
+                for (topic, partition), seconds in stalls.items()
+                if seconds >= STALLED_S_MIN
+            },
+        }
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.wait(_LOOK_S):
+                self.look()
+        finally:
+            self._figures = {}
+            self._log.close()
+
+
+def folded(
+    ends: Offsets,
+    begins: Offsets,
+    told: Mapping[tuple[str, int], Mapping[str, str]],
+    stages: Mapping[str, str],
+    committed: Offsets,
+) -> dict[Place, int]:
+    """The next offset of each partition: what it has told, what is known otherwise, else the beginning of its log."""
+    found = {}
+    for place in ends:
+        record = told.get((stages[place[0]], place[1]), {})
+        own = int(record.get(metrics.OFFSET.name) or 0)
+        found[place] = max(own, committed.get(place, 0), begins.get(place, 0))
+    return found

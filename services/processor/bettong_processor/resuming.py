@@ -1,0 +1,91 @@
+"""Whether an application can go on from what is kept: looked at before anything runs, so that its start can say so.
+
+Workers find the same out, but each only when records of its partition come.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from bettong.errors import LogHoleError, SnapshotError, StateChangedError
+from bettong.snapshots.chain import Increment, chains
+from bettong.snapshots.store import SnapshotStore
+from bettong.topics import stage_topic
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong_processor.programs import Programs
+from bettong_processor.restoring import Limits
+
+# Increments that are read at a start to see whether this code may go on from them: of one application all were mostly
+# made by the same code, and a start must not read states of gigabytes twice.
+_CHECKED_BYTES_MAX = 32 * 1024 * 1024
+_NAMED_MAX = 4
+
+Place = tuple[str, int]  # stage, partition
+
+
+def check(
+    programs: Programs, limits: Limits, stores: Iterable[SnapshotStore], begins: Mapping[tuple[str, int], int]
+) -> None:
+    """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
+
+    Raises LogHoleError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
+    application cannot go on from the states; and StoreError.
+    """
+    found = list(stores)
+    saved: dict[Place, set[Increment]] = {
+        (stage, partition): {each for store in found for each in store.increments(stage, partition)}
+        for stage in programs.stages
+        for partition in range(limits.partitions)
+    }
+    application = programs.plan.application
+    begins_of = {place: begins.get((stage_topic(application, place[0]), place[1]), 0) for place in saved}
+    if gaps := holes(saved, begins_of):
+        raise LogHoleError(_hole_text(gaps))
+    _check_states(programs, limits, found, saved)
+
+
+def holes(
+    saved: Mapping[Place, Iterable[Increment]], begins: Mapping[Place, int]
+) -> dict[Place, tuple[int, int]]:
+    """The partitions whose state nothing leads to any more: their newest snapshot, and where their log begins. Pure."""
+    found = {}
+    for place, begin in begins.items():
+        newest = max((each[-1].offset for each in chains(set(saved.get(place, ())))), default=0)
+        if newest < begin:
+            found[place] = (newest, begin)
+    return found
+
+
+def _hole_text(gaps: Mapping[Place, tuple[int, int]]) -> str:
+    named = [
+        f"stage {stage!r}, partition {partition}: no state reaches offset {begin}, where its log begins now; "
+        + (f"its newest snapshot is of offset {newest}" if newest else "it has no snapshot")
+        for (stage, partition), (newest, begin) in sorted(gaps.items())[:_NAMED_MAX]
+    ]
+    more = f"; and {len(gaps) - _NAMED_MAX} partitions more" if len(gaps) > _NAMED_MAX else ""
+    return (
+        "; ".join(named)
+        + more
+        + ". The log no longer holds the records in between: restore the snapshots, or start"
+        " under another application name; and lengthen the retention of the topic"
+    )
+
+
+def _check_states(
+    programs: Programs, limits: Limits, stores: list[SnapshotStore], saved: Mapping[Place, set[Increment]]
+) -> None:
+    left_bytes = _CHECKED_BYTES_MAX
+    for (stage, partition), increments in saved.items():
+        complete = chains(increments)
+        if not complete or left_bytes <= 0:
+            continue
+        newest = complete[0][-1]
+        data = next((data for store in stores if (data := store.load(stage, partition, newest))), b"")
+        left_bytes -= len(data)
+        assignment = Assignment(
+            programs.plan.application, partition, limits.partitions, limits.frame_bytes_max
+        )
+        try:
+            PartitionWorker(programs.stages[stage], assignment).check(data)
+        except StateChangedError:
+            raise
+        except SnapshotError:
+            continue  # damaged, or pushed out meanwhile: the workers take the one before it

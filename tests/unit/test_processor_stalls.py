@@ -1,0 +1,89 @@
+"""What a driver tells of lag and of partitions that stand still, and which resting states it has saved."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from bettong.errors import LogUnavailableError
+from bettong_processor.micro_batch.unsaved import Unsaved
+from bettong_processor.progress import Progress, Stalls, folded
+
+P0, P1 = ("a.stage.s", 0), ("a.stage.s", 1)
+STAGES = {"a.stage.s": "s"}
+
+
+@dataclass
+class Log:
+    """Where logs begin and end; away when `away`."""
+
+    begins: Mapping[tuple[str, int], int]
+    now: Mapping[tuple[str, int], int]
+    away: bool = False
+
+    def ends(self, _: object) -> Mapping[tuple[str, int], int]:
+        if self.away:
+            raise LogUnavailableError("Kafka at x does not answer")
+        return self.now
+
+    def beginnings(self, _: object) -> Mapping[tuple[str, int], int]:
+        return self.begins
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Told:
+    found: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
+
+    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+        return self.found
+
+
+def test_a_partition_stands_still_from_when_records_wait_not_from_when_it_last_moved() -> None:
+    stalls = Stalls()
+    assert stalls.looked({P0: 5, P1: 9}, {P0: 5, P1: 7}, 0.0) == {P1: 0.0}
+    assert stalls.looked({P0: 5, P1: 9}, {P0: 5, P1: 7}, 4.0) == {P1: 4.0}
+    assert stalls.looked({P0: 6, P1: 9}, {P0: 5, P1: 8}, 5.0) == {P0: 0.0, P1: 0.0}
+    assert stalls.looked({P0: 6, P1: 9}, {P0: 6, P1: 8}, 6.0) == {P1: 1.0}
+
+
+def test_where_nobody_has_told_an_offset_the_log_waits_from_its_beginning() -> None:
+    told = {("s", 0): {"offset": "7"}}
+    assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, told, STAGES, {}) == {P0: 7, P1: 4}
+    assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, {}, STAGES, {P0: 8}) == {P0: 8, P1: 4}
+
+
+def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away() -> None:
+    log, told, now_s = Log({P0: 0, P1: 0}, {P0: 3, P1: 3}), Told({("s", 0): {"offset": "3"}}), [0.0]
+    progress = Progress(log, told, STAGES, clock=lambda: now_s[0])
+    progress.look()
+    assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
+    now_s[0] = 3.5
+    progress.look()
+    assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3, "stalled_s/s/1": 3.5}
+    log.away = True
+    progress.look()
+    assert (progress.figures(), progress.waits_for()) == ({}, "Kafka at x does not answer")
+    log.away = False
+    progress.look()
+    assert progress.waits_for() == ""
+
+
+def test_a_state_is_saved_when_it_has_rested_for_an_interval_and_only_then() -> None:
+    unsaved = Unsaved(1.0, {P0: 4})
+    assert unsaved.due({P0: 4, P1: 2}, 0.0) == {}
+    assert unsaved.due({P0: 4, P1: 3}, 0.9) == {}, "it moves"
+    assert unsaved.due({P0: 4, P1: 3}, 1.8) == {}
+    assert unsaved.due({P0: 4, P1: 3}, 1.9) == {P1: 3}
+    unsaved.tried({P1: 3}, {P1: 3}, 2.0)
+    assert unsaved.due({P0: 4, P1: 3}, 99.0) == {}
+
+
+def test_a_state_that_could_not_be_saved_is_tried_again_ever_more_rarely() -> None:
+    unsaved, tries_s = Unsaved(0.0, {}), []
+    for now_s in range(400):
+        if due := unsaved.due({P0: 1}, float(now_s)):
+            tries_s.append(now_s)
+            unsaved.tried(due, {}, float(now_s))
+    assert tries_s[:6] == [0, 1, 3, 7, 15, 31]
+    assert {later - sooner for sooner, later in pairwise(tries_s[6:])} == {60}
