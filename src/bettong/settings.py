@@ -160,6 +160,11 @@ class SenderSettings(ServingSettings):
         256 * _MEBIBYTE,
         description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
     )
+    frame_messages_max: Annotated[int, Ge(1), Le(16 * _MEBIBYTE)] = Field(
+        65_536,
+        description="Most messages of one frame from a client. Decoding and splitting take time and memory by the"
+        " message, and others wait for it.",
+    )
     sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
         10_000,
         description="How long a stream stays its client's after its sender died, and how long sessions go on"

@@ -2,18 +2,27 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from bettong import Application, each
+from bettong.application.streams import Source
 from bettong.errors import LogError
-from bettong.v1.ingest_pb2 import Hello, IngestFrame, Receipt
-from bettong_sender.intake import Intake, Limits
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt
+from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES
+from bettong_sender.intake import Feed, Intake, Limits
+from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.status import Status
-from tests.sender_samples import orders, route, rows_frame
+from tests.sender_samples import Line, columns_frame, orders, route, rows_frame
+from tests.sender_samples import source as source_of_orders
 
-LIMITS = Limits(credits=4, sessions_max=1, buffer_bytes_max=1 << 20)
+LIMITS = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
 
 
 class PromptLog:
@@ -35,7 +44,7 @@ def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> No
     async def conversation() -> Receipt | None:
         intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(asyncio.get_running_loop()), {})
-        feed = intake.open(Hello(source="orders", stream="feed-1"))
+        feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(0)
         receipt = asyncio.create_task(feed.receipt())
         await feed.take(rows_frame(1, orders(range(3)), spoilt=[b"no order"]), None)
@@ -67,7 +76,7 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
 
         intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=clock)
         intake.use(PromptLog(loop), {})
-        feed = intake.open(Hello(source="orders", stream="feed-1"))
+        feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(0)
         listening = asyncio.create_task(listen())
         looks.append(feed.wake)
@@ -80,3 +89,170 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
         return told
 
     assert asyncio.run(conversation()) == []
+
+
+class SilentLog:
+    """Takes records and never answers."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def append(
+        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
+    ) -> None:
+        """See Log."""
+        del topic, partition, on_done
+        self.sizes.append(len(value))
+
+
+class Certain:
+    """A lease that is never in doubt."""
+
+    in_doubt = False
+
+
+CERTAIN = cast("Lease", Certain())
+
+
+class Gate:
+    """Where a decoder waits at a row `wait`; what it has decoded."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self.open = threading.Event()
+        self.decoded: list[bytes] = []
+
+    def decode(self, row: bytes) -> Line:
+        if row == b"wait":
+            self.reached.set()
+            self.open.wait(60)
+        self.decoded.append(row)
+        return Line(row.decode())
+
+
+def gated(gate: Gate) -> Source:
+    """A source with its decoder."""
+    app = Application("shop")
+    lines = app.source("orders", schema=Line, decoder=each(gate.decode))
+    lines.sink("all")
+    return lines
+
+
+def request(sequence: int, *rows: bytes) -> bytes:
+    return IngestRequest(frame=IngestFrame(sequence=sequence, rows=Rows(messages=rows))).SerializeToString()
+
+
+@asynccontextmanager
+async def intake_of(
+    source: Source, *, frame_messages_max: int = 1000
+) -> AsyncIterator[tuple[Intake, SilentLog]]:
+    routes = {"orders": replace(route(source), frame_messages_max=frame_messages_max)}
+    intake = Intake("shop", routes, LIMITS, Status(since_s=1), clock=lambda: 1)
+    log = SilentLog()
+    intake.use(log, {})
+    try:
+        yield intake, log
+    finally:
+        intake.close()
+
+
+async def opened(intake: Intake, stream: str, client: str) -> Feed:
+    feed = intake.open(Hello(source="orders", stream=stream), client=client)
+    await feed.open(0)
+    return feed
+
+
+def test_a_frame_of_too_many_messages_is_refused_with_the_limit_before_a_message_is_decoded() -> None:
+    gate = Gate()
+
+    async def conversation() -> Refusal:
+        async with intake_of(gated(gate), frame_messages_max=100) as (intake, _):
+            feed = await opened(intake, "feed-1", "1.2.3.4")
+            await feed.take_request(request(1, *[b"a"] * 100), CERTAIN)
+            with pytest.raises(Refusal) as caught:
+                await feed.take_request(request(2, *[b""] * 101), CERTAIN)
+            return caught.value
+
+    refusal = asyncio.run(conversation())
+    assert refusal.code is Code.RESOURCE_EXHAUSTED
+    assert (
+        "frame 2 of 'orders/feed-1' has 101 messages, at most 100 are taken (BETTONG_FRAME_MESSAGES_MAX)"
+        in str(refusal)
+    )
+    assert gate.decoded == [b"a"] * 100
+
+
+def test_columns_of_too_many_messages_are_refused_too() -> None:
+    async def conversation() -> str:
+        async with intake_of(columns_only := source_of_orders(), frame_messages_max=3) as (intake, _):
+            feed = await opened(intake, "feed-1", "1.2.3.4")
+            await feed.take(columns_frame(columns_only, 1, orders(range(3))), None)
+            with pytest.raises(Refusal) as caught:
+                await feed.take(columns_frame(columns_only, 2, orders(range(4))), None)
+            return str(caught.value)
+
+    assert "frame 2 of 'orders/feed-1' has 4 messages, at most 3" in asyncio.run(conversation())
+
+
+def test_a_client_with_much_to_do_holds_up_another_for_one_frame() -> None:
+    """However many sessions it opens, and however much they have sent."""
+    gate = Gate()
+
+    async def conversation() -> None:
+        async with intake_of(gated(gate)) as (intake, _):
+            busy = [await opened(intake, f"busy-{number}", "busy") for number in range(4)]
+            small = await opened(intake, "small", "small")
+            tasks = [asyncio.create_task(busy[0].take_request(request(1, b"wait"), CERTAIN))]
+            await asyncio.to_thread(gate.reached.wait, 60)
+            tasks += [
+                asyncio.create_task(each.take_request(request(1, b"busy"), CERTAIN)) for each in busy[1:]
+            ]
+            await asyncio.sleep(0)
+            tasks.append(asyncio.create_task(small.take_request(request(1, b"small"), CERTAIN)))
+            await asyncio.sleep(0)
+            gate.open.set()
+            await asyncio.gather(*tasks)
+
+    asyncio.run(conversation())
+    assert gate.decoded.index(b"small") <= 2
+
+
+def test_a_busy_splitter_is_not_taken_for_a_silent_log() -> None:
+    gate = Gate()
+
+    async def conversation() -> None:
+        clock = asyncio.get_running_loop().time
+        async with intake_of(gated(gate)) as (intake, _):
+            feed = await opened(intake, "feed-1", "1.2.3.4")
+            assert intake.progress.silent_s(clock() + 9) > 8
+            intake.progress.settled()
+            task = asyncio.create_task(feed.take_request(request(1, b"wait"), CERTAIN))
+            await asyncio.to_thread(gate.reached.wait, 60)
+            origin, seconds = intake.progress.longest(clock() + 9)
+            assert origin == "orders/feed-1"
+            assert seconds > 8
+            assert intake.progress.silent_s(clock() + 9) == 0
+            gate.open.set()
+            await task
+            assert intake.progress.longest(clock())[0] == ""
+            assert intake.progress.silent_s(clock() + 9) > 8
+
+    asyncio.run(conversation())
+
+
+def test_the_buffer_counts_what_frames_and_records_cost_beside_their_bytes() -> None:
+    gate = Gate()
+
+    async def conversation() -> None:
+        async with intake_of(gated(gate)) as (intake, log):
+            feed = await opened(intake, "feed-1", "1.2.3.4")
+            assert intake.buffer.bytes == sum(log.sizes) + len(log.sizes) * RECORD_BYTES
+            before = intake.buffer.bytes
+            task = asyncio.create_task(feed.take_request(data := request(1, b"wait"), CERTAIN))
+            await asyncio.sleep(0)
+            assert intake.buffer.bytes == before + len(data) + FRAME_BYTES
+            gate.open.set()
+            await task
+            assert intake.buffer.bytes == sum(log.sizes) + len(log.sizes) * RECORD_BYTES
+
+    asyncio.run(conversation())

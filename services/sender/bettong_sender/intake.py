@@ -1,15 +1,15 @@
 """The intake: all feeds of a sender, on their way to the log. Knows the event loop, but nothing of gRPC or Kafka.
 
 event loop     frames from clients, credits, receipts, answers: all state but that of `Session`
-splitter       one thread for all feeds: decodes, splits, numbers and appends, so that the log's order is that
-               of the ingest times
+splitter       one thread for all feeds, which have their turns: parses, decodes, splits, numbers and appends, so that
+               the log's order is that of the ingest times
 log's thread   answers for every record, through `Answers`
 """
 
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -18,12 +18,14 @@ from typing import Protocol
 from bettong.errors import LogError
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, Receipt
 from bettong_sender.answers import Answers
-from bettong_sender.buffer import Buffer, Progress
+from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, Progress
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Code, Refusal, exhausted, unavailable
+from bettong_sender.requests import read_frame
 from bettong_sender.session import Route, Session, Taken
 from bettong_sender.status import Status
+from bettong_sender.turns import Turns
 
 # Gives, for the ingest time, what is to be appended.
 Work = Callable[[int], Taken]
@@ -45,6 +47,17 @@ class Limits:
     credits: int
     sessions_max: int
     buffer_bytes_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A frame that waits for its turn at the splitter."""
+
+    log: Log
+    feed: "Feed"
+    entry: Entry
+    work: Work
+    done: "Future[Taken]"
 
 
 class Intake:
@@ -78,10 +91,11 @@ class Intake:
         self._empty.set()
         self._loop = asyncio.get_running_loop()
         self._answers: Answers[tuple[Feed, Entry, int | LogError]] = Answers(self._loop, self._answered)
+        self._turns: Turns[_Piece] = Turns()
         self._splitter = ThreadPoolExecutor(1, "splitter")
 
-    def open(self, hello: Hello) -> "Feed":
-        """A new feed. Raises Refusal. Close it when the call ends."""
+    def open(self, hello: Hello, client: str) -> "Feed":
+        """A new feed. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take."""
         route = self.routes.get(hello.source)
         if route is None:
             raise Refusal(
@@ -95,7 +109,7 @@ class Intake:
                 " room for another; connect to another sender, or later"
             )
         self._present_log()
-        feed = Feed(self, route, Session(route, hello, now_ns=self._clock()), hello)
+        feed = Feed(self, route, Session(route, hello, now_ns=self._clock()), hello, client)
         self._feeds.add(feed)
         self._empty.clear()
         self.status.sessions = len(self._feeds)
@@ -121,18 +135,19 @@ class Intake:
         self._log, self._absence = None, reason
 
     async def hand_over(self, feed: "Feed", entry: Entry, work: Work) -> Taken:
-        """Has the splitter do `work(now_ns)` and append what it gives; returns when it is handed to the log.
+        """Has the splitter do `work(now_ns)` in its turn and append what it gives; returns when the log has it all.
 
         What was begun is carried through when the caller is cancelled. Raises what `work` raises; Refusal
         (UNAVAILABLE) when the log takes no more.
         """
         log = self._present_log()
-        self.progress.handed(self._loop.time())
-        self.buffer.add(entry.size)
-        if self.buffer.is_full:
-            self.room.clear()
-        done = self._loop.run_in_executor(self._splitter, self._append, log, feed, entry, work)
+        entry.size += FRAME_BYTES
+        self._hold(entry.size)
+        piece = _Piece(log, feed, entry, work, Future())
+        done = asyncio.wrap_future(piece.done, loop=self._loop)
         done.add_done_callback(partial(self._handed_over, feed, entry))
+        self._turns.put(feed.client, feed, piece)
+        self._splitter.submit(self._split_next)
         return await asyncio.shield(done)
 
     async def settled(self, timeout_s: float) -> None:
@@ -143,19 +158,43 @@ class Intake:
     def close(self) -> None:
         """Waits for the frame that the splitter is at. After this, and before the loop ends, close the log."""
         self._splitter.shutdown(cancel_futures=True)
+        while (piece := self._turns.take()) is not None:
+            piece.done.cancel()
 
     def _present_log(self) -> Log:
         if self._log is None:
             raise unavailable(f"{self._absence}; connect again in a while")
         return self._log
 
+    def _split_next(self) -> None:
+        """In the splitter's thread: one piece of work, that of the client whose turn it is."""
+        piece = self._turns.take()
+        if piece is None or not piece.done.set_running_or_notify_cancel():
+            return
+        try:
+            taken = self._append(piece.log, piece.feed, piece.entry, piece.work)
+        except Refusal as refusal:
+            # Where it was raised holds the frame, all of its messages, for as long as the refusal lives.
+            piece.done.set_exception(refusal.with_traceback(None))
+        except BaseException as error:  # noqa: BLE001 - as an executor does: it is raised where it is awaited
+            piece.done.set_exception(error)
+        else:
+            piece.done.set_result(taken)
+
     def _append(self, log: Log, feed: "Feed", entry: Entry, work: Work) -> Taken:
         """In the splitter's thread."""
         appended, whole = 0, False
         try:
             self._now_ns = max(self._now_ns, self._clock())
-            taken = work(self._now_ns)
+            self.progress.begins(feed.origin, self._loop.time())
+            try:
+                taken = work(self._now_ns)
+            finally:
+                self.progress.ends()
             entry.dead_letters = len(taken.refused)
+            if taken.appends:
+                entry.handed = True
+                self.progress.handed(self._loop.time())
             for each in taken.appends:
                 on_done = partial(self._answer, feed, entry)
                 log.append(each.topic, each.partition, each.value, on_done)
@@ -177,6 +216,11 @@ class Intake:
     def _handed_over(self, feed: "Feed", entry: Entry, done: asyncio.Future[Taken]) -> None:
         if done.cancelled() or done.exception() is not None:
             entry.failed = True
+        elif not entry.settled:
+            # The frame is gone; its records are held.
+            held = sum(len(each.value) + RECORD_BYTES for each in done.result().appends)
+            entry.size, before = held, entry.size
+            self._hold(held - before)
         self._settle(entry)
         # The log's answers may have come before, or there was nothing to append.
         if entry.is_answered:
@@ -198,20 +242,31 @@ class Intake:
         if not entry.is_answered or entry.settled:
             return
         entry.settled = True
-        self.progress.settled()
-        self.buffer.remove(entry.size)
-        if not self.buffer.is_full and not self.room.is_set():
+        if entry.handed:
+            self.progress.settled()
+        self._hold(-entry.size)
+
+    def _hold(self, size: int) -> None:
+        """So many bytes more are held, or less."""
+        if size >= 0:
+            self.buffer.add(size)
+        else:
+            self.buffer.remove(-size)
+        if self.buffer.is_full:
+            self.room.clear()
+        elif not self.room.is_set():
             self.room.set()
             for feed in self._feeds:
                 feed.wake()
 
 
 class Feed:
-    """One client's session, from hello to the end of its call."""
+    """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
 
-    def __init__(self, intake: Intake, route: Route, session: Session, hello: Hello) -> None:
+    def __init__(self, intake: Intake, route: Route, session: Session, hello: Hello, client: str) -> None:
         self.route = route
         self.origin = session.origin
+        self.client = client
         self._intake = intake
         self._session = session
         self._ledger = Ledger(session.origin, acknowledged=hello.acknowledged, window=intake.limits.credits)
@@ -247,6 +302,11 @@ class Feed:
         if self._failure is not None:
             raise self._failure
 
+    async def take_request(self, data: bytes, lease: Lease) -> None:
+        """Hands a frame to the log that is still as it came. See `take`."""
+        read = partial(read_frame, data, self.origin, messages_max=self.route.frame_messages_max)
+        await self._take(read, len(data), lease)
+
     async def take(
         self, frame: IngestFrame, lease: Lease | None, giants: Mapping[int, str] = MappingProxyType({})
     ) -> None:
@@ -255,12 +315,21 @@ class Feed:
         Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `giants`: see
         `Session.take`.
         """
+        await self._take(lambda: frame, frame.ByteSize(), lease, giants)
+
+    async def _take(
+        self,
+        read: Callable[[], IngestFrame],
+        size: int,
+        lease: Lease | None,
+        giants: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         while self._intake.buffer.is_full or (lease is not None and lease.in_doubt):
             await self._intake.room.wait()
             if lease is not None:
                 await lease.certain()
-        entry = self._ledger.spend(frame.sequence, frame.ByteSize())
-        work = partial(self._session.take, frame, self._ledger.acknowledged, giants=giants)
+        entry = self._ledger.spend(0, size)
+        work = partial(self._split, read, entry, self._ledger.acknowledged, giants)
         try:
             taken = await self._intake.hand_over(self, entry, work)
         except Refusal:
@@ -268,7 +337,20 @@ class Feed:
             raise
         if entry.is_answered:
             self.wake()  # nothing of it went to the log, so the log will not
-        self._intake.status.took(taken, self.origin, frame.sequence)
+        self._intake.status.took(taken, self.origin, entry.sequence)
+
+    def _split(
+        self,
+        read: Callable[[], IngestFrame],
+        entry: Entry,
+        acknowledged: int,
+        giants: Mapping[int, str],
+        now_ns: int,
+    ) -> Taken:
+        """In the splitter's thread."""
+        frame = read()
+        entry.sequence = frame.sequence
+        return self._session.take(frame, acknowledged, now_ns, giants=giants)
 
     async def receipt(self) -> Receipt | None:
         """The next receipt, when there is something to tell; None when a finished feed has told all.

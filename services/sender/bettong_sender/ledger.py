@@ -17,7 +17,8 @@ from bettong_sender.refusal import exhausted
 class Entry:
     """One frame under way. Its records may be answered before it is known how many there are.
 
-    `size`: bytes that it counts for in the sender's buffer, until `settled`.
+    `sequence` is 0 until its frame was parsed. `size`: bytes that it counts for in the sender's buffer, until
+    `settled`. `handed`: the log has been given a part of it, and owes answers.
     """
 
     sequence: int
@@ -26,6 +27,7 @@ class Entry:
     appends: int | None = None
     answered: int = 0
     failed: bool = False
+    handed: bool = False
     settled: bool = False
     dead_letters: int = 0
 
@@ -71,10 +73,13 @@ class Ledger:
         return granted
 
     def spend(self, sequence: int, size: int) -> Entry:
-        """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it."""
+        """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it.
+
+        `sequence`: 0 when the frame is not parsed yet; who parses it tells the entry.
+        """
         if self._held == 0:
             raise exhausted(
-                f"frame {sequence} of {self._origin!r} was sent without a credit; a session holds at most"
+                f"a frame of {self._origin!r} was sent without a credit; a session holds at most"
                 f" {self._window}: wait for a receipt that grants more"
             )
         self._held -= 1

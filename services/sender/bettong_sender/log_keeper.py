@@ -110,19 +110,32 @@ class LogKeeper:
         )
 
     async def _watch(self, log: LogWriter, stopping: asyncio.Event) -> None:
-        """Returns when the log has failed, or when told to stop; says when the log is silent and when it goes on."""
-        told = False
+        """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on."""
+        told = ""
         while log.failure is None and not stopping.is_set():
-            silent = self._intake.progress.silent_s(asyncio.get_running_loop().time()) > _SILENCE_S_MAX
-            if silent and not told:
-                detail = f"waiting for Kafka at {self._settings.kafka}: no answer for {_SILENCE_S_MAX:.0f} s"
-                self._logger.warning(detail)
-                self._say(State.WAITING, detail)
-            elif told and not silent:
-                self._logger.info("Kafka answers again", kafka=self._settings.kafka)
-                self._say(State.RUNNING)
-            told = silent
+            state, detail = self._found(asyncio.get_running_loop().time())
+            if detail != told:
+                self._say(state, detail)
+                if detail:
+                    self._logger.warning(detail)
+                else:
+                    self._logger.info("the sender goes on", kafka=self._settings.kafka)
+            told = detail
             await _pause(stopping)
+
+    def _found(self, now_s: float) -> tuple[State, str]:
+        """What is to be said of a sender that has a log."""
+        progress = self._intake.progress
+        if progress.silent_s(now_s) > _SILENCE_S_MAX:
+            kafka = self._settings.kafka
+            return State.WAITING, f"waiting for Kafka at {kafka}: no answer for {_SILENCE_S_MAX:.0f} s"
+        origin, seconds = progress.longest(now_s)
+        if seconds > _SILENCE_S_MAX:
+            return State.RUNNING, (
+                f"busy for more than {_SILENCE_S_MAX:.0f} s with one frame of {origin}: it is decoded and split, and"
+                " others wait; smaller frames (BETTONG_FRAME_MESSAGES_MAX) or a faster decoder help"
+            )
+        return State.RUNNING, ""
 
     def _say(self, state: State, detail: str = "") -> None:
         self._intake.status.enter(state, int(time.time()), detail)

@@ -23,13 +23,12 @@ from bettong.errors import SettingsError
 from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
-from bettong.v1.ingest_pb2_grpc import add_IngestServiceServicer_to_server
 from bettong_sender.body import warm
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
-from bettong_sender.servicer import WISHES, IngestServicer
+from bettong_sender.servicer import WISHES, IngestServicer, handlers
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
@@ -61,6 +60,7 @@ def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
             dead_letter_topic=dead_letter_topic(plan.application),
             partitions=settings.partitions,
             frame_bytes_max=settings.frame_bytes_max,
+            frame_messages_max=settings.frame_messages_max,
         )
         for source in plan.sources
     }
@@ -229,7 +229,7 @@ async def _listen(
         ],
         maximum_concurrent_rpcs=settings.sender_sessions_max + _OTHER_CALLS_MAX,
     )
-    add_IngestServiceServicer_to_server(servicer, server)
+    server.add_generic_rpc_handlers((handlers(servicer),))
     health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, server)
     await serving.say(serving=False)
     try:

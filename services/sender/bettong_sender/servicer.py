@@ -10,18 +10,18 @@ from structlog.stdlib import BoundLogger
 from bettong.access import Look, Write
 from bettong.edges.grpc_server import Wishes
 from bettong.v1.ingest_pb2 import (
+    DESCRIPTOR,
     Hello,
-    IngestRequest,
     IngestResponse,
     ListSourcesRequest,
     ListSourcesResponse,
     Source,
     Welcome,
 )
-from bettong.v1.ingest_pb2_grpc import IngestServiceServicer
 from bettong_sender.intake import Feed, Intake
 from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.refusal import Refusal, invalid, unavailable
+from bettong_sender.requests import read_hello
 from bettong_sender.session import Route
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
@@ -30,18 +30,41 @@ _HELLO_WAIT_S = 10.0
 # Before a session ends with a status, receipts for what is under way are waited for this long.
 _SETTLE_WAIT_S = 4.0
 
-_Requests = AsyncIterator[IngestRequest]
+# Requests come as they are on the wire: see `bettong_sender.requests`.
+_Requests = AsyncIterator[bytes]
 _Context = grpc.aio.ServicerContext[Any, IngestResponse]
 
 
-# What a token must allow. A session that begins without a hello names no source, and is refused for that, too.
+def _wish(first: bytes) -> Write:
+    hello = read_hello(first)
+    return Write(hello.source, hello.stream)
+
+
+# What a token must allow. A session that does not begin with a hello is refused for that.
 WISHES: Wishes = {
-    "/bettong.v1.IngestService/Ingest": lambda first: Write(first.hello.source, first.hello.stream),
+    "/bettong.v1.IngestService/Ingest": _wish,
     "/bettong.v1.IngestService/ListSources": lambda _: Look(),
 }
 
 
-class IngestServicer(IngestServiceServicer):
+def handlers(servicer: "IngestServicer") -> grpc.GenericRpcHandler:
+    """What a server needs to serve it: as protoc's, but that the requests of a session are not parsed."""
+    return grpc.method_handlers_generic_handler(
+        DESCRIPTOR.services_by_name["IngestService"].full_name,
+        {
+            "Ingest": grpc.stream_stream_rpc_method_handler(
+                servicer.Ingest, response_serializer=IngestResponse.SerializeToString
+            ),
+            "ListSources": grpc.unary_unary_rpc_method_handler(
+                servicer.ListSources,
+                request_deserializer=ListSourcesRequest.FromString,
+                response_serializer=ListSourcesResponse.SerializeToString,
+            ),
+        },
+    )
+
+
+class IngestServicer:
     """Each call is a feed of the intake. `stopping`: sessions end with UNAVAILABLE, new ones are refused."""
 
     def __init__(
@@ -59,12 +82,15 @@ class IngestServicer(IngestServiceServicer):
         del request, context
         return ListSourcesResponse(sources=[describe(route) for route in self._intake.routes.values()])
 
-    async def Ingest(self, request_iterator: _Requests, context: _Context) -> None:  # type: ignore[override]  # noqa: N802
+    async def Ingest(self, request_iterator: _Requests, context: _Context) -> None:  # noqa: N802
         """See the proto."""
         logger = self._logger.bind(peer=context.peer())
         try:
             await self._session(request_iterator, context, logger)
         except Refusal as refusal:
+            # It is the answer of tasks that its traceback leads to: a circle around the frame that was refused, which
+            # would be found by the garbage collector alone, and that looks rarely.
+            refusal.__traceback__ = None
             self._intake.status.refused += 1
             logger.info("session refused", status=refusal.code.value, reason=str(refusal))
             await context.abort(
@@ -76,7 +102,7 @@ class IngestServicer(IngestServiceServicer):
         if self._stopping.is_set():
             raise unavailable("the sender stops; connect again")
         self._check_name(hello)
-        feed = self._intake.open(hello)
+        feed = self._intake.open(hello, client=context.peer())
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
                 credits_ = await feed.open(lease.durable)
@@ -84,6 +110,7 @@ class IngestServicer(IngestServiceServicer):
                 welcome = Welcome(
                     credits=credits_,
                     frame_bytes_max=feed.route.frame_bytes_max,
+                    frame_messages_max=feed.route.frame_messages_max,
                     source=describe(feed.route),
                     acknowledged=max(hello.acknowledged, lease.durable),
                 )
@@ -106,16 +133,11 @@ class IngestServicer(IngestServiceServicer):
 
     async def _hello(self, requests: _Requests) -> Hello:
         try:
-            request = await asyncio.wait_for(anext(requests), _HELLO_WAIT_S)
+            return read_hello(await asyncio.wait_for(anext(requests), _HELLO_WAIT_S))
         except TimeoutError:
             raise invalid(f"no hello within {_HELLO_WAIT_S:.0f} s; say hello first in a session") from None
         except StopAsyncIteration:
             raise invalid("the session ended before a hello; say hello first in a session") from None
-        if request.WhichOneof("request") != "hello":
-            raise invalid(
-                "the first message of a session must be a hello, this one was a frame; say hello first"
-            )
-        return request.hello
 
     async def _converse(self, feed: Feed, lease: Lease, requests: _Requests, context: _Context) -> None:
         """Takes frames and writes receipts until the client has finished, a refusal, or the sender's stop."""
@@ -160,9 +182,7 @@ def _is_well(task: asyncio.Task[None]) -> bool:
 
 async def _read(feed: Feed, lease: Lease, requests: _Requests) -> None:
     async for request in requests:
-        if request.WhichOneof("request") != "frame":
-            raise invalid(f"a message of {feed.origin!r} is no frame; say hello once, then send frames only")
-        await feed.take(request.frame, lease)
+        await feed.take_request(request, lease)
 
 
 async def _tell(feed: Feed, context: _Context) -> None:

@@ -26,22 +26,27 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.body import Body, assign, read_body, read_rows_without
 from bettong_sender.numbering import Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
+from bettong_sender.requests import check_count
 
 # Where it is marked that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
+
+# See `SenderSettings.frame_messages_max`.
+FRAME_MESSAGES_MAX = 65_536
 
 _STREAM = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where the frames of a source go, and how large they may be."""
+    """Where the frames of a source go, and how large clients' frames may be."""
 
     source: Source
     stage_topic: str
     dead_letter_topic: str
     partitions: int
     frame_bytes_max: int
+    frame_messages_max: int = FRAME_MESSAGES_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,9 @@ class Session:
         acknowledged = max(acknowledged, self._durable)
         source = self._route.source
         read = read_rows_without(source, frame, giants) if giants else read_body(source, frame)
+        if frame.WhichOneof("body") == "columns":
+            most = self._route.frame_messages_max
+            check_count(read.columns.length, frame.sequence, self.origin, messages_max=most)
         body, shares = self._shares(frame.sequence, read)
         refused, skipped = self._judged(frame.sequence, body.refused)
         packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None

@@ -230,7 +230,7 @@ class TopicFeed:
         hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
         slice_bytes_max = min(SLICE_BYTES_MAX, self._topic.frame_bytes_max // 2)
         return _Stream(
-            self._intake.open(hello),
+            self._intake.open(hello, client=f"topic {self._topic.external.topic}"),
             Slicer(cuts, slice_bytes_max=slice_bytes_max),
             name=f"partition {partition} of topic {self._topic.external.topic}",
             frame_bytes_max=self._topic.frame_bytes_max,

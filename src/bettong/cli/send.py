@@ -64,7 +64,8 @@ def send(
     begun = time.monotonic()
     with Sender(to or address_of("sender", directory), source, stream) as sender:
         info = sender.source
-        wanted = Wanted(info.schema, info.takes_rows, messages_max=frame, bytes_max=info.frame_bytes_max)
+        most = min(frame, info.frame_messages_max or frame)
+        wanted = Wanted(info.schema, info.takes_rows, messages_max=most, bytes_max=info.frame_bytes_max)
         if sender.acknowledged:
             console.print(
                 f"{stream}: going on after {sender.acknowledged:,} messages that are durable already"

@@ -20,13 +20,17 @@ from bettong.v1.ingest_pb2 import Hello, IngestRequest, Welcome
 
 @dataclass(frozen=True, slots=True)
 class SourceInfo:
-    """What a source takes, as the sender said. `fingerprint` is that of `schema`."""
+    """What a source takes, as the sender said. `fingerprint` is that of `schema`.
+
+    `frame_messages_max`, `frame_bytes_max`: of one frame; the first is 0 when the sender knows no such limit.
+    """
 
     name: str
     schema: pa.Schema
     fingerprint: int
     takes_rows: bool
     frame_bytes_max: int
+    frame_messages_max: int
     credits: int
 
 
@@ -186,6 +190,11 @@ class Sender:
             )
         if count == 0:
             raise SchemaError("a frame of no messages: send at least one")
+        if count > self.source.frame_messages_max > 0:
+            raise RefusedError(
+                f"frame {number} of {self.stream!r} has {count} messages, the sender takes"
+                f" {self.source.frame_messages_max}; send fewer messages a frame"
+            )
         if size > self.source.frame_bytes_max:
             raise RefusedError(
                 f"frame {number} of {self.stream!r} has {size} bytes, the sender takes"
@@ -209,6 +218,7 @@ def _info(welcome: Welcome) -> SourceInfo:
         fingerprint=source.schema,
         takes_rows=source.takes_rows,
         frame_bytes_max=welcome.frame_bytes_max,
+        frame_messages_max=welcome.frame_messages_max,
         credits=welcome.credits,
     )
 
