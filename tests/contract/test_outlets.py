@@ -13,6 +13,7 @@ from bettong.application.destinations import Postgres
 from bettong.application.schema import schema_of
 from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.local.broker import KafkaBroker
 from bettong_receiver.errors import SinkError
 from bettong_receiver.outlets.kafka_topic import KafkaOutlet
@@ -26,6 +27,7 @@ from tests.result_frames import Note
 
 Name = Callable[..., str]
 PARTITIONS = (0, 1, 5)
+FRAME_BYTES_MAX = 100_000
 
 
 class System(Protocol):
@@ -79,7 +81,7 @@ class KafkaSystem:
     def __init__(self, server: KafkaBroker, name: str) -> None:
         self._server, self._name = server, name
         with LogAdmin(server.bootstrap) as admin:
-            admin.create_topics([name], partitions=1, replication=1, frame_bytes_max=100_000)
+            admin.create_topics([name], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
 
     def outlet(self) -> Outlet[Any]:
         topic = TransactionalTopic(
@@ -94,7 +96,7 @@ class KafkaSystem:
         return (None, text.encode())
 
     def bad(self) -> Any:
-        return (None, bytes(200_000))
+        return (None, bytes(batch_bytes_max(FRAME_BYTES_MAX)))
 
     def content(self) -> list[str]:
         return [value.decode() for _, _, value in committed(self._server.bootstrap, self._name)]
