@@ -146,9 +146,9 @@ def test_nothing_is_left_when_a_service_cannot_start(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         running = start(tmp_path, "--sender", f"127.0.0.1:{taken.getsockname()[1]}")
-        assert running.process.wait(START_S) == 6
+        assert running.process.wait(START_S) == 4
     (error,) = [line for line in running.output().splitlines() if line.startswith("bettong: error: ")]
-    assert "sender died: exit code" in error
+    assert "sender cannot go on (exit code 4), everything is stopped: BETTONG_SENDER_LISTEN" in error
     assert not leftovers(tmp_path)
 
 

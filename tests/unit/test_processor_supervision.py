@@ -60,6 +60,7 @@ class Run:
     stopped: bool = False
     name: str = "1"
     reason: str = ""
+    left: bool = False
 
     def waits_for(self) -> str:
         return self.reason
@@ -72,6 +73,9 @@ class Run:
             raise StreamingQueryException(self.fault)
         threading.Event().wait(min(0.001, wait_s))
         return False
+
+    def leave(self) -> None:
+        self.left = True
 
     def stop(self, wait_s: float) -> None:
         assert wait_s > 0
@@ -214,8 +218,11 @@ def test_topics_of_another_shape_end_it(log: Logger) -> None:
 def test_a_fault_that_no_start_mends_is_raised_as_what_it_is(
     log: Logger, name: str, kind: type[BettongError]
 ) -> None:
-    running = Running(log, [Run(f"Traceback\nbettong.errors.{name}: this is wrong\n")])
+    run = Run(f"Traceback\nbettong.errors.{name}: this is wrong\n")
+    running = Running(log, [run])
     error = running.ended()
+    assert running.told.states[-1] == ("stopping", f"{name}: this is wrong")
+    assert run.left
     assert type(error) is kind
     assert "this is wrong" in str(error)
 
@@ -225,7 +232,10 @@ def test_after_a_passing_fault_it_starts_again(log: Logger) -> None:
     eventually(running.runs)
     eventually(lambda: not running.attempts and running.runs())
     assert running.end() is None
-    assert any(state == "waiting" and "starts again" in detail for state, detail in running.told.states)
+    assert any(
+        state == "waiting" and "connection reset; starts again" in detail
+        for state, detail in running.told.states
+    )
 
 
 def test_what_spark_refuses_at_the_first_start_is_a_matter_of_settings(log: Logger) -> None:

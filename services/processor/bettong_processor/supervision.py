@@ -82,7 +82,10 @@ class Run(Protocol):
         """Live figures of the whole, by their names in `metrics`. Must not raise."""
 
     def ended(self, wait_s: float) -> bool:
-        """Whether it has ended by itself; waits for that. Raises what it failed by."""
+        """Whether it has ended by itself; waits for that. Raises what it failed by, at once: then `leave` it."""
+
+    def leave(self) -> None:
+        """Lets go of what is left of it after it has ended by itself; blocks for some seconds at most."""
 
     def stop(self, wait_s: float) -> None:
         """Lets what is at work end, for at most `wait_s`, and stops."""
@@ -182,6 +185,8 @@ class Supervisor:
         started = False
         while self.wait_for_parts() and self._wait_for_the_lead():
             started_s = time.monotonic()
+            run: Run | None = None
+            reason: list[str] = []
             try:
                 run = self._start()
                 started = True
@@ -190,28 +195,34 @@ class Supervisor:
                     return
             except (LogUnavailableError, StoreUnavailableError) as error:
                 self._waiting(str(error))
+                _leave(run)
                 self._stop.wait(self._wait_s_min)
                 continue
             except SupersededError as error:
                 self._log.warning("stands back", reason=str(error))
+                _leave(run)
                 self._stop.wait(self._wait_s_min)  # until the lead says so too
                 continue
             except (PySparkException, Py4JError, ConnectionError) as error:
-                if self._java_ended(DEATH_S_MAX):
-                    raise _without_java() from None
                 fault = fault_of(str(error))
                 if fault.final is not None:
-                    self._live.tell("stopping", fault.text)
+                    self._live.tell("stopping", fault.text)  # before anything that takes time
+                    _leave(run)
                     raise fault.final(fault.text) from None
+                if self._java_ended(DEATH_S_MAX):
+                    raise _without_java() from None
+                self._live.tell("waiting", fault.text)
+                _leave(run)
                 if not started and not isinstance(error, StreamingQueryException):
                     raise SettingsError(
                         "Spark cannot start the schedule; are BETTONG_CHECKPOINT and BETTONG_KAFKA right?"
                         f" ({fault.text})"
                     ) from None
                 self._log_fault(fault)
+                reason = [fault.text]
             if time.monotonic() - started_s > _HEALTHY_S:
                 backoff_s = self._wait_s_min
-            self._live.tell("waiting", f"starts again in {backoff_s:.0f} s")
+            self._live.tell("waiting", "; ".join([*reason, f"starts again in {backoff_s:.0f} s"]))
             self._stop.wait(backoff_s)
             backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
 
@@ -240,6 +251,7 @@ class Supervisor:
             why = run.waits_for()
             self._live.tell("waiting" if why else "running", why, figures=run.figures())
             if run.ended(self._live.interval_s):
+                run.leave()
                 return False
             # A thread that Java left while it began says nothing, and neither does its run.
             if self._java_ended(0.0):
@@ -257,6 +269,11 @@ class Supervisor:
 
     def _log_fault(self, fault: Fault) -> None:
         self._log.error("schedule failed, starts again from where it was", fault=fault.text)
+
+
+def _leave(run: Run | None) -> None:
+    if run is not None:
+        run.leave()
 
 
 def _without_java() -> LocalError:

@@ -30,6 +30,7 @@ from bettong.topics import stage_of_topic, stage_topic
 
 # An answer that takes longer is none: people wait for it, and what they are told is to be true within 2 s.
 _ANSWER_WAIT_S_MAX = 1.5
+_ATTEMPTS_S = 0.5  # one more after a connection that a restart has cut
 
 Offsets = Mapping[tuple[str, int], int]  # by (stage, partition)
 
@@ -131,12 +132,9 @@ def _inspection(
 def _said(
     redis: RedisPlace, application: str
 ) -> tuple[Mapping[str, Record], Mapping[tuple[str, int], Record]]:
-    with RedisStore(redis, application) as store:
+    with RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX) as store:
         figures = LiveFigures(store)
-        return (
-            figures.live(attempts_s=_ANSWER_WAIT_S_MAX),
-            figures.partitions(attempts_s=_ANSWER_WAIT_S_MAX),
-        )
+        return figures.live(attempts_s=_ATTEMPTS_S), figures.partitions(attempts_s=_ATTEMPTS_S)
 
 
 def _logs(kafka: KafkaPlace, application: str) -> Logs:

@@ -73,28 +73,22 @@ class MicroBatch:
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
-        try:
-            ended = bool(self._query.awaitTermination(timeout=max(1, round(wait_s))))
-        except BaseException:
-            self._leave()
-            raise
-        if ended:
-            self._leave()
-        return ended
+        return bool(self._query.awaitTermination(timeout=max(1, round(wait_s))))
+
+    def leave(self) -> None:
+        """See Run."""
+        self._stopping.set()
+        self._progress.stop()
 
     def stop(self, wait_s: float) -> None:
         """See Run."""
         deadline = time.monotonic() + wait_s
-        self._leave()
+        self.leave()
         while self._query.status["isTriggerActive"] and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
         self._query.stop()
         if ends := ends_of(self._query.lastProgress):
             self._save(ends)
-
-    def _leave(self) -> None:
-        self._stopping.set()
-        self._progress.stop()
 
     def _save_rest(self) -> None:
         """Has the states saved of partitions that rest, until the run ends."""

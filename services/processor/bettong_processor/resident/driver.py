@@ -107,13 +107,16 @@ class Resident:
         return self._progress.figures()
 
     def ended(self, wait_s: float) -> bool:
-        """See Run. By itself it ends only by a fault; the tasks that are left are drained then."""
+        """See Run. By itself it ends only by a fault."""
         if not self._ended.wait(wait_s):
             return False
-        self.stop(_BACKOFF_S_MAX)
         if self._fault is not None:
             raise self._fault
         return True
+
+    def leave(self) -> None:
+        """See Run. The tasks that are left are drained."""
+        self.stop(_BACKOFF_S_MAX)
 
     def stop(self, wait_s: float) -> None:
         """See Run."""

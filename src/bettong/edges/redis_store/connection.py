@@ -54,9 +54,12 @@ class RedisStore:
     harmless when it is carried out twice.
     """
 
-    def __init__(self, where: str | RedisPlace, application: str) -> None:
+    def __init__(
+        self, where: str | RedisPlace, application: str, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX
+    ) -> None:
         """`where`: a URL (redis://, rediss:// or unix://), or how to speak to it, too.
 
+        `answer_wait_s_max`: less for who only looks, and says that Redis is away when it does not answer.
         StoreError when it is none, SettingsError when the password cannot be read. Does not connect yet.
         """
         self._application = application
@@ -72,7 +75,7 @@ class RedisStore:
             self._client = Redis.from_url(
                 place.url,
                 socket_connect_timeout=_CONNECT_WAIT_S_MAX,
-                socket_timeout=_ANSWER_WAIT_S_MAX,
+                socket_timeout=answer_wait_s_max,
                 # redis-py would try again at several levels, which multiply; `ask` does it at one.
                 retry=Retry(NoBackoff(), 0),
                 client_name="bettong",
