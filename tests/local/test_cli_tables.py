@@ -175,8 +175,8 @@ def test_a_process_that_ended_says_how_and_so_does_the_one_after_it() -> None:
     rows = local_rows({}, processes, {"kafka": "Kafka at x does not answer", "redis": "Redis is away"})
     found = {row.name: (row.state, row.detail) for row in rows}
     assert found["processor"] == (
-        "down",
-        "stopped for good: exit code 9: no state reaches offset 7; see logs/x.log",
+        "given up",
+        "stopped for good: exit code 9: no state reaches offset 7; see logs/x.log; mend it, then bettong down and up",
     )
     assert found["kafka"] == ("silent", "Kafka at x does not answer")
     assert found["sender"][0] == "unknown"

@@ -208,7 +208,9 @@ def test_a_processor_that_no_start_mends_is_not_started_again(tmp_path: Path) ->
         assert "its last line:" in next(line for line in said if "is started again" in line)
 
 
-def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: Running) -> None:
+def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_others_run_on(
+    running: Running,
+) -> None:
     record = running.ready()
     assert record.name == "word-count"
 
@@ -218,6 +220,7 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: R
             cwd=running.folder,
             capture_output=True,
             text=True,
+            env={**os.environ, "COLUMNS": "2000"},  # no detail in two lines
             check=False,
         )
         return done.returncode, done.stdout + done.stderr
@@ -236,19 +239,28 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often(running: R
         )
     )
     eventually(lambda: status()[0] == 0, seconds=START_S)
-    again = running.ready().services["receiver"]
+    again_all = running.ready().services
+    again = again_all["receiver"]
     assert again.restarts == 1
     assert again.pid != record.services["receiver"].pid
 
     def kill_the_sender() -> bool:
-        now = running.record
-        if now is not None and now.services["sender"].runs():
-            os.kill(now.services["sender"].pid, signal.SIGKILL)
-        return running.process.poll() is not None
+        now = running.ready().services["sender"]
+        if now.runs():
+            os.kill(now.pid, signal.SIGKILL)
+        return now.final_status == 6
 
     eventually(kill_the_sender, seconds=STOP_S)
-    assert running.process.returncode == 6
-    assert "sender died 6 times in 120 s, everything is stopped" in running.output()
+    assert "sender stopped for good, everything else runs on" in running.output()
+    last = running.ready()
+    others = {name: each.pid for name, each in last.services.items() if name != "sender"}
+    assert others == {name: each.pid for name, each in again_all.items() if name != "sender"}
+    assert all(last.services[name].runs() for name in others)
+    status_code, text = status()
+    assert status_code == 7
+    assert re.search(r"sender +given up .*stopped for good: signal SIGKILL", text), text
+    assert running.end(signal.SIGINT) == 6
+    assert "stopped, but sender had stopped for good before: it died (signal SIGKILL" in running.output()
     assert not leftovers(running.folder)
 
 

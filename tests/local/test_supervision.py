@@ -2,10 +2,10 @@
 
 import itertools
 
-from bettong.local.supervision import DEATHS_MAX, WINDOW_S, GiveUp, StartAgain, decide
+from bettong.local.supervision import DEATHS_MAX, FORGET_S, GiveUp, StartAgain, decide
 
 
-def test_the_wait_doubles_with_each_death_in_the_window_up_to_a_bound() -> None:
+def test_the_wait_doubles_with_each_death_in_a_row_up_to_a_bound() -> None:
     waits = [decide([float(second) for second in range(count)]) for count in range(1, DEATHS_MAX + 1)]
     assert waits == [StartAgain(0.2), StartAgain(0.4), StartAgain(0.8), StartAgain(1.6), StartAgain(3.2)]
 
@@ -14,8 +14,19 @@ def test_one_death_more_than_the_bound_ends_it() -> None:
     assert decide([float(second) for second in range(DEATHS_MAX + 1)]) == GiveUp(DEATHS_MAX + 1)
 
 
+def test_a_rest_without_a_death_makes_the_next_wait_short_again() -> None:
+    row = [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert decide([*row, 4.0 + FORGET_S + 0.1]) == StartAgain(0.2)
+    assert decide([*row, 40.0, 41.0]) == StartAgain(0.4)
+
+
+def test_deaths_that_keep_coming_are_one_row_however_long_it_takes() -> None:
+    deaths = list(itertools.accumulate([FORGET_S] * (DEATHS_MAX + 1)))
+    assert decide(deaths) == GiveUp(DEATHS_MAX + 1)
+
+
 def test_deaths_long_ago_do_not_count() -> None:
-    deaths = list(itertools.accumulate([WINDOW_S + 1] * 20))
+    deaths = list(itertools.accumulate([FORGET_S + 1] * 20))
     assert all(decide(deaths[:count]) == StartAgain(0.2) for count in range(1, 21))
 
 

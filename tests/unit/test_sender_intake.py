@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import count
 from typing import cast
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from bettong import Application, each
 from bettong.application.streams import Source
 from bettong.errors import LogError
+from bettong.frames.frame import decode
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES
@@ -61,27 +63,24 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
     async def conversation() -> list[Receipt | None]:
         loop = asyncio.get_running_loop()
         told: list[Receipt | None] = []
-        looks: list[Callable[[], None]] = []
 
-        def clock() -> int:
+        def read() -> IngestFrame:
             """Asked by the splitter before it refuses: the loop is busy until it has, then looks for receipts."""
-            for look in looks:
-                loop.call_soon_threadsafe(threading.Event().wait, 0.05)
-                loop.call_soon_threadsafe(look)
-            return 1
+            loop.call_soon_threadsafe(threading.Event().wait, 0.05)
+            loop.call_soon_threadsafe(feed.wake)
+            return IngestFrame(sequence=1)
 
         async def listen() -> None:
             while True:
                 told.append(await feed.receipt())
 
-        intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=clock)
+        intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(loop), {})
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(0)
         listening = asyncio.create_task(listen())
-        looks.append(feed.wake)
         with pytest.raises(Refusal) as caught:
-            await feed.take(IngestFrame(sequence=1), None)
+            await feed._take(read, 0, None)
         assert caught.value.code is Code.INVALID_ARGUMENT
         listening.cancel()
         feed.close()
@@ -95,20 +94,27 @@ class SilentLog:
     """Takes records and never answers."""
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []
+        self.values: list[bytes] = []
 
     def append(
         self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
     ) -> None:
         """See Log."""
         del topic, partition, on_done
-        self.sizes.append(len(value))
+        self.values.append(value)
+
+    @property
+    def sizes(self) -> list[int]:
+        return list(map(len, self.values))
 
 
 class Certain:
     """A lease that is never in doubt."""
 
     in_doubt = False
+
+    async def certain(self) -> None:
+        """See Lease."""
 
 
 CERTAIN = cast("Lease", Certain())
@@ -256,3 +262,75 @@ def test_the_buffer_counts_what_frames_and_records_cost_beside_their_bytes() -> 
             assert intake.buffer.bytes == sum(log.sizes) + len(log.sizes) * RECORD_BYTES
 
     asyncio.run(conversation())
+
+
+def test_a_decoder_that_stands_still_holds_up_no_other_source() -> None:
+    """Nor does what waits for it: of the bytes that a sender holds, a source has its share."""
+    gate = Gate()
+    app = Application("shop")
+    stuck = app.source("stuck", schema=Line, decoder=each(gate.decode))
+    quick = app.source("quick", schema=Line, decoder=each(lambda row: Line(row.decode())))
+    stuck.merge(quick).sink("all")
+
+    async def conversation() -> tuple[list[int], str]:
+        routes = {source.name: route(source) for source in (stuck, quick)}
+        limits = replace(LIMITS, sessions_max=9, buffer_bytes_max=64 * 1024)
+        intake = Intake("shop", routes, limits, Status(since_s=1), clock=lambda: 1)
+        intake.use(PromptLog(asyncio.get_running_loop()), {})
+        stuck_feeds = [intake.open(Hello(source="stuck", stream=f"s{each}"), client="a") for each in range(8)]
+        for feed in stuck_feeds:
+            await feed.open(0)
+        waiting = [
+            asyncio.create_task(feed.take_request(request(1, b"wait", b"x" * 10_000), CERTAIN))
+            for feed in stuck_feeds
+        ]
+        await asyncio.to_thread(gate.reached.wait, 60)
+        feed = intake.open(Hello(source="quick", stream="q"), client="b")
+        await feed.open(0)
+        acknowledged = []
+        for sequence in (1, 2, 3):
+            await feed.take_request(request(sequence, b"y" * 5_000), CERTAIN)
+            receipt = await feed.receipt()
+            acknowledged.append(receipt.acknowledged if receipt is not None else 0)
+        assert not any(task.done() for task in waiting)
+        busy, _ = intake.progress.longest(0)
+        gate.open.set()
+        await asyncio.gather(*waiting)
+        intake.close()
+        return acknowledged, busy
+
+    acknowledged, busy = asyncio.run(asyncio.wait_for(conversation(), 60))
+    assert acknowledged == [1, 2, 3]
+    assert busy.startswith("stuck/")
+
+
+def test_the_logs_order_is_that_of_the_ingest_times_whatever_the_splitters_do() -> None:
+    """Two sources of one stage: their frames are decoded side by side, and stamped as they are appended."""
+    app = Application("shop")
+    sources = [
+        app.source(name, schema=Line, decoder=each(lambda row: Line(row.decode()))) for name in ("a", "b")
+    ]
+    sources[0].merge(sources[1]).sink("all")
+    ticks = count(1)
+
+    async def conversation() -> list[int]:
+        intake = Intake(
+            "shop",
+            {source.name: route(source) for source in sources},
+            replace(LIMITS, sessions_max=2),
+            Status(since_s=1),
+            clock=lambda: next(ticks),
+        )
+        log = SilentLog()
+        intake.use(log, {})
+        feeds = [intake.open(Hello(source=source.name, stream="x"), client="a") for source in sources]
+        for feed in feeds:
+            await feed.open(0)
+        for sequence in range(1, 5):
+            await asyncio.gather(*(feed.take_request(request(sequence, b"x"), CERTAIN) for feed in feeds))
+        intake.close()
+        return [decode(value).ingest_ns for value in log.values]
+
+    stamps = asyncio.run(conversation())
+    assert len(stamps) >= 16
+    assert stamps == sorted(stamps)

@@ -1,15 +1,16 @@
 """The intake: all feeds of a sender, on their way to the log. Knows the event loop, but nothing of gRPC or Kafka.
 
 event loop     frames from clients, credits, receipts, answers: all state but that of `Session`
-splitter       one thread for all feeds, which have their turns: parses, decodes, splits, numbers and appends, so that
-               the log's order is that of the ingest times
+splitters      one thread a source, for its feeds, which have their turns: parses, decodes and splits; then, one
+               thread at a time, numbers and appends, so that the log's order is that of the ingest times
 log's thread   answers for every record, through `Answers`
 """
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -24,11 +25,13 @@ from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Code, Refusal, exhausted, unavailable
 from bettong_sender.requests import read_frame
 from bettong_sender.session import Route, Session, Taken
+from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import Status
-from bettong_sender.turns import Turns
 
-# Gives, for the ingest time, what is to be appended.
-Work = Callable[[int], Taken]
+# Gives, for the ingest time, what is to be appended. Runs no code of users.
+Number = Callable[[int], Taken]
+# Reads a frame, by users' decoders and key functions: it may take long, or never return.
+Work = Callable[[], Number]
 
 
 class Log(Protocol):
@@ -61,7 +64,7 @@ class _Piece:
 
 
 class Intake:
-    """What the feeds share: routes, the log, the splitter's thread, and the bounds. Made and used on the event loop."""
+    """What the feeds share: routes, the log, the splitters, and the bounds. Made and used on the event loop."""
 
     def __init__(
         self,
@@ -86,13 +89,15 @@ class Intake:
         self._application = application
         self._clock = clock
         self._now_ns = 0
+        self._numbering = threading.Lock()
         self._feeds: set[Feed] = set()
         self._empty = asyncio.Event()
         self._empty.set()
         self._loop = asyncio.get_running_loop()
         self._answers: Answers[tuple[Feed, Entry, int | LogError]] = Answers(self._loop, self._answered)
-        self._turns: Turns[_Piece] = Turns()
-        self._splitter = ThreadPoolExecutor(1, "splitter")
+        # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
+        share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
+        self._splitters = {name: Splitter(name, share, self._split) for name in routes}
 
     def open(self, hello: Hello, client: str) -> "Feed":
         """A new feed. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take."""
@@ -135,7 +140,7 @@ class Intake:
         self._log, self._absence = None, reason
 
     async def hand_over(self, feed: "Feed", entry: Entry, work: Work) -> Taken:
-        """Has the splitter do `work(now_ns)` in its turn and append what it gives; returns when the log has it all.
+        """Has the source's splitter do `work` in its turn, and append it; returns when the log has it all.
 
         What was begun is carried through when the caller is cancelled. Raises what `work` raises; Refusal
         (UNAVAILABLE) when the log takes no more.
@@ -146,9 +151,15 @@ class Intake:
         piece = _Piece(log, feed, entry, work, Future())
         done = asyncio.wrap_future(piece.done, loop=self._loop)
         done.add_done_callback(partial(self._handed_over, feed, entry))
-        self._turns.put(feed.client, feed, piece)
-        self._splitter.submit(self._split_next)
+        splitter = self.splitter_of(feed.route)
+        splitter.hold(size := entry.size)
+        done.add_done_callback(lambda _: splitter.hold(-size))
+        splitter.put(feed.client, feed, piece)
         return await asyncio.shield(done)
+
+    def splitter_of(self, route: Route) -> Splitter[_Piece]:
+        """Who reads the frames of that source."""
+        return self._splitters[route.source.name]
 
     async def settled(self, timeout_s: float) -> None:
         """Returns when no feed is left, or after `timeout_s`."""
@@ -156,41 +167,36 @@ class Intake:
             await asyncio.wait_for(self._empty.wait(), timeout_s)
 
     def close(self) -> None:
-        """Waits for the frame that the splitter is at. After this, and before the loop ends, close the log."""
-        self._splitter.shutdown(cancel_futures=True)
-        while (piece := self._turns.take()) is not None:
-            piece.done.cancel()
+        """Waits some time for the frames that the splitters are at. After this, before the loop ends, close the log."""
+        deadline_s = self._loop.time() + CLOSE_S_MAX
+        for splitter in self._splitters.values():
+            splitter.close(max(0.0, deadline_s - self._loop.time()))
 
     def _present_log(self) -> Log:
         if self._log is None:
             raise unavailable(f"{self._absence}; connect again in a while")
         return self._log
 
-    def _split_next(self) -> None:
-        """In the splitter's thread: one piece of work, that of the client whose turn it is."""
-        piece = self._turns.take()
-        if piece is None or not piece.done.set_running_or_notify_cancel():
-            return
-        try:
-            taken = self._append(piece.log, piece.feed, piece.entry, piece.work)
-        except Refusal as refusal:
-            # Where it was raised holds the frame, all of its messages, for as long as the refusal lives.
-            piece.done.set_exception(refusal.with_traceback(None))
-        except BaseException as error:  # noqa: BLE001 - as an executor does: it is raised where it is awaited
-            piece.done.set_exception(error)
-        else:
-            piece.done.set_result(taken)
-
-    def _append(self, log: Log, feed: "Feed", entry: Entry, work: Work) -> Taken:
+    def _split(self, piece: _Piece) -> Taken:
         """In the splitter's thread."""
+        self.progress.begins(piece.feed.origin, self._loop.time())
+        try:
+            number = piece.work()
+        except BaseException:
+            piece.entry.failed = True
+            piece.entry.appends = 0
+            raise
+        finally:
+            self.progress.ends()
+        with self._numbering:
+            return self._append(piece.log, piece.feed, piece.entry, number)
+
+    def _append(self, log: Log, feed: "Feed", entry: Entry, number: Number) -> Taken:
+        """In the splitter's thread, while no other is here."""
         appended, whole = 0, False
         try:
             self._now_ns = max(self._now_ns, self._clock())
-            self.progress.begins(feed.origin, self._loop.time())
-            try:
-                taken = work(self._now_ns)
-            finally:
-                self.progress.ends()
+            taken = number(self._now_ns)
             entry.dead_letters = len(taken.refused)
             if taken.appends:
                 entry.handed = True
@@ -291,7 +297,7 @@ class Feed:
         `durable`: see `Session.open`.
         """
         entry = self._opening = self._ledger.opening()
-        await self._intake.hand_over(self, entry, partial(self._session.open, durable=durable))
+        await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)
 
     async def opened(self) -> None:
@@ -324,8 +330,10 @@ class Feed:
         lease: Lease | None,
         giants: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        while self._intake.buffer.is_full or (lease is not None and lease.in_doubt):
+        splitter = self._intake.splitter_of(self.route)
+        while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
             await self._intake.room.wait()
+            await splitter.room.wait()
             if lease is not None:
                 await lease.certain()
         entry = self._ledger.spend(0, size)
@@ -345,12 +353,11 @@ class Feed:
         entry: Entry,
         acknowledged: int,
         giants: Mapping[int, str],
-        now_ns: int,
-    ) -> Taken:
+    ) -> Number:
         """In the splitter's thread."""
         frame = read()
         entry.sequence = frame.sequence
-        return self._session.take(frame, acknowledged, now_ns, giants=giants)
+        return partial(self._session.number, self._session.read(frame, giants), acknowledged)
 
     async def receipt(self) -> Receipt | None:
         """The next receipt, when there is something to tell; None when a finished feed has told all.

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from datetime import UTC, datetime
 
 from structlog.stdlib import BoundLogger
 
@@ -131,9 +132,11 @@ class LogKeeper:
             return State.WAITING, f"waiting for Kafka at {kafka}: no answer for {_SILENCE_S_MAX:.0f} s"
         origin, seconds = progress.longest(now_s)
         if seconds > _SILENCE_S_MAX:
+            since = datetime.fromtimestamp(time.time() - seconds, UTC).isoformat(timespec="seconds")
+            source = origin.partition("/")[0]
             return State.RUNNING, (
-                f"busy for more than {_SILENCE_S_MAX:.0f} s with one frame of {origin}: it is decoded and split, and"
-                " others wait; smaller frames (BETTONG_FRAME_MESSAGES_MAX) or a faster decoder help"
+                f"source {source} is busy with one frame of {origin} since {since}: it is decoded and split, and other"
+                " clients of the source wait; smaller frames (BETTONG_FRAME_MESSAGES_MAX) or a faster decoder help"
             )
         return State.RUNNING, ""
 

@@ -10,7 +10,7 @@ what was refused. So a consumer can tell a repetition by its number.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -68,6 +68,18 @@ class Taken:
     skipped: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """A frame that was read: of each partition touched its number, messages and columns; `packed` goes with one."""
+
+    frame: IngestFrame
+    parts: Sequence[tuple[int, int, bytes | None]] = ()
+    packed: RefusedMessages | None = None
+    messages: int = 0
+    refused: tuple[Refused, ...] = ()
+    skipped: int = 0
+
+
 class Session:
     """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
 
@@ -106,17 +118,19 @@ class Session:
         now_ns: int,
         giants: Mapping[int, str] = MappingProxyType({}),
     ) -> Taken:
-        """The records that a frame leads to.
+        """The records that a frame leads to: `read`, then `number`."""
+        return self.number(self.read(frame, giants), acknowledged, now_ns)
 
-        `acknowledged`: up to where this session's frames are durable. `giants`: places of rows that are refused unread,
-        as larger than a frame, and why; the limit is for the others. Raises Refusal when the frame breaks the
-        contract; the session is over then.
+    def read(self, frame: IngestFrame, giants: Mapping[int, str] = MappingProxyType({})) -> Shares:
+        """What becomes of a frame, but for its numbers. Runs the user's decoder and key function.
+
+        `giants`: places of rows that are refused unread, as larger than a frame, and why; the limit is for the others.
+        Raises Refusal when the frame breaks the contract; the session is over then.
         """
         self._check(frame, without=sum(len(frame.rows.messages[place]) for place in giants))
         self._sequence = frame.sequence
         if frame.sequence <= self._durable:
-            return Taken([])
-        acknowledged = max(acknowledged, self._durable)
+            return Shares(frame)
         source = self._route.source
         read = read_rows_without(source, frame, giants) if giants else read_body(source, frame)
         if frame.WhichOneof("body") == "columns":
@@ -127,14 +141,23 @@ class Session:
         packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None
         if packed is not None and all(place != self._refused_place for place, _, _ in shares):
             shares.append((self._refused_place, 0, None))
-        appends: list[Append] = []
-        for place, count, columns in shares:
+        for _, _, columns in shares:
             if columns is not None and len(columns) > self._route.frame_bytes_max:
                 raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
+        return Shares(frame, shares, packed, body.columns.length + len(body.refused), refused, skipped)
+
+    def number(self, shares: Shares, acknowledged: int, now_ns: int) -> Taken:
+        """The records of what was read last. `acknowledged`: up to where this session's frames are durable.
+
+        Raises Refusal when frames before it have not become durable for hours.
+        """
+        frame, acknowledged = shares.frame, max(acknowledged, self._durable)
+        appends: list[Append] = []
+        for place, count, columns in shares.parts:
             appends += self._reopened(place, acknowledged, now_ns)
-            beside = packed if place == self._refused_place else None
+            beside = shares.packed if place == self._refused_place else None
             appends.append(self._data(place, frame, now_ns, count=count, columns=columns, refused=beside))
-        return Taken(appends, body.columns.length + len(body.refused), refused, skipped)
+        return Taken(appends, shares.messages, shares.refused, shares.skipped)
 
     def _numbered(self, now_ns: int) -> Numbering:
         return Numbering(self._route.partitions, acknowledged=self._durable, now_ns=now_ns)

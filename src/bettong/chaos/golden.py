@@ -64,7 +64,7 @@ def _straight(
             try:
                 feeding.start()
                 while not feeding.done():
-                    suite.wait(_LOOK_S)
+                    suite.wait_with_all(_LOOK_S)
                 _drain(prepared, suite, watch, results)
             finally:
                 feeding.stop()
@@ -82,7 +82,7 @@ def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> Non
                     f"the undisturbed run did not end within {prepared.spec.settle_s_max:g} s after its input:"
                     f" {', '.join(behind[:3])} behind; is settle_s_max too short?"
                 )
-            suite.wait(_LOOK_S)
+            suite.wait_with_all(_LOOK_S)
 
 
 def _behind(

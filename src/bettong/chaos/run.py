@@ -209,7 +209,7 @@ def _storm(prepared: Prepared, trial: _Trial, suite: Suite, arena: Arena, tell: 
         feeding.start()
         _inject(prepared, trial, suite, nemesis, tell)
         while not feeding.done():
-            suite.wait(_LOOK_S)
+            suite.wait_with_all(_LOOK_S)
 
 
 def _inject(prepared: Prepared, trial: _Trial, suite: Suite, nemesis: Nemesis, tell: Say) -> None:
@@ -219,7 +219,7 @@ def _inject(prepared: Prepared, trial: _Trial, suite: Suite, nemesis: Nemesis, t
         begins_s = trial.start_s + waiting[0].at_s if waiting else float("inf")
         ending = min(lasting, key=lambda each: each.ended_s) if lasting else None
         due_s = min(begins_s, ending.ended_s if ending is not None else float("inf"))
-        suite.wait(max(0.0, due_s - time.time()))
+        suite.wait_with_all(max(0.0, due_s - time.time()))
         if ending is not None and due_s == ending.ended_s:
             lasting.remove(ending)
             nemesis.end(ending)
@@ -255,12 +255,12 @@ def _settle(
         watch.check()
         sinks = _sinks(prepared, should, *places)
         if all(told.right for told in sinks):
-            suite.wait(_QUIET_S)
+            suite.wait_with_all(_QUIET_S)
             return
         found = sum(told.found for told in sinks)
         if found > before:
             newest_s, before = time.monotonic(), found
-        suite.wait(2 * _LOOK_S)
+        suite.wait_with_all(2 * _LOOK_S)
     tell(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from bettong.cli.overview import Overview
     from bettong.edges.redis_store import RedisStore
+    from bettong.errors import LocalError
     from bettong.local.options import SuiteOptions
     from bettong.local.record import SuiteRecord
     from bettong.local.suite import Suite
@@ -86,15 +87,20 @@ def run(
     def say(event: str) -> None:
         console.print(event, style="yellow", markup=False, soft_wrap=True)
 
+    suite = Suite(options, say=say)
     try:
         with terminable(), ExitStack() as stack:
             with console.status("starting Kafka, Redis, sender, processor and receiver ..."):
-                suite = stack.enter_context(Suite(options, say=say))
+                stack.enter_context(suite)
             describe(suite.record, console, keep or HERE)
             for text in lines(await_running(lambda: suite.record)):
                 say(text)
             _follow(suite, console)
-    except Terminated:
+    except (KeyboardInterrupt, Terminated) as end:
+        if suite.given_up:
+            raise _incomplete(suite.given_up) from None
+        if isinstance(end, KeyboardInterrupt):
+            raise
         raise typer.Exit(TERMINATED) from None
 
 
@@ -164,6 +170,14 @@ def _follow(suite: Suite, console: Console) -> None:
                     console.print(text, soft_wrap=True)
                 before, since = now, at
             suite.wait(1.0)
+
+
+def _incomplete(given_up: dict[str, str]) -> LocalError:
+    """What the command ends with when not everything ran up to its end."""
+    from bettong.errors import LocalError
+
+    each = "; ".join(f"{name}: {why}" for name, why in given_up.items())
+    return LocalError(f"stopped, but {', '.join(given_up)} had stopped for good before: {each}")
 
 
 def _look(store: RedisStore) -> Overview | None:

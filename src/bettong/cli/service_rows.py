@@ -11,6 +11,7 @@ from bettong.cli.overview import SERVICES, Record, is_silent, service_of
 RUNNING = "running"
 DOWN = "down"
 SILENT = "silent"
+GIVEN_UP = "given up"  # down, and nobody starts it again
 _STARTING = "starting"
 _UNKNOWN = "unknown"
 _WITHOUT_FIGURES = ("kafka", "redis")  # they run, or they do not
@@ -66,6 +67,9 @@ def remote_rows(live: Mapping[str, Record]) -> list[ServiceRow]:
 def _local_row(
     name: str, record: Record | None, facts: ProcessFacts, silent: Mapping[str, str]
 ) -> ServiceRow:
+    if facts.final_status is not None:
+        remedy = "mend it, then bettong down and up"
+        return ServiceRow(name, GIVEN_UP, detail=f"{_ending(facts)}; {remedy}", process=facts)
     if not facts.runs:
         return ServiceRow(name, DOWN, detail=_ending(facts), process=facts)
     if name in silent:

@@ -16,7 +16,7 @@ class Restarts(BaseModel):
     deaths_max: int = Field(
         default=DEATHS_MAX,
         ge=0,
-        description="Deaths of one process within two minutes; one more ends the suite.",
+        description="Deaths of one process in a row, without 30 s of rest; at one more it stays down.",
     )
     wait_s_max: float = Field(
         default=WAIT_S_MAX, ge=0, description="Longest wait before a new start; it doubles from 0.2 s."

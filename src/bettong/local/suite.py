@@ -15,13 +15,14 @@ from bettong.errors import BettongError, LocalError
 from bettong.local import services
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
+from bettong.local.checks import check_options, check_start, final_status
 from bettong.local.directories import Directories
 from bettong.local.options import SuiteOptions
 from bettong.local.processes import Process
-from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, find, forget
+from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forget
 from bettong.local.redis_server import RedisServer
 from bettong.local.server import Server
-from bettong.local.supervision import FINAL_STATUSES, WINDOW_S, GiveUp, decide, final_error
+from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -40,8 +41,8 @@ _MEANING = {
 class Suite:
     """A context manager: entering starts everything and waits until all answer, leaving stops everything.
 
-    A process that dies is started again; `say` is told, in one line, from a thread of the suite. When it dies too
-    often everything is stopped and `check` raises. All processes die with this one, however it ends.
+    A process that dies is started again; `say` is told, in one line, from a thread of the suite. One that dies too
+    often, or that no new start mends, stays down alone (`given_up`). All die with this process, however it ends.
     """
 
     def __init__(self, options: SuiteOptions, *, say: Callable[[str], None] = lambda _: None) -> None:
@@ -59,7 +60,7 @@ class Suite:
         self._deaths_s: dict[str, list[float]] = {}
         self._due_s: dict[str, float] = {}
         self._faults: dict[str, str] = {}
-        self._stopped: set[str] = set()
+        self._given_up: dict[str, str] = {}
         self._written = True
         # Children end with the thread that starts them (see processes): so one thread starts, watches and ends them.
         self._keeper = threading.Thread(target=self._keep, name="suite", daemon=True)
@@ -70,6 +71,11 @@ class Suite:
         if self._record is None:
             raise LocalError("the suite is not started")
         return self._record
+
+    @property
+    def given_up(self) -> dict[str, str]:
+        """The processes that stay down, and why; still there after the stop."""
+        return dict(self._given_up)
 
     def start(self) -> None:
         """Starts everything and blocks until all answer. After an error nothing runs and nothing is left."""
@@ -90,6 +96,12 @@ class Suite:
         """Blocks for `seconds`, less when the suite fails: then it raises what `check` does."""
         self._ended.wait(seconds)
         self.check()
+
+    def wait_with_all(self, seconds: float) -> None:
+        """`wait`, for who has no use for a suite without one of its processes: raises LocalError for that, too."""
+        self.wait(seconds)
+        for name, why in self._given_up.items():
+            raise LocalError(f"{name} stopped for good: {why}")
 
     def stop(self) -> None:
         """Stops everything: at most about a minute, at once from the second Ctrl-C on. Never raises."""
@@ -130,7 +142,7 @@ class Suite:
 
     def _run(self) -> None:
         application = plan(load(self._options.application)).application
-        _check(self._options)
+        check_options(self._options)
         directories = Directories(self._options.keep)
         try:
             self._make(application, directories)
@@ -236,9 +248,10 @@ class Suite:
         self._note(ready=False)
         waiting = dict(first)
         deadlines = {name: time.monotonic() + server.start_s_max for name, server in waiting.items()}
+        # One that has answered and dies meanwhile is started again as any other: see `_look`.
         while waiting and not self._stopping.wait(_LOOK_S):
             for name, server in list(waiting.items()):
-                _check_start(name, server)
+                check_start(name, server)
                 if server.answers():
                     del waiting[name]
                 elif time.monotonic() > deadlines[name]:
@@ -256,13 +269,10 @@ class Suite:
                 if now >= self._due_s[name]:
                     del self._due_s[name]
                     self._launch_again(name, server)
-            elif name in self._stopped or server.process is None or server.process.ending is None:
+            elif name in self._given_up or server.process is None or server.process.ending is None:
                 continue
             elif server.process.ending.status in FINAL_STATUSES:
-                # The others go on: the log takes messages in, and shows why.
-                self._stopped.add(name)
-                self._note(ready=True)
-                self._say(f"{name} stopped for good, everything else runs on: {server.obituary()}")
+                self._give_up(name, server.obituary())
             else:
                 last = " ".join(server.process.tail(1)) or "nothing"
                 self._start_later(name, server, f"died ({server.process.ending}; its last line: {last})")
@@ -276,21 +286,33 @@ class Suite:
             self._note(ready=True)
 
     def _start_later(self, name: str, server: Server, what: str) -> None:
-        """Counts a death, and decides when the next start is due. Raises LocalError when it died too often."""
+        """Counts a death, and decides when the next start is due, if ever."""
         deaths = self._deaths_s.setdefault(name, [])
         deaths.append(time.monotonic())
         self._note(ready=True)
         rule = self._options.restarts
         decision = decide(deaths, deaths_max=rule.deaths_max, wait_s_max=rule.wait_s_max)
         if isinstance(decision, GiveUp):
-            raise LocalError(
-                f"{name} died {decision.deaths} times in {WINDOW_S:g} s, everything is stopped: {server.obituary()}"
+            self._give_up(
+                name,
+                f"it {what}, and died {decision.deaths} times with less than {FORGET_S:g} s in between:"
+                f" {server.obituary()}",
             )
+            return
         self._due_s[name] = deaths[-1] + decision.wait_s
         self._say(
             f"{name} {what} and is started again in {decision.wait_s:g} s:"
             f" {_MEANING[name]}; its log: {server.command.log}"
         )
+
+    def _give_up(self, name: str, why: str) -> None:
+        """It stays down; the others go on: the log takes messages in, or keeps them, and `status` shows why."""
+        self._given_up[name] = why
+        self._say(
+            f"{name} stopped for good, everything else runs on; mend it, then start all again (with data that is kept:"
+            f" `bettong down` and `up`): {why}"
+        )
+        self._note(ready=True)
 
     def _note(self, *, ready: bool) -> None:
         self._record = self.record.model_copy(
@@ -303,7 +325,7 @@ class Suite:
                         log=server.command.log,
                         restarts=len(self._deaths_s.get(name, [])),
                         fault=self._fault_of(name, server.process),
-                        final_status=_status(server) if name in self._stopped else None,
+                        final_status=final_status(server) if name in self._given_up else None,
                     )
                     for name, server in self._servers.items()
                     if server.process is not None
@@ -351,33 +373,3 @@ class Suite:
                     break
             for server in servers:
                 server.kill()
-
-
-def _status(server: Server) -> int | None:
-    """The exit code of a process that has ended."""
-    ending = server.process.ending if server.process is not None else None
-    return ending.status if ending is not None else None
-
-
-def _check_start(name: str, server: Server) -> None:
-    """Raises when it does not run: with its own exit code where no new start mends that, else LocalError."""
-    status = _status(server)
-    if server.process is not None and status in FINAL_STATUSES:
-        last = " ".join(server.process.tail(1)).removeprefix("bettong: error: ")
-        raise final_error(status)(
-            f"{name} cannot go on (exit code {status}), everything is stopped: {last} (its log: {server.command.log})"
-        )
-    server.check()
-
-
-def _check(options: SuiteOptions) -> None:
-    """Raises LocalError where this suite would get in the way of another, or mix its results with another's."""
-    results, announce = options.results, options.announce
-    if options.keep is None and results is not None and results.is_dir() and any(results.iterdir()):
-        raise LocalError(f"{results} holds files already: remove them, or keep the data too with --keep DIR")
-    other = find(announce) if announce is not None else None
-    if other is not None:
-        raise LocalError(
-            f"{other.name} runs here already (process {other.owner.pid}): end it with `bettong down` or Ctrl-C,"
-            " or give this one a folder of its own with --keep DIR"
-        )

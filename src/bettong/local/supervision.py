@@ -7,10 +7,10 @@ from bettong.errors import FINAL_ERRORS, BettongError, LocalError
 
 FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
 
-DEATHS_MAX = 5  # more within the window means that starting again does not help
-WINDOW_S = 120.0  # a processor that dies as soon as it is started needs about 60 s for that
+DEATHS_MAX = 5  # more in a row means that starting again does not help
+FORGET_S = 30.0  # without a death; a processor that dies as soon as it has started, dies every 15 s
 WAIT_S_MAX = 5.0
-_FIRST_WAIT_S = 0.2  # doubled with each death in the window
+_FIRST_WAIT_S = 0.2  # doubled with each death in a row
 
 
 def final_error(status: int | None) -> type[BettongError]:
@@ -27,7 +27,7 @@ class StartAgain:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It died too often; stop everything."""
+    """It died too often: it alone stays down, everything else runs on."""
 
     deaths: int
 
@@ -37,10 +37,19 @@ def decide(
 ) -> StartAgain | GiveUp:
     """What to do after the last of `deaths_s` (seconds of one clock, ascending, at least one).
 
-    `deaths_max` within `WINDOW_S` are answered by a new start, after at most `wait_s_max`.
+    Deaths are in a row while each follows the one before within `FORGET_S`; those before a longer rest are forgotten.
+    `deaths_max` in a row are answered by a new start, after at most `wait_s_max`.
     """
-    recent = [death for death in deaths_s if deaths_s[-1] - death <= WINDOW_S]
-    if len(recent) > deaths_max:
-        return GiveUp(len(recent))
+    count = in_a_row(deaths_s)
+    if count > deaths_max:
+        return GiveUp(count)
     # Twenty doublings are beyond any wait, and still a float.
-    return StartAgain(min(wait_s_max, _FIRST_WAIT_S * 2.0 ** min(len(recent) - 1, 20)))
+    return StartAgain(min(wait_s_max, _FIRST_WAIT_S * 2.0 ** min(count - 1, 20)))
+
+
+def in_a_row(deaths_s: Sequence[float]) -> int:
+    """How many of the last deaths no rest of more than `FORGET_S` parts."""
+    count = min(len(deaths_s), 1)
+    while count < len(deaths_s) and deaths_s[-count] - deaths_s[-count - 1] <= FORGET_S:
+        count += 1
+    return count

@@ -1,0 +1,99 @@
+"""The splitting of one source: a thread that reads its frames, so that its decoder holds up no other source."""
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from bettong_sender.buffer import Buffer
+from bettong_sender.refusal import Refusal
+from bettong_sender.session import Taken
+from bettong_sender.turns import Turns
+
+# The frames that splitters are at are waited for as long when the sender stops; clients resend what has no receipt.
+CLOSE_S_MAX = 3.0
+
+
+class Piece(Protocol):
+    """A frame that waits for its turn. `done` gets what came of it."""
+
+    @property
+    def done(self) -> "Future[Taken]":
+        """Not yet running."""
+
+
+_Piece = TypeVar("_Piece", bound=Piece)
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """There is one more piece of work, or none ever again."""
+
+    last: bool = False
+
+
+class Splitter(Generic[_Piece]):
+    """A thread of one source, in which clients have their turns. Made and used on the event loop.
+
+    `bytes_max` bounds the frames that have not been read. `split` is called in the thread.
+    """
+
+    def __init__(self, source: str, bytes_max: int, split: Callable[[_Piece], Taken]) -> None:
+        self.room = asyncio.Event()
+        self.room.set()
+        self._waiting = Buffer(bytes_max)
+        self._split = split
+        self._turns: Turns[_Piece] = Turns()
+        self._next: queue.SimpleQueue[_Next] = queue.SimpleQueue()
+        # A daemon: a decoder that never returns does not hold up the end of the process.
+        self._thread = threading.Thread(target=self._run, name=f"splitter {source}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more frames are to be put, until there is `room`."""
+        return self._waiting.is_full
+
+    def hold(self, size: int) -> None:
+        """So many bytes more wait to be read, or less."""
+        if size >= 0:
+            self._waiting.add(size)
+        else:
+            self._waiting.remove(-size)
+        if self._waiting.is_full:
+            self.room.clear()
+        else:
+            self.room.set()
+
+    def put(self, client: str, feed: object, piece: _Piece) -> None:
+        """Behind what this feed has put there before, when it is the client's turn."""
+        self._turns.put(client, feed, piece)
+        self._next.put(_Next())
+
+    def close(self, wait_s: float) -> bool:
+        """Drops what waits. Whether the frame that the thread is at was done within `wait_s`."""
+        while (piece := self._turns.take()) is not None:
+            piece.done.cancel()
+        self._next.put(_Next(last=True))
+        self._thread.join(wait_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._next.get().last:
+            piece = self._turns.take()
+            if piece is not None and piece.done.set_running_or_notify_cancel():
+                self._do(piece)
+
+    def _do(self, piece: _Piece) -> None:
+        try:
+            taken = self._split(piece)
+        except Refusal as refusal:
+            # Where it was raised holds the frame, all of its messages, for as long as the refusal lives.
+            piece.done.set_exception(refusal.with_traceback(None))
+        except BaseException as error:  # noqa: BLE001 - as an executor does: it is raised where it is awaited
+            piece.done.set_exception(error)
+        else:
+            piece.done.set_result(taken)
