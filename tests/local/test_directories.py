@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bettong.errors import LocalError
+from bettong.local.background import keep_log
 from bettong.local.directories import Directories, claim, remove_suite, sweep
 from tests.waiting import eventually
 
@@ -96,3 +97,13 @@ time.sleep(600)
     eventually(lambda: owner.poll() is not None)
     sweep()
     assert not any(place.exists() for place in places)
+
+
+def test_the_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "suite.log"
+    for run in range(9):
+        keep_log(log)
+        assert not log.exists()
+        log.write_text(f"run {run}")
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {"suite.log": "run 8"} | {f"suite.log.{back}": f"run {8 - back}" for back in range(1, 6)}

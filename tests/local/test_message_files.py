@@ -1,16 +1,26 @@
 """Files of messages become frames: the same messages, in order, in frames of a bounded size."""
 
 import json
+import math
+import re
 import struct
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+import bettong
+from bettong import Width
+from bettong.application.schema import schema_of
 from bettong.client.message_files import Format, Portion, Wanted, format_of, portions
+from bettong.client.tables import batch_of
 from bettong.errors import BettongError, SchemaError
+from bettong.frames.columns import Columns
+from bettong.frames.text import json_line
 
 SCHEMA = pa.schema(
     [
@@ -126,7 +136,7 @@ def test_content_that_does_not_fit_is_told_with_its_place(
 def test_a_value_that_is_no_number_of_its_type_is_refused(value: object, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text(json.dumps({**RECORDS[0], "count": value}))
-    with pytest.raises(SchemaError, match="lines 1 to 1: column 'count'"):
+    with pytest.raises(SchemaError, match="line 1: field 'count'"):
         list(portions(path, Format.JSON, wanted()))
 
 
@@ -167,8 +177,8 @@ def test_endings_tell_the_format() -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        ('{"note": true, "ratio": 1.0}', "'note' is text or bytes, and got bool"),
-        ('{"note": 5, "ratio": 1.0}', "'note' is text or bytes, and got int64"),
+        ('{"note": true, "ratio": 1.0}', "line 1: field 'note': expected text, got True"),
+        ('{"note": 5, "ratio": 1.0}', "line 1: field 'note': expected text, got 5"),
         ('{"note": "a", "ratio": 1e300}', "'ratio' has a number that is too large for float"),
     ],
 )
@@ -188,5 +198,108 @@ def test_values_of_another_type_are_refused_and_not_made_to_fit(
 def test_a_number_is_no_text_of_a_fixed_width_either(value: object, tmp_path: Path) -> None:
     path = tmp_path / "file.json"
     path.write_text(json.dumps({**RECORDS[0], "symbol": value}) + "\n")
-    with pytest.raises(SchemaError, match="'symbol' is text"):
+    with pytest.raises(SchemaError, match="line 1: field 'symbol': expected text"):
         list(portions(path, Format.JSON, wanted()))
+
+
+@dataclass
+class Told:
+    """Fields whose kinds the sender tells."""
+
+    whole: bettong.u64
+    ratio: float
+    flag: bool
+    code: Annotated[bytes, Width(4)]
+    blob: bytes
+    text: str
+
+
+TOLD = Told(2**64 - 1, 0.5, flag=True, code=b"ab\0\xff", blob=b"\xff\0", text="base64:AAAA")
+
+
+def told(tmp_path: Path, lines: bytes) -> list[Told]:
+    """The messages that a file of JSON becomes."""
+    path = tmp_path / "told.jsonl"
+    path.write_bytes(lines)
+    # As a client has it, from the sender's Welcome.
+    schema = pa.ipc.read_schema(schema_of(Told).arrow.serialize())
+    found = [portion.body for portion in portions(path, Format.JSON, wanted(schema, takes_rows=False))]
+    payloads = [body.serialize().to_pybytes() for body in found]  # type: ignore[union-attr]
+    return [
+        each
+        for payload in payloads
+        for each in Columns.of_foreign_payload(schema_of(Told), payload).messages()
+    ]
+
+
+@pytest.mark.parametrize("ratio", [0.5, math.inf, -math.inf, math.nan, 1e300])
+def test_what_results_print_is_sent_as_it_was(ratio: float, tmp_path: Path) -> None:
+    messages = [replace(TOLD, ratio=ratio), replace(TOLD, whole=0, flag=False, blob=b"base64:", code=b"abcd")]
+    lines = b"".join(json_line(schema_of(Told), message) + b"\n" for message in messages)
+    assert list(map(repr, told(tmp_path, lines))) == list(map(repr, messages))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "found"),
+    [
+        ("whole", "9223372036854775808", 2**63),
+        ("whole", "2.0", 2),
+        ("ratio", "9007199254740993", 2.0**53),
+        ("ratio", "123456789012345678901234567890", 123456789012345678901234567890.0),
+        ("flag", "0", False),
+        ("blob", '"plain"', b"plain"),
+    ],
+)
+def test_values_of_json_are_the_ones_that_are_nearest(
+    field: str, value: str, found: object, tmp_path: Path
+) -> None:
+    line = json.dumps({"whole": 1, "ratio": 1, "flag": True, "code": "abcd", "blob": "", "text": ""})
+    given = re.sub(f'"{field}": [^,}}]*', f'"{field}": {value}', line)
+    assert getattr(told(tmp_path, given.encode())[0], field) == found
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "error"),
+    [
+        ("whole", "18446744073709551616", "18446744073709551616 does not fit uint64"),
+        ("whole", "-1", "-1 does not fit uint64"),
+        ("whole", "9" * 400, "a number of 1329 bits does not fit uint64"),
+        ("whole", "true", "expected a whole number, got True"),
+        ("whole", "1.5", "expected a whole number, got 1.5"),
+        ("whole", "[[1]]", "expected a whole number, got list"),
+        ("whole", "9" * 5000, "digits"),
+        ("ratio", "9" * 400, "too large for a float"),
+        ("ratio", '"much"', "expected a number, got str"),
+        ("flag", "2", "expected true, false, 1 or 0, got 2"),
+        ("flag", "null", "expected true, false, 1 or 0, got None"),
+        ("blob", '"base64:!"', "no base64"),
+        ("text", "7", "expected text, got 7"),
+        ("text", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ("text", r'"\ud800"', "surrogates"),
+    ],
+)
+def test_values_that_do_not_fit_are_told_with_file_and_line(
+    field: str, value: str, error: str, tmp_path: Path
+) -> None:
+    line = json.dumps({"whole": 1, "ratio": 1, "flag": True, "code": "abcd", "blob": "", "text": ""})
+    bad = re.sub(f'"{field}": [^,}}]*', lambda _: f'"{field}": {value}', line)
+    with pytest.raises(SchemaError, match=rf"told\.jsonl, lines? .*{error}"):
+        told(tmp_path, f"{line}\n{bad}\n".encode())
+
+
+@pytest.mark.parametrize("values", [[2], [0, 1, 255]])
+def test_other_tables_are_refused_for_a_bool_too(values: list[int]) -> None:
+    schema = pa.schema([schema_of(Told).arrow.field("flag")])
+    assert batch_of(schema, {"flag": [True, False]}).to_pydict() == {"flag": [1, 0]}
+    array = pa.array(values, pa.uint8())
+    for table in ({"flag": values}, {"flag": array}, pa.RecordBatch.from_arrays([array], schema=schema)):
+        with pytest.raises(SchemaError, match="'flag' is true or false, 1 or 0"):
+            batch_of(schema, table)
+
+
+@pytest.mark.parametrize("values", [[2**64], [2**63, -1], [10**30]])
+def test_numbers_beyond_64_bits_are_refused_and_those_within_are_taken(values: list[int]) -> None:
+    schema = pa.schema([schema_of(Told).arrow.field("whole")])
+    assert batch_of(schema, {"whole": [2**63, 0]}).to_pydict() == {"whole": [2**63, 0]}
+    with pytest.raises(SchemaError, match="'whole' does not fit uint64"):
+        batch_of(schema, {"whole": values})

@@ -183,7 +183,7 @@ def test_a_state_that_cannot_be_made_is_a_dead_letter() -> None:
         del broken
         return Sum(item.key, 1)
 
-    Broken.made = -1  # one for the check of the program, one for the first key
+    Broken.made = -2  # one when it is given, one for the check of the program, one for the first key
     records = fold(
         worker(python(application(touch, Broken))), [data("in/a", 1, [Item("a", 1), Item("b", 1)])]
     )

@@ -46,7 +46,7 @@ def test_columns_are_delivered_as_json_that_keeps_every_digit_and_the_order_of_f
     messages = sinks["notes"].messages(decode(columns(NOTES, origin=ORIGIN, sequence=1, previous=0)))
     assert messages[0] == b'{"key":"a","number":1,"price":0.1}'
     assert json.loads(messages[1]) == {"key": "b", "number": -(2**63), "price": 1e300}
-    assert messages[2] == '{"key":"é\\n","number":3,"price":NaN}'.encode()
+    assert messages[2] == '{"key":"é\\n","number":3,"price":"NaN"}'.encode()
     assert sinks["notes"].content(messages).splitlines() == list(messages)
 
 

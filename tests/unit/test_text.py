@@ -6,7 +6,7 @@ import base64
 import json
 import math
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from bettong import Width
 from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.text import json_line, message_of, text_of
+from bettong.frames.text import float_of, float_text, json_line, message_of, text_of, to_json
 
 
 @dataclass
@@ -70,14 +70,38 @@ def test_a_line_keeps_every_digit_and_reads_back(reading: Reading) -> None:
     assert b"\n" not in line
     found = json.loads(line)
     assert list(found) == ["name", "code", "count", "value", "good", "raw"]
-    assert Reading(**(found | {"raw": turned_back(found["raw"])})) == reading
+    assert (
+        Reading(**(found | {"raw": turned_back(found["raw"]), "value": float_of(found["value"])})) == reading
+    )
 
 
-def test_numbers_that_json_does_not_know_are_words() -> None:
-    line = json_line(SCHEMA, Reading("a", "b", 1, math.nan, good=True, raw=b""))
-    assert b'"value":NaN' in line
-    line = json_line(SCHEMA, Reading("a", "b", 1, -math.inf, good=True, raw=b""))
-    assert b'"value":-Infinity' in line
+def strictly(text: str | bytes) -> Any:
+    """Reads JSON as its standard says: Python's reader would also take three words for numbers."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(math.nan, "NaN"), (math.inf, "Infinity"), (-math.inf, "-Infinity"), (1e300, 1e300)]
+)
+def test_numbers_that_json_does_not_know_are_texts(value: float, text: object) -> None:
+    line = json_line(SCHEMA, Reading("a", "b", 1, value, good=True, raw=b""))
+    assert strictly(line)["value"] == text
+    assert repr(message_of(SCHEMA, line).value) == repr(value)
+    assert strictly(float_text(value)) == text
+    assert repr(float_of(text)) == repr(value)
+    state = {"nested": [1, {"deep": (value, "NaN")}], "also": value}
+    assert strictly(to_json(state)) == {"nested": [1, {"deep": [text, "NaN"]}], "also": text}
+    assert strictly(to_json({math.nan: value}))["NaN"] == text
+
+
+@pytest.mark.parametrize("value", ["nan", "1", True, None, [1.0], 10**400])
+def test_what_is_no_number_gives_no_float(value: object) -> None:
+    with pytest.raises(SchemaError, match="number"):
+        float_of(value)
 
 
 def test_letters_of_all_languages_stay_readable() -> None:

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from bettong.application.fields import Field, Kind
 from bettong.frames.columns import Columns
-from bettong.frames.text import text_of
+from bettong.frames.text import float_text, text_of
 
 
 class JsonLines(Sequence[bytes]):
@@ -55,8 +55,8 @@ def _texts(field: Field, values: list[Any]) -> Iterable[str]:
     """The values of one field as JSON."""
     if field.kind is Kind.INT:
         return map(int.__repr__, values)
-    if field.kind is Kind.FLOAT and all(map(math.isfinite, values)):
-        return map(float.__repr__, values)
+    if field.kind is Kind.FLOAT:
+        return map(float.__repr__ if all(map(math.isfinite, values)) else float_text, values)
     if field.kind is Kind.TEXT:
         return map(encode_basestring, values)
     if field.kind is Kind.BYTES:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from bettong.application.callables import check_plain
 from bettong.application.decoders import Decoder
 from bettong.application.external import ExternalTopic
 from bettong.application.keys import check_keys
@@ -59,6 +60,7 @@ class Application:
         if key is not None:
             check_key(name, key, layout)
         if decoder is not None:
+            check_plain(f"decoder of {name!r}", decoder.decode)
             decoder.check(name, layout)
         if kafka is not None:
             if not isinstance(kafka, ExternalTopic):

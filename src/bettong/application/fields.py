@@ -14,7 +14,7 @@ Fixed-width fields are viewed by numpy in place and may be used in compiled comp
 """
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated, Any, get_args, get_origin
 
 import numpy as np
@@ -56,7 +56,7 @@ f32 = Annotated[float, Scalar("<f4")]
 f64 = Annotated[float, Scalar("<f8")]
 
 
-class Kind(Enum):
+class Kind(StrEnum):
     """What a field holds, seen from Python."""
 
     INT = "int"
@@ -64,6 +64,10 @@ class Kind(Enum):
     BOOL = "bool"
     TEXT = "text"
     BYTES = "bytes"
+
+
+# Of a field's Arrow metadata: its kind, which Arrow's type alone does not tell.
+KIND = b"bettong.kind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,18 @@ def field_of(name: str, annotation: object) -> Field:
         f"field {name!r}: {annotation!r} is no field type; expected int, float, bool, str, bytes,"
         " one of bettong.u8 ... bettong.f64, or Annotated[str, Width(n)]"
     )
+
+
+def kind_of(field: pa.Field) -> Kind:
+    """The kind of a field of an Arrow schema that a sender told; by its type when it did not tell."""
+    told = (field.metadata or {}).get(KIND, b"").decode("ascii", "replace")
+    if told in set(Kind):
+        return Kind(told)
+    if pa.types.is_floating(field.type):
+        return Kind.FLOAT
+    if pa.types.is_integer(field.type):
+        return Kind.INT
+    return Kind.BYTES if pa.types.is_binary(field.type) else Kind.TEXT
 
 
 def not_utf8(column: np.ndarray[Any, Any]) -> list[int]:

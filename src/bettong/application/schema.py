@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import Field, field_of
+from bettong.application.fields import KIND, Field, field_of
 from bettong.errors import SchemaError
 
 
@@ -38,8 +38,13 @@ class Schema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema of a frame's columns: no nulls anywhere."""
-        return pa.schema([pa.field(field.name, field.arrow, nullable=False) for field in self.fields])
+        """The Arrow schema of a frame's columns: no nulls anywhere. Metadata of a field tell its kind."""
+        return pa.schema(
+            [
+                pa.field(field.name, field.arrow, nullable=False, metadata={KIND: field.kind.value})
+                for field in self.fields
+            ]
+        )
 
     @cached_property
     def dtypes(self) -> tuple[np.dtype[Any], ...] | None:

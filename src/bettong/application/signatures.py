@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from bettong.application.callables import check_plain
 from bettong.application.schema import Schema, schema_of
 from bettong.application.ways import Places, Way, way_of
 from bettong.errors import ApplicationError, SchemaError
@@ -43,6 +44,7 @@ class Output:
 def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `map`: exactly one message."""
     returns = _returns(repr(name), function, (schema.message,))
+    check_plain(f"map {name!r}", function)
     output = _output(name, returns)
     if output.many or _is_optional(returns):
         raise ApplicationError(
@@ -68,6 +70,7 @@ def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> 
 def predicate(name: str, function: Callable[..., Any], schema: Schema) -> None:
     """Checks the function of a `filter`: takes a message, returns a bool."""
     returns = _returns(repr(name), function, (schema.message,))
+    check_plain(f"filter {name!r}", function)
     if returns not in (bool, inspect.Signature.empty):
         raise ApplicationError(f"filter {name!r}: must return bool, not {_text(returns)}")
 
@@ -92,6 +95,8 @@ def stateful_output(
         raise ApplicationError(
             f"stateful {name!r}: no function returns a message, so nothing could follow it"
         )
+    for function in handlers.values():
+        check_plain(repr(name), function, many=outputs[0].many)
     if len(set(outputs)) > 1:
         kinds = ", ".join(sorted(f"{'many ' * each.many}{each.schema.name}" for each in set(outputs)))
         raise ApplicationError(
@@ -107,6 +112,7 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
     """
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
+    check_plain(owner, function)
     if way_of(function) is Way.VECTORIZED:
         raise ApplicationError(f"{owner}: it is called for one message at a time, so it cannot be vectorized")
     try:
@@ -137,6 +143,7 @@ def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -
     """What a function says it returns, `inspect.Signature.empty` when nothing. Checks what it takes."""
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
+    check_plain(owner, function, many=True)
     try:
         signature = inspect.signature(function, eval_str=True)
         signature.bind(*takes)

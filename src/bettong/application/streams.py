@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bettong.application.callables import check_state
 from bettong.application.destinations import Destination, check_destination
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
@@ -127,8 +128,8 @@ class Stream:
     ) -> Stateful:
         """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
 
-        `state()` makes the state of a new key; the function changes it in place. Streams of different schemas
-        need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
+        `state()` makes the state of a new key (and is called once here); the function changes it in place. Streams of
+        different schemas need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
 
         Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
@@ -147,6 +148,8 @@ class Stream:
         by_schema = _handlers_by_schema(name, self, handlers)
         way = one_way(f"stateful {name!r}", by_schema.values())
         output = stateful_output(name, by_schema, state)
+        if way is not Way.VECTORIZED:
+            check_state(f"stateful {name!r}", state)
         return self.app.add(
             Stateful(
                 self.app,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bettong.frames.text import letter_values
+from bettong.frames.text import letter_values, to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -71,7 +71,7 @@ def as_json(found: Found, mark: Mark | None) -> str:
         "cut": letter.cut,
         "sent_again": mark is not None and mark.done,
     }
-    return json.dumps(values, ensure_ascii=False)
+    return to_json(values)
 
 
 def message_text(message: bytes, form: Form) -> str:
@@ -84,11 +84,11 @@ def message_text(message: bytes, form: Form) -> str:
     if form is Form.TEXT:
         return message.decode()
     if form is Form.JSON:
-        return json.dumps(json.loads(message), ensure_ascii=False, indent=2)
+        return to_json(json.loads(message), indent=2)
     try:
         values = json.loads(message)
         if isinstance(values, dict):
-            return json.dumps(values, ensure_ascii=False, indent=2)
+            return to_json(values, indent=2)
     except (ValueError, RecursionError):
         pass
     try:

@@ -204,6 +204,8 @@ def _stages(plan: Plan, name: str | None) -> list[Stage]:
 
 
 def _line(found: KeyState) -> str:
+    from bettong.frames.text import to_json
+
     values = {
         "stage": found.stage,
         "computation": found.computation,
@@ -212,7 +214,7 @@ def _line(found: KeyState) -> str:
         "key": found.key,
         "state": found.state,
     }
-    return json_module.dumps(values, ensure_ascii=False)
+    return to_json(values)
 
 
 def _write_lines(path: Path, found: Iterator[KeyState]) -> int:
@@ -228,12 +230,14 @@ def _write_parquet(path: Path, found: Iterator[KeyState]) -> int:
     import pyarrow as pa
     import pyarrow.parquet
 
+    from bettong.frames.text import to_json
+
     names = ("stage", "computation", "partition", "offset", "key", "state")
     types = (pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.string())
     count = 0
     with pyarrow.parquet.ParquetWriter(path, pa.schema(list(zip(names, types, strict=True)))) as writer:
         while group := list(islice(found, _ROWS_A_GROUP)):
-            texts = [json_module.dumps(each.state, ensure_ascii=False) for each in group]
+            texts = [to_json(each.state) for each in group]
             columns = [[getattr(each, name) for each in group] for name in names[:-1]]
             arrays = [pa.array(values, kind) for values, kind in zip([*columns, texts], types, strict=True)]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=writer.schema))

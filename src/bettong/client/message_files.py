@@ -9,7 +9,7 @@
 | `parquet` | a row; columns are named as the schema's fields          | columns | .parquet .pq        |
 
 Bytes are for the source's decoder. Columns need none: text and bytes of a fixed width are padded with NUL; true is 1
-(in CSV, write 1).
+(in CSV, write 1). JSON is read as Bettong writes it: "base64:..." for bytes, "NaN" and "Infinity" for floats.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from bettong.client.json_values import column_of, reader_of
 from bettong.client.tables import Table, batch_of
 from bettong.errors import BettongError, SchemaError
 
@@ -183,10 +184,7 @@ def _lines(path: Path, wanted: Wanted) -> Iterator[tuple[list[bytes] | pa.Record
 def _json(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
     for lines, done in _text_lines(path, wanted.messages_max):
         records = [(number, _record(path, number, line)) for number, line in lines]
-        columns = {
-            name: [_value(path, number, record, name) for number, record in records]
-            for name in wanted.schema.names
-        }
+        columns = {field.name: _column(path, records, field) for field in wanted.schema}
         yield _fitted(columns, wanted.schema, f"{path}, lines {lines[0][0]} to {lines[-1][0]}"), done
 
 
@@ -195,16 +193,25 @@ def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
         record = json.loads(line)
     except ValueError as error:
         raise SchemaError(f"{path}, line {number}: {error}") from None
+    except RecursionError:
+        raise SchemaError(f"{path}, line {number}: nested too deeply; expected an object of fields") from None
     if not isinstance(record, dict):
         raise SchemaError(f"{path}, line {number}: {type(record).__name__}, expected an object")
     return record
 
 
-def _value(path: Path, number: int, record: dict[str, Any], name: str) -> Any:
-    try:
-        return record[name]
-    except KeyError:
-        raise SchemaError(f"{path}, line {number}: no field {name!r}; it has {', '.join(record)}") from None
+def _column(path: Path, records: list[tuple[int, dict[str, Any]]], field: pa.Field) -> Any:
+    """The values of a field. Raises SchemaError that names the line."""
+    read, values = reader_of(field), []
+    for number, record in records:
+        if field.name not in record:
+            known = ", ".join(record)
+            raise SchemaError(f"{path}, line {number}: no field {field.name!r}; it has {known}")
+        try:
+            values.append(read(record[field.name]))
+        except SchemaError as error:
+            raise SchemaError(f"{path}, line {number}: field {field.name!r}: {error}") from None
+    return column_of(field, values)
 
 
 def _csv(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:

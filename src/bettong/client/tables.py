@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bettong.application.fields import Kind, kind_of
 from bettong.errors import SchemaError
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -25,6 +26,8 @@ def batch_of(schema: pa.Schema, table: Table) -> pa.RecordBatch:
     """
     if isinstance(table, pa.RecordBatch):
         if table.schema.equals(schema):
+            for field, column in zip(schema, table.columns, strict=True):
+                _checked_bools(field, column)
             return _without_nulls(table)
         columns: dict[str, Any] = {name: table.column(name) for name in table.schema.names}
     else:
@@ -47,18 +50,35 @@ def _column(field: pa.Field, values: Any) -> pa.Array:
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind == "S" and fixed:
             return _of_bytes(field, values)
-        array = values if isinstance(values, pa.Array) else pa.array(values)
+        array = values if isinstance(values, pa.Array) else _array(field, values)
         if array.type.equals(field.type):
-            return array
+            return _checked_bools(field, array)
         if (fixed or _is_text(field.type)) and not (_is_text(array.type) or pa.types.is_null(array.type)):
             raise SchemaError(f"column {field.name!r} is text or bytes, and got {array.type}")
         if fixed:
             return _padded(field, array)
         if pa.types.is_boolean(array.type):
             array = array.cast(pa.uint8())
-        return _not_infinite(field, array, array.cast(field.type))
+        return _checked_bools(field, _not_infinite(field, array, array.cast(field.type)))
     except (pa.ArrowException, ValueError, TypeError, UnicodeError) as error:
         raise SchemaError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+
+
+def _array(field: pa.Field, values: Any) -> pa.Array:
+    try:
+        return pa.array(values)
+    except OverflowError:  # whole numbers beyond 64 bits with a sign
+        try:
+            return pa.array(values, field.type)
+        except OverflowError as error:
+            raise SchemaError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+
+
+def _checked_bools(field: pa.Field, array: pa.Array) -> pa.Array:
+    """Refuses bytes that are no bool."""
+    if kind_of(field) is Kind.BOOL and (largest := pc.max(array).as_py()) is not None and largest > 1:
+        raise SchemaError(f"column {field.name!r} is true or false, 1 or 0, and got {largest}")
+    return array
 
 
 def _is_text(kind: pa.DataType) -> bool:

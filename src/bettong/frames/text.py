@@ -1,13 +1,14 @@
 """Messages as JSON text: what people read in result files, dead letters and on the terminal.
 
 One object a message, fields in the schema's order. Numbers keep every digit (Python's `repr` of a float reads
-back as the same float); NaN and infinities are the words `NaN`, `Infinity`, `-Infinity`; bytes are their text when
-they are printable UTF-8, else `base64:...`.
+back as the same float); what JSON has no number for is one of the texts "NaN", "Infinity" and "-Infinity", as in
+protobuf's JSON; bytes are their text when they are printable UTF-8, else "base64:...".
 """
 
 import base64
 import contextlib
 import json
+import math
 from typing import Any
 
 from bettong.application.fields import Kind
@@ -16,12 +17,38 @@ from bettong.errors import SchemaError
 from bettong.v1.frame_pb2 import DeadLetter
 
 _BASE64 = "base64:"
+_NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def to_json(value: Any, *, indent: int | None = None, separators: tuple[str, str] | None = None) -> str:
+    """Any value that `json` takes, as valid JSON; on one line without `indent`."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    except ValueError:  # it holds a number that JSON has not
+        return json.dumps(_with_words(value), ensure_ascii=False, indent=indent, separators=separators)
+
+
+def float_text(value: float) -> str:
+    """A float as JSON."""
+    return float.__repr__(value) if math.isfinite(value) else f'"{_word(value)}"'
+
+
+def float_of(value: object) -> float:
+    """The float that JSON gives: a number, or a text for one that it has not. Raises SchemaError."""
+    if isinstance(value, str) and value in _NO_NUMBERS:
+        return _NO_NUMBERS[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SchemaError(f"expected a number, got {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise SchemaError("a whole number that is too large for a float") from None
 
 
 def json_line(schema: Schema, message: Any) -> bytes:
     """One message as a JSON object, without a line end."""
     values = {field.name: _plain(getattr(message, field.name)) for field in schema.fields}
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+    return to_json(values, separators=(",", ":")).encode()
 
 
 def message_of(schema: Schema, line: bytes) -> Any:
@@ -38,8 +65,11 @@ def message_of(schema: Schema, line: bytes) -> Any:
         found = ", ".join(sorted(values)) if isinstance(values, dict) else type(values).__name__
         raise SchemaError(f"no message of {schema.name}: expected fields {', '.join(names)}, found {found}")
     for field in schema.fields:
+        value = values[field.name]
         if field.kind is Kind.BYTES:
-            values[field.name] = _bytes_of(field.name, values[field.name])
+            values[field.name] = _bytes_of(field.name, value)
+        elif field.kind is Kind.FLOAT and isinstance(value, str):
+            values[field.name] = _NO_NUMBERS.get(value, value)
     return schema.message(**values)
 
 
@@ -69,6 +99,18 @@ def bytes_of(text: str) -> bytes:
     if not text.startswith(_BASE64):
         return text.encode()
     return base64.b64decode(text.removeprefix(_BASE64), validate=True)
+
+
+def _word(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _with_words(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return _word(value)
+    if isinstance(value, dict):
+        return {_with_words(key): _with_words(each) for key, each in value.items()}
+    return list(map(_with_words, value)) if isinstance(value, list | tuple) else value
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """A suite without a terminal: started by one command, ended by another.
 
 `python -m bettong.local.background OPTIONS` is the process in between; what it says goes to `logs/suite.log`.
+Those of the runs before are kept as `suite.log.1`, the newest of them, to `suite.log.5`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _STOP_S_MAX = 120.0  # likewise
 _LOOK_S = 0.1
 _WAIT_S = 3600.0
 
+# A log tells why its run ended; people start a suite a few times before they look.
+_LOGS_KEPT = 5
+
 
 def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
     """Starts a suite that outlives this process, with `keep` as its folder; returns when all of it answers.
@@ -40,6 +44,7 @@ def up(options: SuiteOptions, directory: Path) -> SuiteRecord:
     claim(directory)
     log = directory / "logs" / "suite.log"
     log.parent.mkdir(exist_ok=True)
+    keep_log(log)
     with log.open("w") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "bettong.local.background", options.model_dump_json()],
@@ -66,6 +71,14 @@ def down(record: SuiteRecord) -> None:
             time.sleep(_LOOK_S)
     if record.owner.runs():
         raise LocalError(f"process {record.owner.pid} of {record.name} survived SIGKILL: end it by hand")
+
+
+def keep_log(log: Path) -> None:
+    """Makes way for a new log: the one of the last run becomes `.1`, that one `.2`; the oldest goes."""
+    for number in range(_LOGS_KEPT, 0, -1):
+        newer = log.with_name(f"{log.name}.{number - 1}") if number > 1 else log
+        if newer.exists():
+            newer.replace(log.with_name(f"{log.name}.{number}"))
 
 
 def _ready(process: subprocess.Popen[bytes], directory: Path, log: Path) -> SuiteRecord:

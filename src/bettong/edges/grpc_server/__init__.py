@@ -5,6 +5,7 @@
 | `reloaded`     | files that are read again when they change                     |
 | `certificates` | a server's own certificate, and whose clients it takes         |
 | `guard`        | the interceptor that asks `bettong.access` before a call runs  |
+| `parsing`      | the interceptor that refuses what is no request                |
 | `entrance`     | all of it, out of settings                                     |
 """
 

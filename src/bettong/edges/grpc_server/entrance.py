@@ -8,6 +8,7 @@ import grpc
 from bettong.access import Grants, parse
 from bettong.edges.grpc_server.certificates import server_credentials
 from bettong.edges.grpc_server.guard import Guard, Wishes
+from bettong.edges.grpc_server.parsing import Parsing
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
 from bettong.logs import Logger
@@ -32,7 +33,7 @@ class Entrance:
 
     def __init__(self, settings: ServingSettings, wishes: Wishes, log: Logger) -> None:
         """Reads the files. Raises SettingsError that lists every fault of them."""
-        self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = ()
+        self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = (Parsing(log),)
         self.options: tuple[tuple[str, int], ...] = ()
         if settings.connection_age_max_s:
             self.options = (
@@ -52,7 +53,8 @@ class Entrance:
                 faults.append(str(error))
         if (path := settings.tokens) is not None:
             try:
-                self.interceptors = (Guard(Reloaded([path], lambda: _tokens(path), log), wishes, log),)
+                guard = Guard(Reloaded([path], lambda: _tokens(path), log), wishes, log)
+                self.interceptors = (*self.interceptors, guard)
             except SettingsError as error:
                 faults.append(str(error))
         if faults:

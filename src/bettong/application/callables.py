@@ -1,0 +1,100 @@
+"""What is called: a plain function, no coroutine, no generator where one value is expected; and what makes a state."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from bettong.errors import ApplicationError
+
+_UNCHANGING = (
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    type(None),
+    range,
+    slice,
+    Decimal,
+    Fraction,
+    date,
+    time,
+    timedelta,
+)
+# A state that holds tuples in tuples is looked through to here.
+_DEPTH_MAX = 20
+
+
+def check_plain(owner: str, function: object, *, many: bool = False) -> None:
+    """Raises ApplicationError for what gives a coroutine when it is called; without `many`, also for a generator."""
+    called = _called(function)
+    if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+        raise ApplicationError(
+            f"{owner}: it is an async function, and nothing would await it; write it with def. What has to wait"
+            " belongs behind a sink or before a source"
+        )
+    if not many and inspect.isgeneratorfunction(called):
+        raise ApplicationError(
+            f"{owner}: it is a generator function (it has a yield), but one value is expected: return it"
+        )
+
+
+def check_state(owner: str, state: Callable[[], Any]) -> None:
+    """Raises ApplicationError when the states that `state` makes cannot be changed in place.
+
+    `state` is called once. What it raises is a matter of the messages that it is called for.
+    """
+    check_plain(f"{owner}: state={_name(state)}", state)
+    try:
+        made = state()
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's code: it may want what is not there yet
+        return
+    if is_unchanging(made):
+        raise ApplicationError(
+            f"{owner}: state={_name(state)} makes {_shown(made)}, which no function can change in place: each message"
+            " would find it as the first one did. Give a class with fields, e.g. @dataclass class Count: n: int = 0"
+        )
+
+
+def is_unchanging(value: object, depth: int = 0) -> bool:
+    """Whether a value can never become another one, whatever is done with it."""
+    if isinstance(value, Enum):
+        return True
+    if depth > _DEPTH_MAX or _holds_attributes(value):
+        return False
+    if isinstance(value, _UNCHANGING):
+        return True
+    if isinstance(value, tuple | frozenset):
+        return all(is_unchanging(each, depth + 1) for each in value)
+    return False
+
+
+def _holds_attributes(value: object) -> bool:
+    """Whether attributes can be set, as on an object of a subclass of int."""
+    return hasattr(value, "__dict__") or (dataclasses.is_dataclass(value) and not isinstance(value, type))
+
+
+def _called(function: object) -> object:
+    """What runs when `function` is called."""
+    while isinstance(function, partial):
+        function = function.func
+    if inspect.isroutine(function) or isinstance(function, type):
+        return function
+    return type(function).__call__ if callable(function) else function
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", None) or repr(function))
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 100 else text[:100] + ' ...'}"
