@@ -16,6 +16,7 @@ from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import KAFKA, SPARK, archive, recording
 from bettong.edges.kafka_log import LogAdmin, LogWriter
+from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
@@ -81,16 +82,19 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
     )
     spark = session(settings, application=planned.application)
     stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
+    store = RedisStore(redis, planned.application)
     try:
         warm_up(spark, Schedule.MICRO_BATCH)
-        query = start(
+        run = start(
             spark,
             settings,
+            store,
             checkpoint=str(settings.checkpoint),
             stages=stages,
             first_offsets={},
             log=configure(settings, "setup"),
-        ).query
+        )
+        (query,) = spark.streams.active
         with LogWriter(kafka, frame_bytes_max=settings.frame_bytes_max, buffer_bytes_max=1 << 24) as log:
             for sequence in (1, 2):
                 answers: list[int | LogError] = []
@@ -99,8 +103,9 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
                 if isinstance(answers[0], LogError):
                     raise answers[0]
                 query.processAllAvailable()
-        query.stop()
+        run.stop(_END_S_MAX)
     finally:
+        store.close()
         stop(spark, wait_s=_END_S_MAX)
 
 
