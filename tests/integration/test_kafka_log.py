@@ -42,7 +42,7 @@ def test_values_are_answered_with_their_offsets_and_read_back_as_they_were(
 def test_the_largest_value_passes_and_one_byte_more_is_refused_at_once(
     kafka: KafkaBroker, topic: str
 ) -> None:
-    largest = FRAME_BYTES_MAX + 1024  # and the envelope
+    largest = 3 * FRAME_BYTES_MAX + 2 * 1024  # columns, refused messages with their places, and envelopes
     outcomes: list[Outcome] = []
     with writer(kafka) as log:
         with pytest.raises(LogError, match=f"{topic}/0.*{largest + 1} bytes.*at most {largest}"):
@@ -196,7 +196,7 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
     outcomes: list[Outcome] = []
     with writer(kafka, frame_bytes_max=4 * FRAME_BYTES_MAX) as log:
         log.append(topic, 0, b"first", outcomes.append)
-        log.append(topic, 0, bytes(2 * FRAME_BYTES_MAX), outcomes.append)
+        log.append(topic, 0, bytes(4 * FRAME_BYTES_MAX), outcomes.append)
         try:
             log.append(topic, 0, b"third", outcomes.append)
         except LogError as error:  # the broker was quicker

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from bettong.delivery import DeliveryTable
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import FrameError
-from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame
+from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import Progress
@@ -88,7 +88,7 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
         if (
             len(parts) != 3
             or (parts[0], parts[2]) != (sink, str(position.partition))
-            or len(origin) > ENVELOPE_BYTES_MAX
+            or len(origin) > ORIGIN_CHARACTERS_MAX
         ):
             raise Refused(
                 Refusal.INVALID,
