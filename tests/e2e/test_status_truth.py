@@ -220,7 +220,7 @@ TABLE = (
     Row(
         "a message stops the processor",
         lambda world: world.feed("poison"),
-        (r"processor(-2)? +(stopping|down) .*cannot process a message",),
+        (r"processor(-2)? +(stopping|down|given up) .*cannot process a message",),
         nothing,
         goes_on=False,
     ),
@@ -305,9 +305,7 @@ def test_status_is_true_within_two_seconds(
         row.mend(world)
     assert asked_s - broken_s <= row.observable_s + TRUE_S, told
     if row is TABLE[-1]:
-        dead = (
-            rf"processor(-2)? +down +.*stopped for good: exit code {PoisonError.exit_code}: .*cannot process"
-        )
+        dead = rf"processor(-2)? +given up +.*stopped for good: exit code {PoisonError.exit_code}: .*cannot process"
         eventually(lambda: re.search(dead, status()[1]), what=f"its process has ended: {status()}")
     if row.goes_on:
         eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"all goes on again: {status()}")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 
+from bettong.edges.kafka_log import LogAdmin
 from bettong.local.background import down
 from bettong.local.record import find
+from bettong.topics import stage_topic
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
@@ -140,3 +144,62 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(shell: Shell, command:
     assert done.returncode == 6
     assert done.stderr.startswith("bettong: error: /proc/foo cannot be used:")
     assert done.stderr.count("\n") == 1
+
+
+COUNTING = """
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Note:
+    text: str
+
+@dataclass
+class Kept:
+    {field}
+
+def keep(note: Note, kept: Kept) -> Note:
+    return note
+
+app = bettong.Application("kept")
+app.source("notes", schema=Note, key="text").stateful(keep, state=Kept).sink("out")
+"""
+
+
+def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shell) -> None:
+    """Another shape of the state, and a log that was trimmed beyond its snapshots: nothing is left running."""
+    program, folder = shell.folder / "app.py", shell.folder / ".bettong"
+    program.write_text(COUNTING.format(field="count: int = 0"))
+    (shell.folder / "notes.json").write_text('{"text": "a"}\n')
+    shell.right("up", "app.py", "--partitions", "1")
+    shell.right("send", "notes", "notes.json")
+    record = find(folder)
+    assert record is not None
+    topic = stage_topic("kept", "notes")
+    with LogAdmin(record.kafka) as admin:
+        end = admin.ends([topic])[topic, 0]
+    eventually(lambda: f" {end} " in shell.right("state", "list", "app.py"), seconds=60, what="it is saved")
+    assert "lag 0, " in shell.right("status")
+    deleting = KafkaAdminClient(bootstrap_servers=record.kafka)
+    deleting.delete_records({TopicPartition(topic, 0): end})
+    deleting.close()
+    shell.right("down")
+
+    program.write_text(COUNTING.format(field="total: float = 0.0"))
+    done = shell("up", "app.py", "--partitions", "1")
+    assert done.returncode == 3, done.stderr
+    assert (
+        "processor cannot go on (exit code 3), everything is stopped: snapshot of kept/notes/0" in done.stderr
+    )
+    assert "migrate=" in done.stderr, "the remedy"
+    assert find(folder) is None
+
+    program.write_text(COUNTING.format(field="count: int = 0"))
+    shell.right("up", "app.py", "--partitions", "1")
+    shell.right("down")
+    shutil.rmtree(folder / "redis")
+    done = shell("up", "app.py", "--partitions", "1")
+    assert done.returncode == 9, done.stderr
+    assert f"no state reaches offset {end}, where its log begins now; it has no snapshot" in done.stderr
+    assert find(folder) is None
+    shell.right("down", "--remove")

@@ -138,8 +138,8 @@ def partition_rows(
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number.
 
-    Lag is from `ends`, where logs end now, to what was told to be folded, else to where the log begins. Without `ends`
-    it is the driver's word, who knows it of those that nobody folds; not `lag_known`: nobody's.
+    Lag is the word of a driver that folds, who knows it of those that nobody folds, too. Without one it is from `ends`,
+    where logs end now, to what was told to be folded, else to where the log begins; not `lag_known`: nobody's.
     """
     drivers = [record for record in live.values() if service_of(record) == "processor"]
     told = {name: value for record in drivers for name, value in record.items()}
@@ -149,13 +149,13 @@ def partition_rows(
         place, record = (stage, partition), partitions.get((stage, partition), {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
         offset = max(_total([record], metrics.OFFSET), (begins or {}).get(place, 0))
-        lag: float | None = None
-        if lag_known and ends is not None:
+        lag = _number(told, metrics.LAG, f"/{stage}/{partition}") if folds or ends is None else None
+        if lag is None and ends is not None:
             lag = max(0, ends.get(place, offset) - offset)
-        elif lag_known:
-            lag = _number(told, metrics.LAG, f"/{stage}/{partition}")
-            if lag is None:
-                lag = _number(record, metrics.LAG)
+        elif lag is None:
+            lag = _number(record, metrics.LAG)
+        if not lag_known:
+            lag = None
         stalled_s = _number(told, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
         rows.append(
             PartitionRow(

@@ -36,6 +36,9 @@ _LOOK_S = 0.01
 _LEAVE_S_MAX = 0.5
 # A store that failed is left alone for this long.
 _PAUSE_S = 1.0
+# Figures that have not changed are told again this often: a Redis that was wiped must not make idle partitions look as
+# if nothing of them had ever been folded.
+_TELL_AGAIN_S = 5.0
 # How long a loop that ends waits for what is under way.
 _DRAIN_S_MAX = 15.0
 
@@ -82,6 +85,7 @@ class Loop:
         self._telling = ThreadPoolExecutor(1, thread_name_prefix="figures")
         self._told: Future[None] | None = None
         self._tell_s = 0.0
+        self._tell_again_s = 0.0
         self._look_s = 0.0
 
     def run(self) -> None:
@@ -224,13 +228,16 @@ class Loop:
         if now_s < self._tell_s or (self._told is not None and not self._told.done()):
             return
         self._tell_s = now_s + self._intervals.live_s
+        again = now_s >= self._tell_again_s
+        if again:
+            self._tell_again_s = now_s + _TELL_AGAIN_S
         changed = []
         for holding in self._held.values():
             worker = holding.worker
             lag = self._reader.lag(holding.topic, holding.partition)
             figures = figures_of(worker, holding.saved_offset)
             figures |= holding.measure.figures(worker.counters.messages, lag, now_s)
-            if figures != holding.told:
+            if again or figures != holding.told:
                 holding.told = figures
                 changed.append((holding.stage, holding.partition, figures))
         if changed:
