@@ -26,6 +26,7 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
+from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
 
 # How many records the log of the tests holds.
@@ -108,6 +109,7 @@ class World:
             stores=self.stores,
             uploads=self.uploads,
             replay_log=Replay(self._kafka, frame_bytes_max=FRAME_BYTES_MAX),
+            guard=guard(self.local_path),
             log=log,
         )
 
