@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong.application.on_error import DEAD_LETTER, STOP
-from bettong.errors import FrameError
+from bettong.errors import FrameError, SupersededError
 from bettong.frames.frame import Frame, decode
 from bettong.logs import Logger
 from bettong.worker.exclusions import Exclusion
@@ -69,8 +69,11 @@ class Guard:
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
 
-    def of(self, worker: PartitionWorker) -> Fold:
-        """Folds the records of a worker that has just been restored, or goes on: looks whether others have died."""
+    def of(self, worker: PartitionWorker, holds: Callable[[], bool] = lambda: True) -> Fold:
+        """Folds the records of a worker that has just been restored, or goes on: looks whether others have died.
+
+        `holds`: whether this process is still the one that folds the partition. One that is not must not decide.
+        """
         stage, partition = worker.program.stage.name, worker.assignment.partition
         mark = self.marks.of(stage, partition)
         deaths, is_new = mark.deaths()
@@ -82,20 +85,28 @@ class Guard:
                 **_named(worker, deaths),
             )
         worker.exclusions = self.exclusions.known(stage, partition)
-        return GuardedFold(self, worker, mark, deaths).fold
+        return GuardedFold(self, worker, mark, deaths, holds).fold
 
 
 class GuardedFold:
     """Of one worker, for the thread that folds it."""
 
-    __slots__ = ("_at_work", "_deaths", "_guard", "_suspect", "mark", "worker")
+    __slots__ = ("_at_work", "_deaths", "_guard", "_holds", "_suspect", "mark", "worker")
 
-    def __init__(self, guard: Guard, worker: PartitionWorker, mark: Mark, deaths: Deaths | None) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        worker: PartitionWorker,
+        mark: Mark,
+        deaths: Deaths | None,
+        holds: Callable[[], bool],
+    ) -> None:
         self.worker = worker
         self.mark = mark
         self._guard = guard
         self._at_work = guard.at_work
         self._deaths = deaths
+        self._holds = holds
         self._suspect = -1 if deaths is None else deaths.offset
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -155,6 +166,8 @@ class GuardedFold:
         if any(on_error.get(each.computation, DEAD_LETTER) == STOP for each in found.rows):
             worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
             return
+        if not self._holds():
+            raise SupersededError(f"{stage}/{partition} is another task's by now, which decides about it")
         kept = guard.exclusions.append(stage, partition, found)
         for each in kept.rows:
             guard.log.warning(

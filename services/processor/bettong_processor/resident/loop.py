@@ -161,7 +161,7 @@ class Loop:
         """What was left out of the log before this slot held the place is known before anything is folded."""
         worker = self._restoring.newest(self._store, *stage_of(place))
         self._guard.exclusions.refresh(granted_s)
-        return worker, self._guard.of(worker)
+        return worker, self._guard.of(worker, lambda: place in self._attendance.orders.held)
 
     def _read(self, place: Place, worker: PartitionWorker, fold: Fold, now_s: float) -> None:
         if place not in self._attendance.orders.held:
