@@ -1,6 +1,7 @@
 """Messages that kill the worker, with every service a process: dead letters; all others have their results, once."""
 
 import json
+import signal
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
+from bettong.chaos.spec import Target
+from bettong.chaos.victims import victims
 from bettong.client.sender import Sender
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.local.options import SuiteOptions
@@ -110,7 +113,9 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("schedule", list(Schedule))
-def test_status_names_a_message_that_takes_long(tmp_path: Path, schedule: Schedule) -> None:
+def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
+    tmp_path: Path, schedule: Schedule
+) -> None:
     folder = tmp_path / "kept"
     with (
         Suite(options(folder, schedule, message_ms_max="0")) as suite,
@@ -119,6 +124,15 @@ def test_status_names_a_message_that_takes_long(tmp_path: Path, schedule: Schedu
     ):
         sender.send_messages([Number("a", 1, 0)])
         eventually(lambda: len(lines(folder, "totals")) == 1, seconds=120)
+        # A terminal's control-C comes to workers, too, and is no message's failure.
+        workers = victims(Target.WORKER, suite.record.services)
+        assert workers
+        for each in workers:
+            each.send_signal(signal.SIGINT)
+        sender.send_messages([Number("a", 1, 0)])
+        eventually(lambda: len(lines(folder, "totals")) == 2, seconds=30)
+        assert victims(Target.WORKER, suite.record.services) == workers
+        assert lines(folder, "dead-letters") == []
         sender.send_messages([Number("a", 1, 0), Number("a", 1, 4)])
         sender.flush(60)
         begun_s = time.monotonic()
@@ -126,7 +140,7 @@ def test_status_names_a_message_that_takes_long(tmp_path: Path, schedule: Schedu
         def told() -> bool:
             record = processor_of(LiveFigures(store))
             detail = record[metrics.DETAIL.name]
-            named = "origin numbers/feed, sequence 2, index 1: folded for" in detail
+            named = "origin numbers/feed, sequence 3, index 1: folded for" in detail
             return named and "numbers/" in detail and record[metrics.STATE.name] != "running"
 
         eventually(told, seconds=30, what="status names it")

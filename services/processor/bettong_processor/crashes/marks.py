@@ -129,13 +129,16 @@ class Marks:
         self._folder = folder
         self._partitions = partitions
         self._files: dict[str, tuple[memoryview, int]] = {}
+        self._own: Identity | None = None
 
     def of(self, stage: str, partition: int) -> Mark:
         """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
         if stage not in self._files:
             self._files[stage] = self._opened(self._folder / f"marks-{stage}")
         cells, file = self._files[stage]
-        return Mark(cells[partition * _CELLS : (partition + 1) * _CELLS], file, Identity.own())
+        if self._own is None or self._own.pid != os.getpid():
+            self._own = Identity.own()
+        return Mark(cells[partition * _CELLS : (partition + 1) * _CELLS], file, self._own)
 
     def _opened(self, path: Path) -> tuple[memoryview, int]:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

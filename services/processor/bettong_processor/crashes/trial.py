@@ -26,6 +26,7 @@ TRIAL_S_MAX = 60.0
 # Between two looks at the child: short at first, for most parts are folded in milliseconds.
 _LOOK_S_MIN = 0.0005
 _LOOK_S_MAX = 0.02
+_PASSED_S_MAX = 0.2
 _PR_SET_PDEATHSIG = 1
 _DONE, _COMPUTATION, _PLACE = range(3)
 
@@ -95,18 +96,23 @@ class Trial:
 
     def _awaited(self, child: int, cells: memoryview) -> str:
         """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
-        begun_s = moved_s = self.clock()
+        lived_s = stood_s = 0.0
+        looked_s = self.clock()
         at, look_s = (0, 0), _LOOK_S_MIN
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
                 return _reason(status)
             now_s = self.clock()
-            if (now := (cells[_COMPUTATION], cells[_PLACE])) != at:
-                at, moved_s = now, now_s
-            stands_s = allowed_s(self.limit_ms, self.record.messages, at[1] or None)
-            is_late = bool(self.limit_ms) and now_s - moved_s > stands_s
-            if is_late or now_s - begun_s > max(TRIAL_S_MAX, stands_s):
+            # In a look that came late both may have been stopped.
+            passed_s, looked_s = min(now_s - looked_s, _PASSED_S_MAX), now_s
+            now = (cells[_COMPUTATION], cells[_PLACE])
+            lived_s += passed_s
+            stood_s = stood_s + passed_s if now == at else 0.0
+            at = now
+            allowed = allowed_s(self.limit_ms, self.record.messages, at[1] or None)
+            is_late = bool(self.limit_ms) and stood_s > allowed
+            if is_late or lived_s > max(TRIAL_S_MAX, allowed):
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 return late(self.limit_ms) if is_late else ""
