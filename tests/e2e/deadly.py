@@ -1,4 +1,4 @@
-"""An application some of whose messages kill the process that folds them, unless BETTONG_TEST_HARMLESS is set."""
+"""An application some of whose messages kill the process that folds them, but not where DEADLY_IS_HARMLESS is set."""
 
 import asyncio
 import ctypes
@@ -56,11 +56,13 @@ DEEDS = {
     5: interrupt,
     6: cancel,
 }
+# These are exceptions, and always raised.
+RAISING = {5, 6}
 
 
 def add(number: Number, group: Group) -> Total:
     """Adds up, and does what the number says."""
-    if number.deed and HARMLESS not in os.environ:
+    if number.deed in RAISING or (number.deed and HARMLESS not in os.environ):
         DEEDS[number.deed]()
     group.total += number.value
     group.seen += 1
