@@ -6,12 +6,11 @@ from typing import Any, cast
 import structlog
 
 from bettong import metrics
-from bettong.edges.redis_store import LiveFigures
 from bettong.errors import StoreUnavailableError
 from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
-from bettong_processor.micro_batch.query import MicroBatch
 from bettong_processor.micro_batch.task import Process
+from bettong_processor.progress import Progress
 from bettong_processor.telling import figures_of, held_up
 from tests.worker_samples import meters, worker
 
@@ -31,24 +30,42 @@ def test_a_partition_that_goes_on_is_held_up_no_more() -> None:
     assert figures_of(of, None)[FAULT] == ""
 
 
+class Log:
+    """Logs that hold ten records each."""
+
+    def ends(self, topics: Mapping[str, str]) -> Mapping[tuple[str, int], int]:
+        return dict.fromkeys(((topic, 1) for topic in topics), 10)
+
+    def beginnings(self, topics: Mapping[str, str]) -> Mapping[tuple[str, int], int]:
+        return dict.fromkeys(((topic, 1) for topic in topics), 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class Told:
     """Figures in a Redis that may be away."""
 
     def __init__(self) -> None:
         self.records: Mapping[tuple[str, int], Mapping[str, str]] | None = None
 
-    def partitions(self, *, attempts_s: float) -> Mapping[tuple[str, int], Mapping[str, str]]:  # noqa: ARG002
+    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
         if self.records is None:
             raise StoreUnavailableError("away")
         return self.records
 
 
-def test_a_query_waits_for_a_partition_that_is_held_up() -> None:
+def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
     told = Told()
-    query = MicroBatch(cast("Any", None), structlog.get_logger(), {}, print, cast("LiveFigures", told))
-    assert query.waits_for() == ""
+    progress = Progress(Log(), told, {"a.stage.check": "check"}, clock=lambda: 0.0)
+    progress.look()
+    assert progress.waits_for() == ""
     told.records = {("check", 1): {FAULT: "offset 3"}}
-    assert query.waits_for() == "check/1 is held up: offset 3"
+    progress.look()
+    assert progress.waits_for() == "check/1 is held up: offset 3"
+    told.records = {("check", 1): {FAULT: ""}}
+    progress.look()
+    assert progress.waits_for() == ""
 
 
 class Asked:
