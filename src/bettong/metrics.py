@@ -52,6 +52,11 @@ UNREADABLE = Figure(
 RESULTS = Figure("results", "messages", "put out by a stage's partition")
 OFFSET = Figure("offset", "offset", "the next record that a partition folds")
 KEYS = Figure("keys", "keys", "with a state in a partition")
+FAULT = Figure(
+    "fault",
+    "text",
+    "what holds a partition up: the record at which workers died, or that is folded for seconds already",
+)
 LAG = Figure(
     "lag",
     "records",

@@ -213,6 +213,11 @@ class ProcessorSettings(ServiceSettings):
     snapshot_interval_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
         1000, description="Least time between two snapshots of a partition, in milliseconds; 0: every batch."
     )
+    message_ms_max: Annotated[int, Ge(0), Le(3_600_000)] = Field(
+        0,
+        description="How long the processing of one message may take, in milliseconds, before its worker is ended and"
+        " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
+    )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."
     )

@@ -7,11 +7,12 @@
 | `{application}.cuts.{source}` | where a foreign topic is cut into frames  | sender            | sender              |
 | `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | processor,        | receiver            |
 |                               |                                           | receiver          |                     |
+| `{application}.exclusions`    | `Exclusion`s: messages that kill a worker | processor         | processor           |
 
 A sender writes to `dead-letters`, too: a mark for each letter that is sent again, without messages.
 
-All topics of frames have the same number of partitions, so that a partition of results comes from one partition of a
-stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads a foreign topic.
+All topics but those of cuts have the same number of partitions, so that a partition of results comes from one partition
+of a stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads a foreign topic.
 """
 
 from collections.abc import Iterable
@@ -39,15 +40,21 @@ def dead_letter_topic(application: str) -> str:
     return f"{application}.{DEAD_LETTERS}"
 
 
+def exclusions_topic(application: str) -> str:
+    """The topic of what stages leave out of records at which workers died."""
+    return f"{application}.exclusions"
+
+
 def stage_of_topic(application: str, topic: str) -> str:
     """The stage whose log a topic is: the inverse of `stage_topic`."""
     return topic.removeprefix(f"{application}.stage.")
 
 
 def all_topics(application: str, *, stages: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:
-    """Every topic of frames that an application needs."""
+    """Every topic that an application needs, but those of cuts."""
     return (
         *(stage_topic(application, stage) for stage in stages),
         *(sink_topic(application, sink) for sink in sinks),
         dead_letter_topic(application),
+        exclusions_topic(application),
     )

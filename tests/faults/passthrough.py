@@ -1,5 +1,7 @@
 """What comes in goes out, keyed by its first byte: the output of each key is its input, byte for byte."""
 
+import ctypes
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,6 +49,15 @@ def unfaithful(letter: Letter) -> Iterator[Letter]:
         yield letter
 
 
+def deadly(letter: Letter) -> Letter:
+    """Ends its process for one letter in 6,500."""
+    if letter.payload[0] == 0 and letter.payload[1] < 10:
+        if letter.payload[1] % 2:
+            os._exit(7)
+        ctypes.string_at(0)
+    return letter
+
+
 app = bettong.Application("passthrough")
 app.source("letters", schema=Letter, key="key", decoder=bettong.each(read)).map(same).sink(
     "copies", encoder=pack
@@ -56,5 +67,12 @@ broken = bettong.Application("unfaithful")
 (
     broken.source("letters", schema=Letter, key="key", decoder=bettong.each(read))
     .flat_map(unfaithful)
+    .sink("copies", encoder=pack)
+)
+
+killing = bettong.Application("deadly")
+(
+    killing.source("letters", schema=Letter, key="key", decoder=bettong.each(read))
+    .map(deadly)
     .sink("copies", encoder=pack)
 )

@@ -1,15 +1,19 @@
 """Slots of a resident processor as threads: the real loop, a real Kafka, a real Redis, no Spark."""
 
 import itertools
+import tempfile
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import structlog
 
 import bettong
 from bettong import metrics
 from bettong.application.plan import Plan, plan
+from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
 from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
@@ -19,6 +23,8 @@ from bettong.snapshots.store import SnapshotStore
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
+from bettong_processor.crashes.guard import Guard
+from bettong_processor.crashes.marks import Marks
 from bettong_processor.programs import Programs
 from bettong_processor.resident.attendance import Attendance
 from bettong_processor.resident.dealing import place_of
@@ -142,6 +148,7 @@ class World:
             )
         self.writer = LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24)
         self.slots: list[Slot] = []
+        self.folder = tempfile.TemporaryDirectory(prefix="bettong-marks-")
         self.output_bytes_max = OUTPUT_BYTES_MAX
 
     def close(self) -> None:
@@ -151,6 +158,7 @@ class World:
             slot.ended()
         self.writer.close()
         self.redis.close()
+        self.folder.cleanup()
 
     def feed(self, partition: int, count: int, value: int = 1, size: int = 1) -> None:
         """Appends frames to one partition, `size` messages each."""
@@ -190,8 +198,11 @@ class World:
 
     def _work(self, slot: Slot, snapshot_s: float, writer: LogWriter | None, table: Table) -> None:
         log = structlog.get_logger()
+        figures = PartitionFigures(self.figures, time.monotonic, log)
+        exclusions = ExclusionLog(self.kafka, self.name, frame_bytes_max=FRAME_BYTES_MAX)
         own = LogWriter(self.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26)
         with (
+            closing(exclusions),
             own,
             Reader(slot, self.kafka) as reader,
             Attendance(table.membership, table.task(slot.number), log) as attendance,
@@ -203,7 +214,8 @@ class World:
                     attendance=attendance,
                     reader=reader,
                     writer=writer or own,
-                    figures=PartitionFigures(self.figures, time.monotonic, log),
+                    figures=figures,
+                    guard=Guard(Marks(Path(self.folder.name), PARTITIONS), exclusions, figures.tell, log),
                     intervals=Intervals(snapshot_s, 0.05),
                     log=log,
                     output_bytes_max=self.output_bytes_max,

@@ -19,6 +19,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
+from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
@@ -26,6 +27,7 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
+from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
 
 # How many records the log of the tests holds.
@@ -108,6 +110,7 @@ class World:
             stores=self.stores,
             uploads=self.uploads,
             replay_log=Replay(self._kafka, frame_bytes_max=FRAME_BYTES_MAX),
+            guard=guard(self.local_path),
             log=log,
         )
 
@@ -193,6 +196,13 @@ def test_without_shared_memory_the_snapshot_is_taken_and_the_log_folded_on(world
     assert world.durable() == [10]
     world.stores.local.clear()
     assert world.batch(world.process(), 20, 25).snapshot() == world.straight(25)
+
+
+def test_what_is_folded_again_leaves_out_what_was_decided(world: World) -> None:
+    decided = Exclusion(3, (Excluded(0, 1, "add", "killed the worker"),))
+    guard(world.local_path).exclusions.append(world.stage.name, 0, decided)
+    worker = world.batch(world.process(), 10, 20)
+    assert (worker.counters.messages, worker.counters.results, worker.counters.dead_letters) == (20, 19, 1)
 
 
 def test_without_any_state_the_whole_log_is_folded_again(world: World) -> None:

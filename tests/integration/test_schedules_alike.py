@@ -32,6 +32,7 @@ from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
 from tests.example_feeds import Feed, lines, market, payments, session, trades
+from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
 from tests.waiting import eventually
@@ -188,6 +189,7 @@ def process(programs: Programs, kafka: KafkaBroker, folder: Path) -> Partitions:
         stores=stores,
         uploads=Uploads(stores, interval_s=3600, clock=lambda: 0.0, log=log),
         replay_log=Replay(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX),
+        guard=guard(folder / "local"),
         log=log,
     )
 

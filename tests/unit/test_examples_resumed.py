@@ -36,6 +36,7 @@ from bettong_processor.restoring import Limits, Restoring
 from bettong_receiver.formats import formats
 from bettong_sender.session import Session
 from tests.example_feeds import Feed, letters, lines, market, numbers, session, trades
+from tests.guards import guard
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(20_261_121, 20_261_131)
@@ -134,6 +135,7 @@ class Cluster:
             stores=stores,
             uploads=Sometimes(stores, self.chance),
             replay_log=self.log,
+            guard=guard(self.folder / f"local-{number}"),
             log=SILENT,
         )
 

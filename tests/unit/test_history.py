@@ -46,7 +46,7 @@ def tally(*, compiled: bool) -> StageProgram:
 
 
 def history(of: StageProgram, key: KeyValue, log: list[bytes]) -> tuple[KeyHistory, list[Event]]:
-    found = KeyHistory(of, ASSIGNMENT, key)
+    found = KeyHistory(of, ASSIGNMENT, key, {})
     return found, [event for offset, value in enumerate(log) for event in found.fold(offset, value)]
 
 
@@ -149,14 +149,14 @@ def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
     log = [data("readings/c", number, [Reading("a", number)]) for number in range(1, 5)]
     half = worker(tally(compiled=True))
     fold(half, log[:2])
-    of = KeyHistory(tally(compiled=True), ASSIGNMENT, "a")
+    of = KeyHistory(tally(compiled=True), ASSIGNMENT, "a", {})
     of.restore([half.snapshot()])
     (event,) = of.fold(2, log[2])
     assert event.steps[0].before == kept(3, 2)
     with pytest.raises(LogHoleError):
         of.fold(4, log[3])
     with pytest.raises(SnapshotError):
-        KeyHistory(tally(compiled=True), ASSIGNMENT, "a").restore([b"garbage"])
+        KeyHistory(tally(compiled=True), ASSIGNMENT, "a", {}).restore([b"garbage"])
 
 
 def test_garbage_in_the_log_is_nobodys_message() -> None:

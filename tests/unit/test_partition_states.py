@@ -31,6 +31,7 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
+from tests.guards import guard
 from tests.worker_samples import FRAME_BYTES_MAX, Limit, Reading, data, meters
 
 # An increment of a state this small has a part of it only.
@@ -122,6 +123,7 @@ class World:
             stores=self.stores,
             uploads=uploads,
             replay_log=Log(),
+            guard=guard(self.folder / "local"),
             log=SILENT,
         )
 

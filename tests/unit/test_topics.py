@@ -35,7 +35,7 @@ def test_topics_are_names_that_kafka_takes(application: str, stage: str, sink: s
 )
 def test_all_topics_of_an_application_differ(application: str, stages: list[str], sinks: list[str]) -> None:
     topics = all_topics(application, stages=stages, sinks=sinks)
-    assert len(set(topics)) == len(topics) == len(stages) + len(sinks) + 1
+    assert len(set(topics)) == len(topics) == len(stages) + len(sinks) + 2
 
 
 def test_the_dead_letters_are_a_sink_like_others() -> None:

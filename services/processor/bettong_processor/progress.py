@@ -10,6 +10,7 @@ from typing import Protocol
 
 from bettong import metrics
 from bettong.errors import LogError, StoreError
+from bettong_processor.telling import held_up
 
 # Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _LOOK_S = 0.5
@@ -98,7 +99,7 @@ class Progress:
         return self._figures
 
     def waits_for(self) -> str:
-        """What is wrong with Kafka; "" when it answers."""
+        """What is wrong with Kafka, or holds partitions up; "" for nothing."""
         return self._waits_for
 
     def look(self) -> None:
@@ -108,12 +109,12 @@ class Progress:
         except LogError as error:
             self._figures, self._waits_for = {}, str(error)
             return
-        self._waits_for = ""
         try:
             told = self._told.partitions()
         except StoreError:
-            self._figures = {}
+            self._figures, self._waits_for = {}, ""
             return
+        self._waits_for = held_up(told)
         offsets = folded(ends, begins, told, self._stages, self._committed())
         stalls = self._stalls.looked(ends, offsets, self._clock())
         self._figures = {

@@ -1,6 +1,6 @@
 """The live figures of partitions, written by tasks: best effort, for results never wait for figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bettong import metrics
@@ -12,6 +12,8 @@ from bettong.worker.partition import PartitionWorker
 
 # While Redis is away each attempt costs a task up to a few seconds, so that attempts are this far apart.
 _PAUSE_S = 10.0
+# Partitions that are named in one line.
+_NAMED_MAX = 3
 
 
 @dataclass(slots=True)
@@ -44,6 +46,21 @@ class PartitionFigures:
             self.log.warning("live figures not written", fault=str(error), pause_s=_PAUSE_S)
             self._resume_s = self.clock() + _PAUSE_S
 
+    def tell(self, stage: str, partition: int, text: str) -> None:
+        """Says what holds a partition up; "" for nothing."""
+        self.write(stage, partition, {metrics.FAULT.name: text})
+
+
+def held_up(partitions: Mapping[tuple[str, int], Mapping[str, str]]) -> str:
+    """What holds partitions up, in a line for people, by their records; "" for nothing."""
+    found = [
+        f"{stage}/{partition} is held up: {text}"
+        for (stage, partition), record in sorted(partitions.items())
+        if (text := record.get(metrics.FAULT.name))
+    ]
+    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+    return "; ".join(found[:_NAMED_MAX]) + more
+
 
 def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
     """What a partition's record says of its fold, and up to where it is newly saved."""
@@ -57,6 +74,7 @@ def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.DUPLICATES.name: worker.counters.duplicates,
         metrics.GAPS.name: worker.counters.gaps,
         metrics.KEYS.name: worker.keys,
+        metrics.FAULT.name: "",
     }
     if saved_offset is not None:
         figures[metrics.SNAPSHOT_OFFSET.name] = saved_offset

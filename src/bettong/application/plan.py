@@ -89,7 +89,7 @@ class Plan:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Every topic of frames that the application needs."""
+        """Every topic that the application needs, but those of cuts."""
         return all_topics(
             self.application,
             stages=(stage.name for stage in self.stages),

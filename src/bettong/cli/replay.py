@@ -6,7 +6,7 @@ import json as json_module
 import signal
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from bettong.application.plan import Plan, Stage
     from bettong.snapshots.store import SnapshotStore
+    from bettong.worker.exclusions import Exclusion
     from bettong.worker.history import Event, KeyHistory, KeyValue
 
 # Longer states and messages are cut in the table; --json has them whole.
@@ -230,10 +231,27 @@ def _history(plan: Plan, stage: Stage, key: KeyValue, where: Places, stretch: St
         frame_bytes_max=where.frame_bytes_max,
     )
     ready = program(stage, compiled=where.compiled, cache=where.kernel_cache)
-    history = KeyHistory(ready, assignment, key)
+    history = KeyHistory(ready, assignment, key, _exclusions(plan, stage, where, stretch.partition))
     if stretch.snapshot is not None:
         history.restore(stretch.snapshot)
     return history
+
+
+def _exclusions(plan: Plan, stage: Stage, where: Places, partition: int) -> Mapping[int, Exclusion]:
+    """What the partition's fold leaves out. A processor of an older version has made no topic for that."""
+    from bettong.edges.exclusion_log import ExclusionLog
+    from bettong.edges.kafka_log import LogAdmin
+    from bettong.topics import exclusions_topic
+
+    with LogAdmin(where.kafka) as admin:
+        if not admin.topics(exclusions_topic(plan.application)):
+            return {}
+    log = ExclusionLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)
+    try:
+        log.refresh()
+    finally:
+        log.close()
+    return log.known(stage.name, partition)
 
 
 def _folded(history: KeyHistory, stretch: Stretch, where: Places, last: int, console: Console) -> list[Event]:

@@ -28,7 +28,13 @@ def snapshot_store(place: str, application: str, redis: RedisStore) -> SnapshotS
 
 
 def local_states(folder: Path) -> DirectorySnapshots:
-    """The states that the workers of a machine share in memory: in a folder of ours alone.
+    """The states that the workers of a machine share in memory, in `folder`. Raises SettingsError."""
+    prepare_folder(folder)
+    return DirectorySnapshots(folder)
+
+
+def prepare_folder(folder: Path) -> None:
+    """Makes a folder in shared memory that is ours alone.
 
     Raises SettingsError when it, or the folder above it, is another user's: states are unpickled, so who can write
     them can have us run what they like.
@@ -40,7 +46,7 @@ def local_states(folder: Path) -> DirectorySnapshots:
         owners = {each.lstat().st_uid for each in (folder.parent, folder)}
         if owners <= {os.geteuid(), 0}:
             folder.chmod(0o700)
-            return DirectorySnapshots(folder)
+            return
     except OSError as error:
         raise SettingsError(
             f"BETTONG_STATE_DIR: {folder} cannot be used: {error.strerror}; name another folder in shared memory"

@@ -10,4 +10,6 @@ vectors                                    columns as a vectorized function sees
 state_array, key_table, prefetching        states as records of an array: of compiled and vectorized functions
 exits       rows become frames with the numbers that make them effectively once
 letters     messages that could not be processed
+exclusions  messages that are left out, for they killed the worker; halving finds them
+progress    which message a fold is at, for those who look on
 """

@@ -8,7 +8,7 @@ reads them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,7 @@ from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.text import bytes_of, json_line
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.exclusions import Exclusion
 from bettong.worker.exits import OutputRecord
 from bettong.worker.letters import Letters
 from bettong.worker.operators import Operator
@@ -70,11 +71,18 @@ class Event:
 class KeyHistory:
     """Folds a partition as PartitionWorker does, and tells what becomes of one key."""
 
-    def __init__(self, program: StageProgram, assignment: Assignment, key: KeyValue) -> None:
-        """`key`: as messages have it; see `key_of` for that of a text."""
+    def __init__(
+        self,
+        program: StageProgram,
+        assignment: Assignment,
+        key: KeyValue,
+        exclusions: Mapping[int, Exclusion],
+    ) -> None:
+        """`key`: as messages have it; see `key_of` for that of a text. `exclusions`: see PartitionWorker."""
         self._watch = _Watch()
         self._program = _WatchedProgram(program.stage, program.kernels, program.shapes, self._watch)
         self._worker = PartitionWorker(self._program, assignment)
+        self._worker.exclusions = exclusions
         self._key = key
         self._letters_topic = dead_letter_topic(assignment.application)
         self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}

@@ -49,7 +49,9 @@ class MapOperator:
         function = self._node.function
         results: list[Any] = []
         parents: list[int] | None = None
-        for row, message in enumerate(rows.messages()):
+        numbers = iter(range(rows.length))
+        messages = letters.progress.messages(self.name, rows, numbers)
+        for row, message in zip(numbers, messages, strict=True):
             try:
                 result = function(message)
             except ANY_ERROR as error:
@@ -75,7 +77,9 @@ class FilterOperator:
         function = self._node.function
         results: list[Any] = []
         parents: list[int] = []
-        for row, message in enumerate(rows.messages()):
+        numbers = iter(range(rows.length))
+        messages = letters.progress.messages(self.name, rows, numbers)
+        for row, message in zip(numbers, messages, strict=True):
             try:
                 keep = function(message)
             except ANY_ERROR as error:
@@ -99,7 +103,9 @@ class FlatMapOperator:
         function = self._node.function
         results: list[Any] = []
         parents: list[int] = []
-        for row, message in enumerate(rows.messages()):
+        numbers = iter(range(rows.length))
+        messages = letters.progress.messages(self.name, rows, numbers)
+        for row, message in zip(numbers, messages, strict=True):
             try:
                 several = flat(function, message)
             except ANY_ERROR as error:

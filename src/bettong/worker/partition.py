@@ -4,7 +4,7 @@ The state after offset o is a fold of the log's first o records and of nothing e
 """
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,8 +20,10 @@ from bettong.snapshots.chain import Increment
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters, Heard, Sent, Snapshot
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
+from bettong.worker.exclusions import Exclusion
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
 from bettong.worker.letters import Letter, Letters
+from bettong.worker.progress import FoldProgress
 from bettong.worker.rows import Rows
 from bettong.worker.shapes import Migration, migration
 from bettong.worker.stage_program import Fold, StageProgram, run
@@ -42,13 +44,19 @@ class Assignment:
 
 
 class PartitionWorker:
-    """Folds the records of one partition in order. Not for several threads at once."""
+    """Folds the records of one partition in order. Not for several threads at once.
+
+    `exclusions`: by offset, what is left out of records, for it killed a worker. `progress` may be read by any thread.
+    """
 
     def __init__(self, program: StageProgram, assignment: Assignment) -> None:
         self.program = program
         self.assignment = assignment
         self.next_offset = 0
         self.counters = Counters()
+        self.exclusions: Mapping[int, Exclusion] = {}
+        self.progress = FoldProgress()
+        self._places: Sequence[int] | None = None
         self._now_ns = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
@@ -92,6 +100,14 @@ class PartitionWorker:
         finally:
             if collects:
                 gc.enable()
+
+    def fold_part(self, offset: int, value: bytes, places: Sequence[int]) -> None:
+        """Folds only the messages at these places of the record's frame. Spoils the worker: to see whether it lives.
+
+        Raises as `fold` does.
+        """
+        self._places = places
+        self.fold(offset, value)
 
     def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         if offset != self.next_offset:
@@ -248,6 +264,9 @@ class PartitionWorker:
         if entrance is None:
             known = ", ".join(self._entrances)
             return self._refuse(offset, frame, value, f"no stream {frame.stream!r} enters here, only {known}")
+        exclusion = self.exclusions.get(offset)
+        if exclusion is not None and exclusion.record:
+            return self._refuse(offset, frame, value, exclusion.record)
         if frame.refused is None:
             return self._run(entrance, offset, frame, value)
         records = self._run(entrance, offset, frame, value) if frame.columns is not None else []
@@ -278,11 +297,18 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
         self.counters.frames += 1
         self.counters.messages += columns.length
-        letters = Letters(self._on_error, partial(self._poison, offset, frame, message_text(columns)))
-        flows = run(self._operators, frame.stream, Rows.of_frame(entrance, columns), letters)
+        stop = partial(self._poison, offset, frame, message_text(columns))
+        letters = Letters(self._on_error, stop, self.progress)
+        rows = (
+            Rows.of_frame(entrance, columns)
+            if self._places is None and offset not in self.exclusions
+            else self._admitted(entrance, columns, self.exclusions.get(offset), letters)
+        )
+        flows = run(self._operators, frame.stream, rows, letters)
         sending = self._sending(offset, frame)
         records: list[OutputRecord] = []
         for exit_ in self.program.stage.exits:
+            self.progress.enter(exit_.target.name)
             for rows in flows.get(exit_.stream, ()):
                 records.extend(sending.rows(exit_, rows, letters))
         self.counters.results += sum(record.count for record in records)
@@ -291,6 +317,19 @@ class PartitionWorker:
             self.counters.dead_letters += len(letters.found)
             records.extend(sending.dead_letters(letters, message_text(columns)))
         return records
+
+    def _admitted(
+        self, entrance: Entrance, columns: Columns, exclusion: Exclusion | None, letters: Letters
+    ) -> Rows:
+        """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
+        if self._places is not None:
+            return Rows.of_places(entrance, columns, [each for each in self._places if each < columns.length])
+        assert exclusion is not None  # noqa: S101 - then all rows enter
+        refused = dict(exclusion.of_frame(columns.length))
+        for place, why in refused.items():
+            add = letters.add_decided if exclusion.is_logged else letters.add
+            add(why.computation, why.reason, place)
+        return Rows.of_places(entrance, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
         """A dead letter of a whole record."""

@@ -54,7 +54,7 @@ class PythonFold:
             except ANY_ERROR:  # a NoKey raises what the user's function raised
                 self._changed.update(key for key in values if not isinstance(key, NoKey))
         keys = iter(values)
-        messages = iter(rows.messages())
+        messages = iter(letters.progress.messages(self.name, rows, keys))
         last = rows.length - 1
         while True:
             # How far the loop is can be read off `keys`, so that it need not count.

@@ -27,6 +27,8 @@ class FrameKeys:
 
     entrance: Entrance
     columns: Columns
+    # Places of messages that no function of the user's must see: they have no key, and no row.
+    without: frozenset[int] = frozenset()
     _values: list[Any] | None = None
 
     def values(self) -> list[Any]:
@@ -39,7 +41,11 @@ class FrameKeys:
             elif key is None:
                 raise AssertionError("the plan lets no keyless stream into a stateful computation")
             else:
-                self._values = [_told(key, message) for message in self.columns]
+                without = self.without
+                self._values = [
+                    None if place in without else _told(key, message)
+                    for place, message in enumerate(self.columns)
+                ]
         return self._values
 
     def column(self) -> Array:
@@ -87,6 +93,13 @@ class Rows:
     def of_frame(cls, entrance: Entrance, columns: Columns) -> Rows:
         """The rows of a frame as it enters a stage."""
         return cls(columns.schema, FrameKeys(entrance, columns), columns, None)
+
+    @classmethod
+    def of_places(cls, entrance: Entrance, columns: Columns, places: Sequence[int]) -> Rows:
+        """Those of a frame that are at these places, in order: the user's functions see no other."""
+        kept = np.array(places, np.int64)
+        keys = FrameKeys(entrance, columns, frozenset(range(columns.length)).difference(places))
+        return cls(columns.schema, keys, columns.take(kept), kept)
 
     def of_messages(self, schema: Schema, messages: list[Any], parents: Sequence[int] | None) -> Rows:
         """Rows that a computation made of these; `parents` are places in the frame, None: as before."""

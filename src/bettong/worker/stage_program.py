@@ -160,6 +160,7 @@ def run(
     for reads, operator in operators:
         arriving = [each for read in reads for each in flows.get(read, ())]
         if arriving:
+            letters.progress.enter(operator.name)
             flows[operator.name] = [operator.run(each, letters) for each in arriving if each.length]
     return flows
 

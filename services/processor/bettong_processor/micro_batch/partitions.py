@@ -14,6 +14,7 @@ from bettong.snapshots.chain import Increment, chain
 from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
 from bettong.topics import stage_of_topic, stage_topic
 from bettong.worker.partition import PartitionWorker
+from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.restoring import LOOKS_MAX, Restoring
@@ -29,6 +30,7 @@ class Partitions:
         stores: Stores,
         uploads: Uploads,
         replay_log: Replay,
+        guard: Guard,
         log: Logger,
     ) -> None:
         self._restoring = restoring
@@ -36,6 +38,7 @@ class Partitions:
         self._stores = stores
         self._uploads = uploads
         self._replay_log = replay_log
+        self._guard = guard
         self._log = log
         self._workers: dict[tuple[str, int], PartitionWorker] = {}
 
@@ -129,6 +132,8 @@ class Partitions:
             until=first,
             place=candidate.place.value,
         )
+        self._guard.exclusions.refresh()
+        fold = self._guard.of(worker)
         for record in self._replay_log.records(topic, partition, first=worker.next_offset, until=first):
-            worker.fold(record.offset, record.value)
+            fold(record.offset, record.value)
         return True

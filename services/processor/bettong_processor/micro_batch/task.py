@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import local_states, snapshot_store
@@ -19,6 +20,9 @@ from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor import interrupts
 from bettong_processor.cpus import kept
+from bettong_processor.crashes.guard import Fold, Guard
+from bettong_processor.crashes.watch import Watch
+from bettong_processor.guarding import guarded
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
@@ -47,16 +51,19 @@ class Step:
         """Folds the records of one task: those of one partition of one topic, in order."""
         interrupts.ignore()
         process = process_of(self.settings)
+        process.follow(self.begun_ms, task_attempt())
         worker: PartitionWorker | None = None
+        fold: Fold | None = None
         piece = _Piece()
         for batch in batches:
             topics, numbers, offsets, values = (
                 batch.column(place).to_numpy(zero_copy_only=False).tolist() for place in range(4)
             )
             for topic, partition, offset, value in zip(topics, numbers, offsets, values, strict=True):
-                if worker is None:
+                if fold is None:
                     worker = process.partitions.begin(topic, partition, offset)
-                for record in worker.fold(offset, value):
+                    fold = process.guard.of(worker)
+                for record in fold(offset, value):
                     if piece.add(record) >= PIECE_BYTES:
                         yield piece.take()
         if piece.records:
@@ -90,7 +97,19 @@ class Process:
     partitions: Partitions
     uploads: Uploads
     figures: PartitionFigures
+    guard: Guard
+    begun_ms: int = 0
     told: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def follow(self, begun_ms: int, attempt: int) -> None:
+        """A task begins, of a run that began then. Reads what was left out of the log since, where that may be news.
+
+        Within a run only a task that is tried again may meet records that another one has decided about; what is
+        folded again, to reach a state, is asked for by itself. Raises LogError.
+        """
+        if begun_ms != self.begun_ms or attempt:
+            self.guard.exclusions.refresh()
+            self.begun_ms = begun_ms
 
     def tell(self, worker: PartitionWorker, begun_ms: int) -> None:
         """Writes a partition's live figures, of a run that began then. Never fails a task: figures can wait."""
@@ -103,23 +122,33 @@ class Process:
         self.figures.write(stage, partition, figures_of(worker, news), begun_ms)
 
 
+def task_attempt() -> int:
+    """How often this task was tried before."""
+    context = TaskContext.get()
+    return context.attemptNumber() if context is not None else 0
+
+
 @lru_cache(maxsize=1)
 def process_of(settings: ProcessorSettings) -> Process:
     """This process's workers and connections: made by its first task, kept for all later ones."""
     log = configure(settings, "processor-worker")
     ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
-    store = RedisStore(settings.redis_place, ready.plan.application)
+    application = ready.plan.application
+    store = RedisStore(settings.redis_place, application)
     stores = Stores(
-        local=local_states(settings.state_folder(ready.plan.application)),
-        durable=snapshot_store(settings.snapshots, ready.plan.application, store),
+        local=local_states(settings.state_folder(application)),
+        durable=snapshot_store(settings.snapshots, application, store),
     )
+    figures = PartitionFigures(LiveFigures(store), time.monotonic, log, kept().figures())
+    guard = guarded(settings, application, figures, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(
         Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
         stores=stores,
         uploads=uploads,
         replay_log=Replay(settings.kafka_place, frame_bytes_max=settings.frame_bytes_max),
+        guard=guard,
         log=log,
     )
-    cpus = kept().figures()
-    return Process(partitions, uploads, PartitionFigures(LiveFigures(store), time.monotonic, log, cpus))
+    Watch(guard.at_work, guard.tell, guard.limit_ms).start()
+    return Process(partitions, uploads, figures, guard)

@@ -100,7 +100,7 @@ class Resident:
 
     def waits_for(self) -> str:
         """See Run."""
-        return self._dealer.waits_for() or self._progress.waits_for()
+        return "; ".join(filter(None, (self._dealer.waits_for(), self._progress.waits_for())))
 
     def figures(self) -> Mapping[str, str | float]:
         """See Run."""

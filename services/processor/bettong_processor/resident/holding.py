@@ -17,6 +17,7 @@ from bettong.edges.kafka_log import RECORD_BYTES, LogWriter
 from bettong.errors import LogError
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
+from bettong_processor.crashes.guard import Fold
 from bettong_processor.resident.dealing import Place
 from bettong_processor.resident.measuring import Measure
 
@@ -84,10 +85,13 @@ class Buffer:
 class Holding:
     """Used by its loop's thread; answers of the log come from another."""
 
-    def __init__(self, place: Place, topic: str, worker: PartitionWorker, *, due_s: float) -> None:
+    def __init__(
+        self, place: Place, topic: str, worker: PartitionWorker, *, fold: Fold, due_s: float
+    ) -> None:
         self.place = place
         self.topic = topic
         self.worker = worker
+        self._fold = fold
         self.due_s = due_s
         self.cuts: list[Cut] = []
         self.saved_offset: int | None = worker.saved.offset or None
@@ -109,7 +113,7 @@ class Holding:
     def fold(self, offset: int, value: bytes, writer: LogWriter, buffer: Buffer) -> None:
         """Folds the next record and appends what it leads to. Raises what the worker and the writer raise."""
         answers = self._answers
-        for record in self.worker.fold(offset, value):
+        for record in self._fold(offset, value):
             size = len(record.value) + RECORD_BYTES
             buffer.enter(size)
             answers.count(1)

@@ -13,11 +13,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
-from bettong.errors import StoreError
+from bettong.errors import LogUnavailableError, StoreError
 from bettong.logs import Logger
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
+from bettong_processor.crashes.guard import Fold, Guard
 from bettong_processor.resident.attendance import Attendance, Orders
 from bettong_processor.resident.dealing import Place, stage_of
 from bettong_processor.resident.holding import Buffer, Cut, Holding
@@ -63,6 +64,7 @@ class Loop:
         reader: LogReader,
         writer: LogWriter,
         figures: PartitionFigures,
+        guard: Guard,
         intervals: Intervals,
         log: Logger,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
@@ -73,11 +75,12 @@ class Loop:
         self._reader = reader
         self._writer = writer
         self._figures = figures
+        self._guard = guard
         self._intervals = intervals
         self._log = log
         self._output_bytes_max = output_bytes_max
         self._buffer = Buffer()
-        self._taking: dict[Place, Future[PartitionWorker]] = {}
+        self._taking: dict[Place, Future[tuple[PartitionWorker, Fold]]] = {}
         self._not_before_s: dict[Place, float] = {}
         self._held: dict[tuple[str, int], Holding] = {}
         self._leaving: dict[Place, Holding] = {}
@@ -148,19 +151,23 @@ class Loop:
             if orders.stop or place not in orders.dealt:
                 self._attendance.let_go(place)
             elif now_s >= self._not_before_s.get(place, 0.0):
-                self._taking[place] = self._storing.submit(
-                    self._restoring.newest, self._store, *stage_of(place)
-                )
+                self._taking[place] = self._storing.submit(self._restored, place, now_s)
         for place, restored in list(self._taking.items()):
             if restored.done():
                 del self._taking[place]
                 try:
-                    self._read(place, restored.result(), now_s)
-                except StoreError as error:
+                    self._read(place, *restored.result(), now_s=now_s)
+                except (StoreError, LogUnavailableError) as error:
                     self._log.warning("a state cannot be restored yet", place=place, fault=str(error))
                     self._not_before_s[place] = now_s + _PAUSE_S
 
-    def _read(self, place: Place, worker: PartitionWorker, now_s: float) -> None:
+    def _restored(self, place: Place, granted_s: float) -> tuple[PartitionWorker, Fold]:
+        """What was left out of the log before this slot held the place is known before anything is folded."""
+        worker = self._restoring.newest(self._store, *stage_of(place))
+        self._guard.exclusions.refresh(granted_s)
+        return worker, self._guard.of(worker, lambda: place in self._attendance.orders.held)
+
+    def _read(self, place: Place, worker: PartitionWorker, fold: Fold, now_s: float) -> None:
         if place not in self._attendance.orders.held:
             return
         stage, partition = stage_of(place)
@@ -168,7 +175,7 @@ class Loop:
         # Partitions are saved one after the other, not all at a time.
         due_s = now_s + self._intervals.snapshot_s * ((len(self._held) % 16) + 1) / 16
         self._reader.add(topic, partition, worker.next_offset)
-        self._held[topic, partition] = Holding(place, topic, worker, due_s=due_s)
+        self._held[topic, partition] = Holding(place, topic, worker, fold=fold, due_s=due_s)
         self._log.debug("takes a partition", place=place, offset=worker.next_offset)
 
     def _drop(self, orders: Orders) -> None:

@@ -17,6 +17,8 @@ from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
 from bettong_processor import interrupts
 from bettong_processor.cpus import kept
+from bettong_processor.crashes.watch import Watch
+from bettong_processor.guarding import guarded
 from bettong_processor.programs import programs
 from bettong_processor.resident.attendance import Attendance
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
@@ -80,16 +82,22 @@ class SlotTask:
         ):
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
+            figures = PartitionFigures(LiveFigures(redis), time.monotonic, log, kept().figures())
+            guard = guarded(settings, ready.plan.application, figures, log)
             attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
             task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
-            with Attendance(membership, task, log) as attendance:
+            with (
+                Watch(guard.at_work, guard.tell, guard.limit_ms),
+                Attendance(membership, task, log) as attendance,
+            ):
                 Loop(
                     Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
                     snapshot_store(settings.snapshots, ready.plan.application, redis),
                     attendance=attendance,
                     reader=reader,
                     writer=writer,
-                    figures=PartitionFigures(LiveFigures(redis), time.monotonic, log, kept().figures()),
+                    figures=figures,
+                    guard=guard,
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
                     ),

@@ -1,0 +1,208 @@
+"""Folds records so that one which kills the worker does so three times at most.
+
+Before each record its mark is set, after it taken away. The next worker of the partition finds a mark that was left:
+from the second death on at an offset (the first, where a message took too long: then the cause is known) the record is
+tried in children before it is folded here. What they die of is left out of the fold: a record of the log says so
+before anything is folded, so that each replay leaves out the same. With on_error="stop" nothing is kept, nothing
+folded: the partition stops at that message, and a mended function finds it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from bettong.application.on_error import DEAD_LETTER, STOP
+from bettong.errors import FrameError, SupersededError
+from bettong.frames.frame import Frame, decode
+from bettong.logs import Logger
+from bettong.worker.exclusions import Exclusion
+from bettong.worker.exits import OutputRecord
+from bettong.worker.halving import halved
+from bettong.worker.partition import PartitionWorker
+from bettong_processor.crashes.marks import Deaths, Mark, Marks
+from bettong_processor.crashes.trial import Record, Trial, computations
+
+# Deaths at one offset after which the record is tried first: one may have been any process's fate.
+_DEATHS_MIN = 2
+# Messages of one frame that are found one by one, and for how long: the slot's other partitions wait meanwhile.
+_GUILTY_MAX = 64
+_TRIALS_S_MAX = 120.0
+
+Fold = Callable[[int, bytes], list[OutputRecord]]
+
+
+class Exclusions(Protocol):
+    """Where exclusions are kept: `bettong.edges.exclusion_log.ExclusionLog`."""
+
+    def known(self, stage: str, partition: int) -> Mapping[int, Exclusion]:
+        """Of a partition, by offset, as it grows."""
+
+    def refresh(self, since_s: float | None = None) -> None:
+        """Reads what others have added. Raises LogError."""
+
+    def append(self, stage: str, partition: int, exclusion: Exclusion) -> Exclusion:
+        """Keeps one, and returns what counts. Raises LogError."""
+
+
+# Told of a partition (its stage, its number) what holds it up; must not raise.
+Tell = Callable[[str, int, str], None]
+
+
+@dataclass(slots=True)
+class AtWork:
+    """What a process folds now, for a thread that looks on: None, or a fold and its record, new for each."""
+
+    fold: tuple[GuardedFold, int, bytes] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Of one process. `limit_ms`: how long a message may take, 0 for ever."""
+
+    marks: Marks
+    exclusions: Exclusions
+    tell: Tell
+    log: Logger
+    limit_ms: int = 0
+    at_work: AtWork = field(default_factory=AtWork)
+
+    def of(self, worker: PartitionWorker, holds: Callable[[], bool] = lambda: True) -> Fold:
+        """Folds the records of a worker that has just been restored, or goes on: looks whether others have died.
+
+        `holds`: whether this process is still the one that folds the partition. One that is not must not decide.
+        """
+        stage, partition = worker.program.stage.name, worker.assignment.partition
+        mark = self.marks.of(stage, partition)
+        deaths, is_new = mark.deaths()
+        if deaths is not None and is_new:
+            self.log.warning(
+                "a worker died while it folded a record",
+                stage=stage,
+                partition=partition,
+                **_named(worker, deaths),
+            )
+        worker.exclusions = self.exclusions.known(stage, partition)
+        return GuardedFold(self, worker, mark, deaths, holds).fold
+
+
+class GuardedFold:
+    """Of one worker, for the thread that folds it."""
+
+    __slots__ = ("_at_work", "_deaths", "_guard", "_holds", "_suspect", "mark", "worker")
+
+    def __init__(
+        self,
+        guard: Guard,
+        worker: PartitionWorker,
+        mark: Mark,
+        deaths: Deaths | None,
+        holds: Callable[[], bool],
+    ) -> None:
+        self.worker = worker
+        self.mark = mark
+        self._guard = guard
+        self._at_work = guard.at_work
+        self._deaths = deaths
+        self._holds = holds
+        self._suspect = -1 if deaths is None else deaths.offset
+
+    def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
+        """See PartitionWorker."""
+        if offset == self._suspect:
+            return self._fold_suspect(offset, value)
+        self.mark.begin(offset)
+        self._at_work.fold = (self, offset, value)
+        try:
+            return self.worker.fold(offset, value)
+        finally:
+            self._at_work.fold = None
+            self.mark.end()
+
+    def _fold_suspect(self, offset: int, value: bytes) -> list[OutputRecord]:
+        """A worker has died at this record: it is told of, and tried first where that was not the first time."""
+        self._suspect = -1
+        worker, deaths = self.worker, self._deaths
+        assert deaths is not None  # noqa: S101 - without one nothing is suspect
+        frame, stage, partition = frame_of(value), worker.program.stage.name, worker.assignment.partition
+        died = f"workers died {deaths.count} time(s) at {told(offset, frame, deaths.place)}"
+        self._guard.tell(stage, partition, died)
+        self._guard.log.warning(
+            "folds a record at which workers died",
+            stage=stage,
+            partition=partition,
+            origin=frame.origin,
+            sequence=frame.sequence,
+            **_named(worker, deaths),
+        )
+        numbers = {name: number for number, name in enumerate(computations(worker))}
+        worker.progress.mark = lambda computation, place: self.mark.at(numbers[computation], place)
+        if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
+            self._try(Record(offset, value, frame.count))
+        try:
+            return self.fold(offset, value)
+        finally:
+            worker.progress.mark = None
+
+    def _try(self, record: Record) -> None:
+        guard, worker = self._guard, self.worker
+        stage, partition = worker.program.stage.name, worker.assignment.partition
+        deadline_s = time.monotonic() + _TRIALS_S_MAX
+        found = halved(
+            record.offset,
+            record.messages,
+            Trial(worker, record, guard.limit_ms).fold,
+            guilty_max=_GUILTY_MAX,
+            is_late=lambda: time.monotonic() > deadline_s,
+        )
+        if found is None:
+            guard.log.warning(
+                "no message of it kills", stage=stage, partition=partition, offset=record.offset
+            )
+            return
+        on_error = worker.program.on_error()
+        if any(on_error.get(each.computation, DEAD_LETTER) == STOP for each in found.rows):
+            worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
+            return
+        if not self._holds():
+            raise SupersededError(f"{stage}/{partition} is another task's by now, which decides about it")
+        kept = guard.exclusions.append(stage, partition, found)
+        for each in kept.rows:
+            guard.log.warning(
+                "messages are left out: they kill",
+                stage=stage,
+                partition=partition,
+                offset=record.offset,
+                first=each.first,
+                stop=each.stop,
+                computation=each.computation,
+                reason=each.reason,
+            )
+
+
+def frame_of(value: bytes) -> Frame:
+    """The frame of a record, to name it; one of nobody's where it is none."""
+    try:
+        return decode(value)
+    except FrameError:
+        return Frame(origin="log/unreadable", sequence=0, previous=0)
+
+
+def told(offset: int, frame: Frame, place: int | None) -> str:
+    """A record for people, and the message in it that is at work where that is known."""
+    index = "" if place is None else f", index {place}"
+    return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{index}"
+
+
+def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
+    """For the log."""
+    names = computations(worker)
+    known = deaths.computation is not None and deaths.computation < len(names)
+    return {
+        "offset": deaths.offset,
+        "deaths": deaths.count,
+        "computation": names[deaths.computation] if known and deaths.computation is not None else "unknown",
+        "index": "unknown" if deaths.place is None else deaths.place,
+    }

@@ -1,0 +1,158 @@
+"""Which record each partition is at, in a file of shared memory that outlives the process, and the deaths found there.
+
+    marks-<stage>     a slot of 128 bytes a partition, sixteen signed 64-bit integers
+
+     0  process id        of who folds or folded last         8  deaths: the offset + 1, 0 for none
+     1  its start         ids are given again                 9  how many in a row
+     2  offset + 1        of the record at work, 0 for none  10-12  of the last one, as 3 to 5
+     3  computation + 1   at work, where it was told
+     4  place + 1         of its message in the frame
+     5  limit, ms         that the process was ended for
+
+Only who folds writes the left half. Two who fold one partition at a time overwrite each other's: then a death is
+missed, and counted the next time.
+"""
+
+import fcntl
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+_CELLS = 16
+_SLOT_BYTES = 8 * _CELLS
+_PID, _START, _OFFSET, _COMPUTATION, _PLACE, _LIMIT = range(6)
+_DEATHS_AT, _DEATHS, _LAST = 8, 9, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Deaths:
+    """Of workers at one record: how many in a row, and where the last one was.
+
+    `computation`: its number among those of the stage; None where it was not told, as is `place`. `limit_ms`: the last
+    one was ended for it; 0: it died by itself.
+    """
+
+    offset: int
+    count: int
+    computation: int | None
+    place: int | None
+    limit_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Of a process of this machine: its id, and when it began, in the kernel's ticks; 0 where that is not known."""
+
+    pid: int
+    start: int
+
+    @classmethod
+    def own(cls) -> "Identity":
+        """Of this process."""
+        return cls(os.getpid(), _start(os.getpid()) or 0)
+
+    def lives(self) -> bool:
+        """Whether it does."""
+        return _start(self.pid) == self.start
+
+
+class Mark:
+    """The slot of one partition. `begin` and `end` cost a quarter of a microsecond together."""
+
+    __slots__ = ("_cells", "_file", "_pid", "_start")
+
+    def __init__(self, cells: memoryview, file: int, own: Identity) -> None:
+        self._cells = cells
+        self._file = file
+        self._pid, self._start = own.pid, own.start
+
+    def begin(self, offset: int) -> None:
+        """This process folds the record at `offset`."""
+        cells = self._cells
+        cells[_PID], cells[_START] = self._pid, self._start
+        cells[_COMPUTATION] = cells[_PLACE] = cells[_LIMIT] = 0
+        cells[_OFFSET] = offset + 1
+
+    def at(self, computation: int, place: int | None) -> None:
+        """It is at this computation of the stage, and at the message of this place."""
+        cells = self._cells
+        cells[_COMPUTATION] = computation + 1
+        cells[_PLACE] = 0 if place is None else place + 1
+
+    def limit(self, limit_ms: int) -> None:
+        """It is about to be ended, for it has taken longer."""
+        self._cells[_LIMIT] = limit_ms
+
+    def end(self) -> None:
+        """It has folded the record, or given up in good order."""
+        self._cells[_OFFSET] = 0
+
+    def deaths(self) -> tuple[Deaths | None, bool]:
+        """The deaths that are known, those of who left a mark and lives no more included; whether one was new."""
+        cells = self._cells
+        with self._locked():
+            at = cells[_OFFSET]
+            is_new = at != 0 and not Identity(cells[_PID], cells[_START]).lives()
+            if is_new:
+                cells[_DEATHS] = cells[_DEATHS] + 1 if cells[_DEATHS_AT] == at else 1
+                cells[_DEATHS_AT] = at
+                for place, each in enumerate((_COMPUTATION, _PLACE, _LIMIT)):
+                    cells[_LAST + place] = cells[each]
+                cells[_OFFSET] = 0
+            if not cells[_DEATHS_AT]:
+                return None, False
+            known = Deaths(
+                cells[_DEATHS_AT] - 1,
+                cells[_DEATHS],
+                computation=cells[_LAST] - 1 if cells[_LAST] else None,
+                place=cells[_LAST + 1] - 1 if cells[_LAST + 1] else None,
+                limit_ms=cells[_LAST + 2],
+            )
+        return known, is_new
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+
+class Marks:
+    """Of all partitions, in a folder of shared memory that is there. Files stay open for the process's life."""
+
+    def __init__(self, folder: Path, partitions: int) -> None:
+        self._folder = folder
+        self._partitions = partitions
+        self._files: dict[str, tuple[memoryview, int]] = {}
+        self._own: Identity | None = None
+
+    def of(self, stage: str, partition: int) -> Mark:
+        """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
+        if stage not in self._files:
+            self._files[stage] = self._opened(self._folder / f"marks-{stage}")
+        cells, file = self._files[stage]
+        if self._own is None or self._own.pid != os.getpid():
+            self._own = Identity.own()
+        return Mark(cells[partition * _CELLS : (partition + 1) * _CELLS], file, self._own)
+
+    def _opened(self, path: Path) -> tuple[memoryview, int]:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        size = self._partitions * _SLOT_BYTES
+        # Memory that is not there would end the process when it is written: it is taken now.
+        os.posix_fallocate(file, 0, size)
+        return memoryview(mmap.mmap(file, size)).cast("q"), file
+
+
+def _start(pid: int) -> int | None:
+    """When a process began, by proc(5); None for one that is gone, or a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return None if state in "ZX" else int(fields[18])

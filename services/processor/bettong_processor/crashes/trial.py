@@ -1,0 +1,142 @@
+"""Folding a part of a frame in a child that may die: a fork of the worker, with its state before the record.
+
+The child folds and ends, whatever happens, without any handler: it writes nothing to the log or the store, whose
+clients' threads it does not have. What it is at, it tells in memory that it shares with its parent.
+"""
+
+import ctypes
+import faulthandler
+import mmap
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+from bettong.application.on_error import ANY_ERROR
+from bettong.worker.halving import Death
+from bettong.worker.partition import PartitionWorker
+
+# A child that lives for this long has not shown that it dies; without a limit for messages it counts as alive.
+TRIAL_S_MAX = 60.0
+# Between two looks at the child: short at first, for most parts are folded in milliseconds.
+_LOOK_S_MIN = 0.0005
+_LOOK_S_MAX = 0.02
+_PASSED_S_MAX = 0.2
+_PR_SET_PDEATHSIG = 1
+_DONE, _COMPUTATION, _PLACE = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a stage's log, and how many messages it holds."""
+
+    offset: int
+    value: bytes
+    messages: int
+
+
+def allowed_s(limit_ms: int, messages: int, place: int | None) -> float:
+    """How long a fold may stand at one place: the limit for a message; for all of a frame, where it does not tell
+    which message it is at.
+    """
+    return limit_ms / 1000 * (1 if place is not None else max(1, messages))
+
+
+def computations(worker: PartitionWorker) -> tuple[str, ...]:
+    """All that may be at work in a stage, by number: computations, then what stands behind its exits."""
+    stage = worker.program.stage
+    return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.exits))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Folds parts of one record. `limit_ms`: of a message, 0 for none. Not for several threads at once."""
+
+    worker: PartitionWorker
+    record: Record
+    limit_ms: int
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+    def fold(self, places: Sequence[int]) -> Death | None:
+        """Folds the messages at these places in a child; how it died, None when it did not. Blocks for that."""
+        names = computations(self.worker)
+        with mmap.mmap(-1, mmap.PAGESIZE) as shared, memoryview(shared).cast("q") as cells:
+            child = os.fork()
+            if child == 0:
+                self._end(cells, names, places)
+            reason = self._awaited(child, cells)
+            if cells[_DONE] or not reason:
+                return None
+            computation = names[max(0, cells[_COMPUTATION] - 1)]
+            return Death(reason, computation, cells[_PLACE] - 1 if cells[_PLACE] else None)
+
+    def _end(self, cells: memoryview, names: tuple[str, ...], places: Sequence[int]) -> NoReturn:
+        """What the child does. An exception is no death: the worker meets the same one, and knows what to do."""
+        numbers = {name: number for number, name in enumerate(names, 1)}
+
+        def mark(computation: str, place: int | None) -> None:
+            cells[_PLACE] = 0 if place is None else place + 1
+            cells[_COMPUTATION] = numbers[computation]
+
+        try:
+            _give_way()
+            self.worker.progress.mark = mark
+            self.worker.fold_part(self.record.offset, self.record.value, places)
+        except ANY_ERROR:
+            pass
+        finally:
+            cells[_DONE] = 1
+            os._exit(0)
+
+    def _awaited(self, child: int, cells: memoryview) -> str:
+        """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
+        lived_s = stood_s = 0.0
+        looked_s = self.clock()
+        at, look_s = (0, 0), _LOOK_S_MIN
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                return _reason(status)
+            now_s = self.clock()
+            # In a look that came late both may have been stopped.
+            passed_s, looked_s = min(now_s - looked_s, _PASSED_S_MAX), now_s
+            now = (cells[_COMPUTATION], cells[_PLACE])
+            lived_s += passed_s
+            stood_s = stood_s + passed_s if now == at else 0.0
+            at = now
+            allowed = allowed_s(self.limit_ms, self.record.messages, at[1] or None)
+            is_late = bool(self.limit_ms) and stood_s > allowed
+            if is_late or lived_s > max(TRIAL_S_MAX, allowed):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return late(self.limit_ms) if is_late else ""
+            self.pause(look_s)
+            look_s = min(_LOOK_S_MAX, 2 * look_s)
+
+
+def late(limit_ms: int) -> str:
+    """The reason of a message that took too long."""
+    return f"took longer than {limit_ms} ms (BETTONG_MESSAGE_MS_MAX)"
+
+
+def _reason(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = next((each.name for each in signal.Signals if each == number), "of the application's own")
+        return f"killed the worker: signal {number} ({name})"
+    return f"killed the worker: exit code {os.waitstatus_to_exitcode(status)}"
+
+
+def _give_way() -> None:
+    """The child goes first when memory runs out, with its parent at the latest, and leaves no dump."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    faulthandler.disable()

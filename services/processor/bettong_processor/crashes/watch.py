@@ -1,0 +1,109 @@
+"""The thread that looks on while records are folded: tells of one that stands still, and ends the process for a limit.
+
+A fold that never lets go of Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
+CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a
+trial, whose limit another process keeps.
+"""
+
+import os
+import signal
+import threading
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from bettong_processor.crashes.guard import AtWork, GuardedFold, Tell, frame_of, told
+from bettong_processor.crashes.trial import allowed_s, computations
+
+# A record that is folded for this long is told of, and again so often.
+STANDS_S = 5.0
+_AGAIN_S = 2.0
+_LOOK_S_MAX = 0.5
+_LOOK_S_MIN = 0.01
+# CPU time within which this thread must have its turn, beyond what the fold that it has seen last is allowed: more than
+# any call into C takes that means well, for it may be another fold's.
+TURN_S = 10.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The fold that the last look has seen: the message it was at, for how long, and for how long in all."""
+
+    fold: tuple[GuardedFold, int, bytes] | None = None
+    at: tuple[str, int | None] = ("", None)
+    stands_s: float = 0.0
+    folded_s: float = 0.0
+    messages: int = 0
+    told_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Watch:
+    """Of one process, and its only fold at a time. `limit_ms`: of a message, 0 for none."""
+
+    at_work: AtWork
+    tell: Tell
+    limit_ms: int
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Looks on, from a thread of its own; a process that just ends need not stop it."""
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self.limit_ms:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+    def _run(self) -> None:
+        self._wind(0.0)
+        look_s = max(_LOOK_S_MIN, min(_LOOK_S_MAX, self.limit_ms / 4000)) if self.limit_ms else _LOOK_S_MAX
+        seen = _Seen()
+        while not self._ended.wait(look_s):
+            seen = self._looked(seen, look_s)
+
+    def _looked(self, seen: _Seen, look_s: float) -> _Seen:
+        """One look. Time is counted in looks: in one that came late this process may have been stopped, too."""
+        fold = self.at_work.fold
+        if fold is None or fold is not seen.fold:
+            if seen.told_s and seen.fold is not None:
+                self._say(seen.fold[0], "")
+            messages = frame_of(fold[2]).count if fold is not None and self.limit_ms else 0
+            self._wind(allowed_s(self.limit_ms, messages, None))
+            return _Seen(fold, messages=messages)
+        guarded, offset, value = fold
+        at = guarded.worker.progress.at()
+        seen.folded_s += look_s
+        seen.stands_s = seen.stands_s + look_s if at == seen.at else 0.0
+        seen.at = at
+        if seen.folded_s - seen.told_s >= (_AGAIN_S if seen.told_s else STANDS_S):
+            seen.told_s = seen.folded_s
+            self._say(guarded, f"{told(offset, frame_of(value), at[1])}: folded for {seen.folded_s:.0f} s")
+        allowed = allowed_s(self.limit_ms, seen.messages, at[1])
+        self._wind(allowed)
+        if self.limit_ms and seen.stands_s > allowed and self.at_work.fold is fold:
+            _end(guarded, at, self.limit_ms)
+        return seen
+
+    def _wind(self, allowed: float) -> None:
+        if self.limit_ms:
+            signal.setitimer(signal.ITIMER_PROF, 2 * allowed + TURN_S)
+
+    def _say(self, guarded: GuardedFold, text: str) -> None:
+        worker = guarded.worker
+        self.tell(worker.program.stage.name, worker.assignment.partition, text)
+
+
+def _end(guarded: GuardedFold, at: tuple[str, int | None], limit_ms: int) -> None:
+    """Nothing else would: a thread that folds cannot be ended."""
+    names = computations(guarded.worker)
+    if at[0] in names:
+        guarded.mark.at(names.index(at[0]), at[1])
+    guarded.mark.limit(limit_ms)
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,53 @@
+"""Messages that a stage leaves out of its fold, for they killed the worker: decided once, kept in the log."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bettong.v1.exclusion_pb2 import ExcludedRows
+from bettong.v1.exclusion_pb2 import Exclusion as Stored
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """Messages of a frame, from `first` up to but not including `stop`, and what they did in a computation."""
+
+    first: int
+    stop: int
+    computation: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusion:
+    """What is left out of the record at `offset`. `record`: why all of it, unread; else "".
+
+    `is_logged`: whether the log holds it. By then it was gone on from, whatever `on_error` says since.
+    """
+
+    offset: int
+    rows: tuple[Excluded, ...] = ()
+    record: str = ""
+    is_logged: bool = False
+
+    def of_frame(self, length: int) -> Iterator[tuple[int, Excluded]]:
+        """Each message that is left out of a frame of `length` messages: its place, and why."""
+        for each in self.rows:
+            for place in range(each.first, min(each.stop, length)):
+                yield place, each
+
+
+def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
+    """As a record of the log."""
+    rows = [
+        ExcludedRows(first=each.first, stop=each.stop, computation=each.computation, reason=each.reason)
+        for each in exclusion.rows
+    ]
+    stored = Stored(stage=stage, offset=exclusion.offset, rows=rows, record=exclusion.record)
+    return stored.SerializeToString()
+
+
+def decode_exclusion(value: bytes) -> tuple[str, Exclusion]:
+    """The stage, and what `encode_exclusion` was given. Raises protobuf's DecodeError for anything else."""
+    stored = Stored.FromString(value)
+    rows = tuple(Excluded(each.first, each.stop, each.computation, each.reason) for each in stored.rows)
+    return stored.stage, Exclusion(stored.offset, rows, stored.record, is_logged=True)

@@ -1,0 +1,66 @@
+"""How far the fold of a frame is: read by other threads while it is at work, and left where others can read it.
+
+It costs nothing a row: a loop's own iterator tells how many rows it has left. Only once `mark` is set, after a worker
+has died at a frame, each row is told to it before the user's function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import length_hint
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bettong.worker.rows import Rows
+
+# Called with the computation at work, and the place of its message in the frame; None: all of the frame at a time.
+Mark = Callable[[str, int | None], None]
+
+
+class FoldProgress:
+    """Of one partition's fold. Written by the thread that folds; `at` may be asked by any."""
+
+    __slots__ = ("_at", "mark")
+
+    def __init__(self) -> None:
+        self.mark: Mark | None = None
+        self._at: tuple[str, Rows | None, Iterator[Any] | None] = ("", None, None)
+
+    def enter(self, computation: str) -> None:
+        """A computation begins, with all of the frame at a time unless it says more."""
+        self._at = (computation, None, None)
+        if self.mark is not None:
+            self.mark(computation, None)
+
+    def messages(self, computation: str, rows: Rows, beside: Iterator[Any]) -> Iterable[Any]:
+        """The messages of `rows`, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
+        self._at = (computation, rows, beside)
+        return rows.messages() if self.mark is None else _Marked(computation, rows, self.mark)
+
+    def at(self) -> tuple[str, int | None]:
+        """The computation at work, and the place in the frame of the message that it is at."""
+        computation, rows, beside = self._at
+        if rows is None or beside is None:
+            return computation, None
+        row = rows.length - length_hint(beside) - 1
+        return computation, rows.parent(row) if 0 <= row < rows.length else None
+
+
+class _Marked:
+    """Messages, each marked before it is made: to make one may run the user's code, too."""
+
+    def __init__(self, computation: str, rows: Rows, mark: Mark) -> None:
+        self._computation = computation
+        self._rows = rows
+        self._mark = mark
+        self._row = 0
+        self._messages = iter(rows.messages())
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        row, self._row = self._row, self._row + 1
+        if row < self._rows.length:
+            self._mark(self._computation, self._rows.parent(row))
+        return next(self._messages)

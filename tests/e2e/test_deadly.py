@@ -1,0 +1,205 @@
+"""Messages that kill the worker, with every service a process: dead letters; all others have their results, once."""
+
+import json
+import signal
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from bettong import metrics
+from bettong.application.loading import load
+from bettong.application.plan import plan
+from bettong.chaos.spec import Target
+from bettong.chaos.victims import processes
+from bettong.client.sender import Sender
+from bettong.edges.exclusion_log import ExclusionLog
+from bettong.edges.kafka_log import LogAdmin, LogReader
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.frames.frame import decode
+from bettong.local.options import SuiteOptions
+from bettong.local.record import SuiteRecord
+from bettong.local.suite import Suite
+from bettong.settings import Schedule
+from bettong.topics import dead_letter_topic, sink_topic, stage_topic
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import program
+from tests.e2e.deadly import HARMLESS, Number
+from tests.waiting import eventually
+
+PROGRAM = Path(__file__).with_name("deadly.py")
+GROUPS = "abcdefgh"
+LIMIT_MS = 1_000
+REASONS = {
+    1: "killed the worker: signal 11 (SIGSEGV)",
+    2: "killed the worker: exit code 7",
+    3: "killed the worker: signal 9 (SIGKILL)",
+    4: f"took longer than {LIMIT_MS} ms (BETTONG_MESSAGE_MS_MAX)",
+    5: "KeyboardInterrupt: why",
+    6: "CancelledError: why",
+}
+TOLD_S_MAX = 10.0
+PARTITIONS = 4
+FRAME_BYTES_MAX = 4 * 1024 * 1024
+
+# Frames by topic, partition, origin and sequence.
+Output = dict[tuple[str, int, str, int], bytes]
+
+
+def lines(folder: Path, sink: str) -> list[dict[str, object]]:
+    """The results of a sink so far."""
+    files = sorted((folder / "results" / sink).glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_bytes().splitlines()]
+
+
+def totals(folder: Path) -> dict[str, list[tuple[object, object]]]:
+    """Of each group, in order."""
+    found = defaultdict(list)
+    for each in lines(folder, "totals"):
+        found[str(each["group"])].append((each["total"], each["seen"]))
+    return found
+
+
+def processor_of(figures: LiveFigures) -> dict[str, str]:
+    """Its live record."""
+    (found,) = (each for each in figures.live().values() if each.get(metrics.SERVICE.name) == "processor")
+    return found
+
+
+def output_of(record: SuiteRecord) -> tuple[Output, Output]:
+    """The frames of results and dead letters as they lie in the log, and those of a fold from its beginning."""
+    planned = plan(load(str(PROGRAM)))
+    (stage,) = planned.stages
+    source = stage_topic(planned.application, stage.name)
+    topics = [source, sink_topic(planned.application, "totals"), dead_letter_topic(planned.application)]
+    with LogAdmin(record.kafka) as admin:
+        ends = admin.ends(topics)
+    exclusions = ExclusionLog(record.kafka, planned.application, frame_bytes_max=FRAME_BYTES_MAX)
+    exclusions.refresh()
+    exclusions.close()
+    ready = program(stage, compiled=False)
+    workers = [
+        PartitionWorker(ready, Assignment(planned.application, each, PARTITIONS, FRAME_BYTES_MAX))
+        for each in range(PARTITIONS)
+    ]
+    for number, worker in enumerate(workers):
+        worker.exclusions = exclusions.known(stage.name, number)
+    put_out: Output = {}
+    again: Output = {}
+    left = sum(ends.values())
+    with LogReader(record.kafka, dict.fromkeys(ends, 0), frame_bytes_max=FRAME_BYTES_MAX) as reader:
+        deadline_s = time.monotonic() + 30
+        while left:
+            assert time.monotonic() < deadline_s
+            for each in reader.poll(200, 1000):
+                left -= 1
+                if each.topic != source:
+                    keep(put_out, each.topic, each.partition, each.value)
+                    continue
+                for found in workers[each.partition].fold(each.offset, each.value):
+                    keep(again, found.topic, found.partition, found.value)
+    return put_out, again
+
+
+def keep(output: Output, topic: str, partition: int, value: bytes) -> None:
+    """A frame that is there twice, as after a death, must be just the same."""
+    frame = decode(value)
+    assert output.setdefault((topic, partition, frame.origin, frame.sequence), value) == value
+
+
+def options(folder: Path, schedule: Schedule, **settings: str) -> SuiteOptions:
+    return SuiteOptions(
+        application=str(PROGRAM),
+        partitions=PARTITIONS,
+        schedule=schedule,
+        keep=folder,
+        settings={"snapshot_interval_ms": "0", "message_ms_max": str(LIMIT_MS), **settings},
+    )
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("schedule", list(Schedule))
+def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
+    tmp_path: Path, schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "kept"
+    wanted: dict[str, list[tuple[object, object]]] = defaultdict(list)
+    sums: dict[str, int] = defaultdict(int)
+    deeds: dict[tuple[int, int], int] = {}
+    with Suite(options(folder, schedule)) as suite:
+        with Sender(suite.record.sender, "numbers", "feed") as sender:
+            for sequence in range(1, 41):
+                deed = {5: 1, 12: 2, 19: 3, 26: 4, 30: 5, 35: 6}.get(sequence, 0)
+                frame = [Number(group, sequence, 0) for group in GROUPS]
+                if deed:
+                    frame[sequence % 8] = Number(GROUPS[sequence % 8], sequence, deed)
+                    deeds[sequence, sequence % 8] = deed
+                for number in frame:
+                    if not number.deed:
+                        sums[number.group] += number.value
+                        wanted[number.group].append((sums[number.group], len(wanted[number.group]) + 1))
+                sender.send_messages(frame)
+            sender.flush(60)
+        eventually(
+            lambda: len(lines(folder, "totals")) >= 40 * 8 - len(deeds), seconds=240, what="all the others"
+        )
+        eventually(lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all letters")
+        with RedisStore(suite.record.redis, suite.record.name) as store:
+            live = LiveFigures(store)
+            eventually(
+                lambda: (
+                    live.live()[next(name for name in live.live() if name.startswith("processor"))][
+                        metrics.STATE.name
+                    ]
+                    == "running"
+                ),
+                seconds=30,
+                what="nothing is held up any more",
+            )
+        monkeypatch.setenv(HARMLESS, "1")
+        put_out, again = output_of(suite.record)
+    assert put_out == again
+    assert totals(folder) == wanted
+    found = lines(folder, "dead-letters")
+    assert sorted((str(each["computation"]), str(each["reason"])) for each in found) == sorted(
+        ("add", REASONS[deed]) for deed in deeds.values()
+    )
+    assert sorted(json.loads(str(each["message"]))["deed"] for each in found) == sorted(deeds.values())
+    assert all(each["origin"] == "numbers/feed" for each in found)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("schedule", list(Schedule))
+def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
+    tmp_path: Path, schedule: Schedule
+) -> None:
+    folder = tmp_path / "kept"
+    with (
+        Suite(options(folder, schedule, message_ms_max="0")) as suite,
+        RedisStore(suite.record.redis, suite.record.name) as store,
+        Sender(suite.record.sender, "numbers", "feed") as sender,
+    ):
+        sender.send_messages([Number("a", 1, 0)])
+        eventually(lambda: len(lines(folder, "totals")) == 1, seconds=120)
+        # A terminal's control-C comes to workers, too, and is no message's failure.
+        workers = processes(Target.WORKER, suite.record.services)
+        assert workers
+        for each in workers:
+            each.send_signal(signal.SIGINT)
+        sender.send_messages([Number("a", 1, 0)])
+        eventually(lambda: len(lines(folder, "totals")) == 2, seconds=30)
+        assert processes(Target.WORKER, suite.record.services) == workers
+        assert lines(folder, "dead-letters") == []
+        sender.send_messages([Number("a", 1, 0), Number("a", 1, 4)])
+        sender.flush(60)
+        begun_s = time.monotonic()
+
+        def told() -> bool:
+            record = processor_of(LiveFigures(store))
+            detail = record[metrics.DETAIL.name]
+            named = "origin numbers/feed, sequence 3, index 1: folded for" in detail
+            return named and "numbers/" in detail and record[metrics.STATE.name] != "running"
+
+        eventually(told, seconds=30, what="status names it")
+        assert time.monotonic() - begun_s < TOLD_S_MAX

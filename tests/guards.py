@@ -1,0 +1,49 @@
+"""The real guard of crashes, over exclusions that are kept in a file: for tests without a broker."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
+from bettong_processor.crashes.guard import Guard
+from bettong_processor.crashes.marks import Marks
+
+
+class FileExclusions:
+    """`Exclusions` in a file, a line each. Not for several processes at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: defaultdict[tuple[str, int], dict[int, Exclusion]] = defaultdict(dict)
+
+    def known(self, stage: str, partition: int) -> Mapping[int, Exclusion]:
+        """See Exclusions."""
+        return self._found[stage, partition]
+
+    def refresh(self, since_s: float | None = None) -> None:  # noqa: ARG002 - it costs nothing
+        """See Exclusions."""
+        for line in self._path.read_text().splitlines() if self._path.exists() else ():
+            partition, _, value = line.partition(" ")
+            stage, exclusion = decode_exclusion(bytes.fromhex(value))
+            self._found[stage, int(partition)].setdefault(exclusion.offset, exclusion)
+
+    def append(self, stage: str, partition: int, exclusion: Exclusion) -> Exclusion:
+        """See Exclusions."""
+        with self._path.open("a") as file:
+            file.write(f"{partition} {encode_exclusion(stage, exclusion).hex()}\n")
+        self.refresh()
+        return self._found[stage, partition][exclusion.offset]
+
+
+def guard(folder: Path, *, partitions: int = 16, limit_ms: int = 0, told: list[str] | None = None) -> Guard:
+    """Of a process whose machine shares memory in `folder`. `told` takes what holds partitions up."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def tell(stage: str, partition: int, text: str) -> None:
+        if told is not None:
+            told.append(f"{stage}/{partition}: {text}")
+
+    exclusions = FileExclusions(folder / "exclusions")
+    return Guard(Marks(folder, partitions), exclusions, tell, structlog.get_logger(), limit_ms=limit_ms)

@@ -1,0 +1,293 @@
+"""Messages that kill the worker, in real processes: found, left out, and nothing else is lost."""
+
+import ctypes
+import faulthandler
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+import bettong
+from bettong import Application
+from bettong.application.on_error import OnError
+from bettong.application.plan import plan
+from bettong.errors import PoisonError
+from bettong.worker.exits import OutputRecord
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import StageProgram, program
+from bettong_processor.crashes.marks import Marks
+from bettong_processor.crashes.watch import Watch
+from tests.guards import guard
+from tests.waiting import eventually
+from tests.worker_samples import FRAME_BYTES_MAX, data, letters, results
+
+OUT = "meters.sink.out"
+SEGFAULT = "killed the worker: signal 11 (SIGSEGV)"
+# Processes that a run may take: two die, the third goes on. With more than one guilty record more.
+LIVES_MAX = 8
+# How a process ends that came to the end of the log.
+DONE = 42
+
+
+@dataclass(slots=True)
+class Number:
+    """What comes in, and goes out; `deed` kills."""
+
+    group: int
+    deed: int
+
+
+@dataclass(slots=True)
+class Seen:
+    """What is kept."""
+
+    count: int = 0
+
+
+def segfault() -> None:
+    """SIGSEGV."""
+    ctypes.string_at(0)
+
+
+def leave() -> None:
+    """Ends the process without a word."""
+    os._exit(7)
+
+
+def leave_well() -> None:
+    """The same, as if all were well."""
+    os._exit(0)
+
+
+def run_out() -> None:
+    """What the kernel does to who has taken too much memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def sleep() -> None:
+    """Takes long, and lets others have Python's lock."""
+    threading.Event().wait(60)
+
+
+def hog() -> None:
+    """Takes long, and keeps Python's lock."""
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+DEEDS: dict[int, Callable[[], None]] = {
+    1: segfault,
+    2: leave,
+    3: leave_well,
+    4: run_out,
+    5: sleep,
+    6: hog,
+}
+
+
+def count(number: Number, seen: Seen) -> Number:
+    """Counts, and does what the message says."""
+    if number.deed in DEEDS:
+        DEEDS[number.deed]()
+    seen.count += 1
+    return Number(number.group, seen.count * 1000 + number.deed)
+
+
+@bettong.compiled
+def count_compiled(number: Number, seen: Seen) -> Number:
+    """The same by Numba: 1 reads far outside of an array, 5 never ends."""
+    few = np.zeros(1)
+    if number.deed == 1:
+        few[0] = few[2**40]
+    while number.deed == 5:
+        few[0] += 1.0
+    seen.count += 1
+    return Number(number.group, seen.count * 1000 + number.deed + int(few[0]))
+
+
+def ready(function: Callable[..., Number] = count, on_error: OnError = "dead-letter") -> StageProgram:
+    app = Application("meters")
+    app.source("in", schema=Number, key="group").stateful(
+        function, state=Seen, name="count", on_error=on_error
+    ).sink("out")
+    return program(plan(app).stages[0], compiled=True)
+
+
+def frame(sequence: int, deeds: Sequence[int]) -> bytes:
+    return data("in/a", sequence, [Number(place % 3, deed) for place, deed in enumerate(deeds)])
+
+
+def fold_in_a_process(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -> int:
+    """One life of a worker, from the beginning of the log; its exit code, minus a signal. Output goes to a file."""
+    child = os.fork()
+    if child == 0:
+        _live(of, log, folder, limit_ms)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -> NoReturn:
+    code = 99
+    faulthandler.disable()  # pytest's, which would write a page for each death
+    try:
+        told: list[str] = []
+        own = guard(folder, limit_ms=limit_ms, told=told)
+        own.exclusions.refresh()
+        Watch(own.at_work, own.tell, limit_ms).start()
+        worker = PartitionWorker(of, Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+        fold = own.of(worker)
+        found = [record for offset, value in enumerate(log) for record in fold(offset, value)]
+        lines = [json.dumps([each.topic, each.partition, each.value.hex(), each.count]) for each in found]
+        (folder / "output").write_text("\n".join(lines))
+        (folder / "told").write_text("\n".join(told))
+        code = DONE
+    except PoisonError as error:
+        (folder / "stopped").write_text(str(error))
+        code = 8
+    finally:
+        os._exit(code)
+
+
+def lived(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int = 0) -> int:
+    """How many processes it took until one came to the end of the log."""
+    for lives in range(1, LIVES_MAX + 1):
+        if fold_in_a_process(of, log, folder, limit_ms) == DONE:
+            return lives
+    raise AssertionError(f"{LIVES_MAX} processes died")
+
+
+def output(folder: Path) -> list[OutputRecord]:
+    lines = (folder / "output").read_text().splitlines()
+    return [
+        OutputRecord(topic, partition, bytes.fromhex(value), count)
+        for topic, partition, value, count in map(json.loads, lines)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deed", "limit_ms", "reason"),
+    [
+        (1, 0, SEGFAULT),
+        (2, 0, "killed the worker: exit code 7"),
+        (3, 0, "killed the worker: exit code 0"),
+        (4, 0, "killed the worker: signal 9 (SIGKILL)"),
+        (5, 300, "took longer than 300 ms (BETTONG_MESSAGE_MS_MAX)"),
+        (6, 200, "took longer than 200 ms (BETTONG_MESSAGE_MS_MAX)"),
+    ],
+)
+def test_a_message_that_kills_is_a_dead_letter_and_all_others_are_folded(
+    deed: int, limit_ms: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.watch.TURN_S", 0.3)
+    log = [frame(1, [0, 9]), frame(2, [0, 0, 0, deed, 0, 0, 0]), frame(3, [0])]
+    # Where the limit is known to be the cause, the second process knows what to do; not of one that the kernel ended.
+    assert lived(ready(), log, tmp_path, limit_ms) == (2 if deed == 5 else 3)
+    found = output(tmp_path)
+    (letter,) = letters(found)
+    assert (letter.computation, letter.reason) == ("count", reason)
+    assert (letter.origin, letter.sequence, letter.index) == ("in/a", 2, 3)
+    assert letter.message == b'{"group":0,"deed":%d}' % deed
+    assert [each.deed // 1000 for each in results(found, OUT, Number)] == [1, 1, 2, 2, 1, 3, 2, 3, 4]
+    # Without whatever has killed it, a replay leaves out the same.
+    harmless = [frame(1, [0, 9]), frame(2, [0, 0, 0, 0, 0, 0, 0]), frame(3, [0])]
+    assert fold_in_a_process(ready(), harmless, tmp_path, 0) == DONE
+    again = results(output(tmp_path), OUT, Number)
+    assert again == results(found, OUT, Number)
+    assert [each.index for each in letters(output(tmp_path))] == [3]
+
+
+@pytest.mark.parametrize(("deed", "limit_ms"), [(1, 0), (5, 50)])
+def test_of_a_compiled_function_too(deed: int, limit_ms: int, tmp_path: Path) -> None:
+    log = [frame(1, [0, 9, deed, 0, 8, deed, 0])]
+    lived(ready(count_compiled), log, tmp_path, limit_ms)
+    found = output(tmp_path)
+    assert [(each.index, each.computation) for each in letters(found)] == [(2, "count"), (5, "count")]
+    assert len(results(found, OUT, Number)) == 5
+
+
+def test_several_in_a_frame_and_in_several_frames_are_all_found(tmp_path: Path) -> None:
+    log = [frame(1, [1, 0, 2, 0]), frame(2, [0]), frame(3, [4])]
+    assert lived(ready(), log, tmp_path) == 5
+    found = output(tmp_path)
+    assert [(each.sequence, each.index) for each in letters(found)] == [(1, 0), (1, 2), (3, 0)]
+    assert len(results(found, OUT, Number)) == 3
+
+
+def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_path: Path) -> None:
+    log = [frame(1, [0]), frame(2, [0, 1])]
+    of = ready(on_error="stop")
+    statuses = [fold_in_a_process(of, log, tmp_path, 0) for _ in range(4)]
+    assert statuses == [-11, -11, 8, 8]
+    told = (tmp_path / "stopped").read_text()
+    assert f"cannot process a message: {SEGFAULT}; stage 'in', partition 0, offset 1" in told
+    assert fold_in_a_process(of, [log[0], frame(2, [0, 0])], tmp_path, 0) == DONE
+    assert letters(output(tmp_path)) == []
+
+
+def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -> None:
+    of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            Marks(tmp_path, 16).of("in", 0).begin(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(child, 0)
+        fold_in_a_process(of, [], tmp_path, 0)  # it has noticed
+    assert lived(of, log, tmp_path) == 1
+    assert letters(output(tmp_path)) == []
+    assert "workers died 2 time(s) at offset 0, origin in/a, sequence 1" in (tmp_path / "told").read_text()
+
+
+def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Path) -> None:
+    def die(offset: int) -> None:
+        child = os.fork()
+        if child == 0:
+            mark = Marks(tmp_path, 16).of("in", 3)
+            mark.begin(offset)
+            mark.at(1, 5)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    mark = Marks(tmp_path, 16).of("in", 3)
+    assert mark.deaths() == (None, False)
+    mark.begin(7)
+    assert mark.deaths() == (None, False)
+    mark.end()
+    for count_, offset in ((1, 7), (2, 7), (1, 8), (1, 7)):
+        die(offset)
+        found, is_new = mark.deaths()
+        assert found is not None
+        assert (is_new, found.offset, found.count, found.computation, found.place) == (
+            True,
+            offset,
+            count_,
+            1,
+            5,
+        )
+        assert mark.deaths() == (found, False)
+    assert Marks(tmp_path, 16).of("in", 2).deaths() == (None, False)
+
+
+def test_a_record_that_stands_still_is_told_of_with_its_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.watch.STANDS_S", 0.5)
+    told: list[str] = []
+    own = guard(tmp_path, told=told)
+
+    def wait(number: Number, seen: Seen) -> Number:
+        if number.deed == 5:
+            eventually(lambda: bool(told), what="it is told")
+        return count(Number(number.group, 0), seen)
+
+    worker = PartitionWorker(ready(wait), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    with Watch(own.at_work, own.tell, 0):
+        own.of(worker)(0, frame(1, [0, 5, 0]))
+        assert told[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
+        eventually(lambda: told[-1] == "in/0: ", what="it is told that it goes on")
