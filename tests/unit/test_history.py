@@ -18,6 +18,8 @@ from bettong.application.plan import Entrance, plan
 from bettong.application.schema import schema_of
 from bettong.errors import LogHoleError, SnapshotError
 from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, encode
+from bettong.frames.refused import Refused, pack
 from bettong.routing import partition_of
 from bettong.worker.history import Event, KeyHistory, KeyValue, Step, key_of, places_of
 from bettong.worker.partition import Assignment
@@ -29,6 +31,7 @@ from tests.worker_samples import (
     Total,
     data,
     fold,
+    letters,
     meters,
     opening,
     results,
@@ -106,6 +109,18 @@ def test_what_failed_and_what_was_passed_over_is_told(*, compiled: bool) -> None
         *[("duplicate", (), ())] * 4,
         ("gap", (), ()),
     ]
+
+
+def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_place() -> None:
+    refused = pack([Refused(0, "ValueError: no", b"?", as_received=True)], frame_bytes_max=FRAME_BYTES_MAX)
+    log = [
+        data("readings/c", 1, [Reading("a", 5)], refused=refused),
+        encode(Frame(origin="readings/c", sequence=2, previous=1, refused=refused)),
+        data("readings/c", 3, [Reading("a", 1)]),
+    ]
+    _, events = history(tally(compiled=False), "a", log)
+    assert [(each.sequence, each.failures) for each in events] == [(1, ()), (3, ())]
+    assert len(letters(fold(worker(tally(compiled=False)), log))) == 2
 
 
 FRAMES = st.lists(
