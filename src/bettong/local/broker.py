@@ -33,9 +33,9 @@ _SETTINGS = {
     "inter.broker.listener.name": "CLIENTS",
     "listener.security.protocol.map": "CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "auto.create.topics.enable": "false",
-    # Topics set limits of their own; this one is the largest that the settings of Bettong allow, and some.
-    "message.max.bytes": str(300 * _MEBIBYTE),
-    "socket.request.max.bytes": str(320 * _MEBIBYTE),
+    # Topics set limits of their own; this is the largest that the settings of Bettong allow: three frames, and some.
+    "message.max.bytes": str(800 * _MEBIBYTE),
+    "socket.request.max.bytes": str(832 * _MEBIBYTE),
     # One node, so one copy; one partition, so that the first group or transaction does not wait for fifty.
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
