@@ -205,21 +205,25 @@ def test_files_go_on_while_postgres_is_away_and_it_catches_up(
         server.close()
 
 
-def test_a_table_that_does_not_fit_stops_the_start_with_all_that_is_wrong(
-    receiver: ReceiverProcess, postgres: PostgresServer, table: str
+def test_a_table_that_does_not_fit_is_waited_for_with_all_that_is_wrong(
+    receiver: ReceiverProcess, feed: Feed, store: Store, postgres: PostgresServer, table: str
 ) -> None:
     postgres.run(f"ALTER TABLE {table} ALTER price TYPE text, DROP key, ADD who int NOT NULL")
     receiver.launch()
-    assert receiver.process is not None
-    ending = receiver.process.wait(60.0)
-    assert ending is not None
-    assert ending.status == 1
+    eventually(lambda: "does not fit" in store.figures().get("detail", ""), seconds=60)
+    told = store.figures()
+    assert told["state"] == "waiting"
     for words in (
         "no column 'key', expected one of type text",
         "column 'price' is text, expected double precision",
         "column 'who' is NOT NULL without a default",
     ):
-        assert receiver.said(words)
+        assert words in told["detail"]
+    feed.append("notes", 0, [frame(0, 1)])
+    postgres.run(f"DROP TABLE {table}")
+    postgres.run(f"CREATE TABLE {table} {_TABLE}")
+    eventually(lambda: delivered(postgres, table, 0) == expected(1), seconds=60)
+    eventually(lambda: store.figures()["state"] == "running", seconds=30)
 
 
 def test_a_connection_that_is_not_there_stops_the_start(receiver: ReceiverProcess, tmp_path: Path) -> None:

@@ -309,3 +309,21 @@ def test_figures_tell_lag_rate_and_latency(world: World) -> None:
         return told[metrics.RATE.name] == "0" and not told[metrics.LATENCY_P99.name]
 
     eventually(quiet, what="a partition without messages has no latency")
+
+
+def test_figures_of_an_idle_partition_are_told_again_after_redis_has_lost_them(world: World) -> None:
+    world.start(0)
+    world.table.deal({0: [0]})
+    world.feed(0, 5)
+
+    def is_told() -> bool:
+        record = world.figures.partitions().get((world.stage.name, 0), {})
+        return record.get(metrics.OFFSET.name) == "5"
+
+    eventually(is_told)
+    record = world.redis.key("partition", f"{world.stage.name}/0")
+    eventually(
+        lambda: world.redis.ask("losing a record", lambda client: client.delete(record)) and not is_told(),
+        what="the record is gone",
+    )
+    eventually(is_told, what="its offset is told again, though nothing has changed")

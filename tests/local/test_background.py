@@ -178,8 +178,13 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
     topic = stage_topic("kept", "notes")
     with LogAdmin(record.kafka) as admin:
         end = admin.ends([topic])[topic, 0]
-    eventually(lambda: f" {end} " in shell.right("state", "list", "app.py"), seconds=60, what="it is saved")
-    assert "lag 0, " in shell.right("status")
+
+    def saved() -> bool:
+        listed = json.loads(shell.right("state", "list", "app.py", "--json"))
+        return bool(listed["snapshot_offset"] == end)
+
+    eventually(saved, seconds=60, what="it is saved, though nothing follows")
+    eventually(lambda: "lag 0, " in shell("status").stdout, seconds=60)
     deleting = KafkaAdminClient(bootstrap_servers=record.kafka)
     deleting.delete_records({TopicPartition(topic, 0): end})
     deleting.close()

@@ -138,8 +138,9 @@ def partition_rows(
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number.
 
-    Lag is the word of a driver that folds, who knows it of those that nobody folds, too. Without one it is from `ends`,
-    where logs end now, to what was told to be folded, else to where the log begins; not `lag_known`: nobody's.
+    Lag is from `ends`, where logs end now, to what was told to be folded; of a partition that has told nothing (Redis
+    may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
+    driver's word. Not `lag_known`: nobody's.
     """
     drivers = [record for record in live.values() if service_of(record) == "processor"]
     told = {name: value for record in drivers for name, value in record.items()}
@@ -149,11 +150,13 @@ def partition_rows(
         place, record = (stage, partition), partitions.get((stage, partition), {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
         offset = max(_total([record], metrics.OFFSET), (begins or {}).get(place, 0))
-        lag = _number(told, metrics.LAG, f"/{stage}/{partition}") if folds or ends is None else None
-        if lag is None and ends is not None:
-            lag = max(0, ends.get(place, offset) - offset)
-        elif lag is None:
-            lag = _number(record, metrics.LAG)
+        lag: float | None = None
+        if ends is None or (folds and metrics.OFFSET.name not in record):
+            lag = _number(told, metrics.LAG, f"/{stage}/{partition}")
+        if lag is None:
+            lag = (
+                max(0, ends.get(place, offset) - offset) if ends is not None else _number(record, metrics.LAG)
+            )
         if not lag_known:
             lag = None
         stalled_s = _number(told, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf

@@ -33,6 +33,8 @@ _OUTPUT = "topic string, partition int, value binary"
 _LOOK_S = 0.02
 # Between two looks at what rests unsaved. A look asks Java; what is due costs one small Spark job for all of it.
 _REST_LOOK_S = 0.5
+# Such a job may hold up a batch: between two of them is at least this many times what the last one took.
+_REST_PER_SAVE = 4
 
 
 class MicroBatch:
@@ -92,11 +94,14 @@ class MicroBatch:
 
     def _save_rest(self) -> None:
         """Has the states saved of partitions that rest, until the run ends."""
+        pause_s = _REST_LOOK_S
         try:
-            while not self._stopping.wait(_REST_LOOK_S):
-                due = self._unsaved.due(ends_of(self._query.lastProgress), time.monotonic())
+            while not self._stopping.wait(pause_s):
+                begun_s = time.monotonic()
+                due = self._unsaved.due(ends_of(self._query.lastProgress), begun_s)
                 if due:
                     self._unsaved.tried(due, self._save(due), time.monotonic())
+                pause_s = max(_REST_LOOK_S, _REST_PER_SAVE * (time.monotonic() - begun_s))
         except (PySparkException, Py4JError, ConnectionError) as error:
             # Java has ended, or is about to: who awaits the query is told.
             self._log.debug("no more states of resting partitions are saved", fault=str(error))
