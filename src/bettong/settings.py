@@ -170,6 +170,11 @@ class SenderSettings(ServingSettings):
         description="How long a stream stays its client's after its sender died, and how long sessions go on"
         " without Redis, in milliseconds.",
     )
+    sender_marks: Path = Field(
+        Path("/tmp/bettong-sender"),  # noqa: S108 - private to this user, or refused; see `Marks`
+        description="Folder of this sender's own in which it marks what it is reading, so that a frame that kills it"
+        " is found out after its next start.",
+    )
     sender_topics: str = Field(
         "all",
         description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."

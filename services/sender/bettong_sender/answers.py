@@ -1,11 +1,22 @@
-"""The way back from the log's thread to the event loop: many answers, one wake-up."""
+"""The log, as frames are given to it, and the way back from its thread to the event loop: many answers, one wake-up."""
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from bettong.errors import LogError
 
 _Answer = TypeVar("_Answer")
+
+
+class Log(Protocol):
+    """What an intake needs of the log; see `LogWriter`."""
+
+    def append(
+        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
+    ) -> None:
+        """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
 
 
 class Answers(Generic[_Answer]):

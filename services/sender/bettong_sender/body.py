@@ -16,6 +16,7 @@ from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
 from bettong.routing import partitions_of, partitions_of_keys, split
 from bettong.v1.ingest_pb2 import IngestFrame
+from bettong_sender.deaths import Care
 from bettong_sender.refusal import invalid
 
 
@@ -28,10 +29,11 @@ class Body:
     refused: tuple[Refused, ...] = ()
 
 
-def read_body(source: Source, frame: IngestFrame) -> Body:
+def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] | None = None) -> Body:
     """Reads columns, or decodes rows. Raises Refusal (INVALID_ARGUMENT) for what is not of the source.
 
-    Rows that the decoder cannot read are refused one by one, not with their frame.
+    Rows that the decoder cannot read are refused one by one, not with their frame. With `touch` they are also decoded
+    one by one, and it is told the place of each before.
     """
     schema = source.schema
     if frame.WhichOneof("body") == "columns":
@@ -58,7 +60,7 @@ def read_body(source: Source, frame: IngestFrame) -> Body:
             )
         body = Body(Columns.of_messages(schema, []))
         if rows and source.decoder is not None:
-            body = _decoded(schema, source.decoder, rows)
+            body = _decoded(schema, source.decoder, rows, touch)
     if not body.columns.length and not body.refused:
         raise invalid(
             f"frame {frame.sequence} of source {source.name!r} holds no messages; send at least one"
@@ -66,13 +68,16 @@ def read_body(source: Source, frame: IngestFrame) -> Body:
     return body
 
 
-def read_rows_without(source: Source, frame: IngestFrame, giants: Mapping[int, str]) -> Body:
+def read_rows_without(
+    source: Source, frame: IngestFrame, giants: Mapping[int, str], touch: Callable[[int], None] | None = None
+) -> Body:
     """Reads a frame of rows of which some are refused unread: their places, with the reason of each."""
     rows = frame.rows.messages
     kept = [place for place in range(len(rows)) if place not in giants]
     smaller = IngestFrame(sequence=frame.sequence)
     smaller.rows.messages.extend(rows[place] for place in kept)
-    body = read_body(source, smaller) if kept else Body(Columns.of_messages(source.schema, []))
+    touch_kept = (lambda place: touch(kept[place])) if touch is not None else None
+    body = read_body(source, smaller, touch_kept) if kept else Body(Columns.of_messages(source.schema, []))
     places = np.array(kept, np.int64)
     refused = [
         *(Refused(place, reason, rows[place], as_received=True) for place, reason in giants.items()),
@@ -85,17 +90,19 @@ def read_rows_without(source: Source, frame: IngestFrame, giants: Mapping[int, s
     )
 
 
-def assign(source: Source, body: Body, partitions: int) -> tuple[Body, Array]:
+def assign(source: Source, body: Body, partitions: int, care: Care | None = None) -> tuple[Body, Array]:
     """The partition of each message by the source's key. Messages whose key cannot be told are refused."""
     key = source.key
     if key is None:
         raise AssertionError("a source without a key is dealt by frames")
     if isinstance(key, str):
         return body, partitions_of(body.columns, key, partitions)
+    if care is not None:
+        return _assign_each(body, key, partitions, care)
     try:
         return body, partitions_of(body.columns, key, partitions)
     except ANY_ERROR:  # the user's key function may raise anything: find the messages it fails on
-        return _assign_each(body, key, partitions)
+        return _assign_each(body, key, partitions, None)
 
 
 def warm(source: Source, partitions: int) -> None:
@@ -110,7 +117,11 @@ def warm(source: Source, partitions: int) -> None:
     split(partitions_of(Columns(schema, 1, columns), source.key, partitions), partitions)
 
 
-def _decoded(schema: Schema, decoder: Decoder, rows: Sequence[bytes]) -> Body:
+def _decoded(
+    schema: Schema, decoder: Decoder, rows: Sequence[bytes], touch: Callable[[int], None] | None
+) -> Body:
+    if touch is not None:
+        return _decoded_each(schema, decoder, rows, touch)
     decoded, columns, unfit = _decode(schema, decoder, rows)
     refused = dict(decoded.refused)
     if unfit:
@@ -123,6 +134,21 @@ def _decoded(schema: Schema, decoder: Decoder, rows: Sequence[bytes]) -> Body:
         np.array([place for place in range(len(rows)) if place not in refused], np.int64),
         tuple(Refused(place, refused[place], rows[place], as_received=True) for place in sorted(refused)),
     )
+
+
+def _decoded_each(
+    schema: Schema, decoder: Decoder, rows: Sequence[bytes], touch: Callable[[int], None]
+) -> Body:
+    parts: list[Columns] = []
+    places: list[int] = []
+    refused: list[Refused] = []
+    for place, row in enumerate(rows):
+        touch(place)
+        body = _decoded(schema, decoder, [row], None)
+        parts.append(body.columns)
+        places += [place] * body.columns.length
+        refused += [replace(each, place=place) for each in body.refused]
+    return Body(Columns.concatenated(schema, parts), np.array(places, np.int64), tuple(refused))
 
 
 def _decode(
@@ -145,19 +171,27 @@ def _decode(
     return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
 
 
-def _assign_each(body: Body, key: Callable[..., str | int | bytes], partitions: int) -> tuple[Body, Array]:
+def _assign_each(
+    body: Body, key: Callable[..., str | int | bytes], partitions: int, care: Care | None
+) -> tuple[Body, Array]:
     columns = body.columns
     places = np.arange(columns.length) if body.places is None else body.places
     assignment: list[int] = []
     kept: list[int] = []
     refused = list(body.refused)
     for row, message in enumerate(columns.messages()):
+        place = int(places[row])
+        if care is not None:
+            if (reason := care.reason(place)) is not None:
+                refused.append(Refused(place, reason, json_line(columns.schema, message), as_received=False))
+                continue
+            care.touch(place)
         try:
             partition = partitions_of_keys([key(message)], partitions)[0]
         except ANY_ERROR as error:
             reason = f"the key function raised {type(error).__name__}: {error}"
             text = json_line(columns.schema, message)
-            refused.append(Refused(int(places[row]), reason, text, as_received=False))
+            refused.append(Refused(place, reason, text, as_received=False))
         else:
             kept.append(row)
             assignment.append(partition)

@@ -14,15 +14,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
 
 from bettong.errors import LogError
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, Receipt
-from bettong_sender.answers import Answers
+from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, Progress
+from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
-from bettong_sender.refusal import Code, Refusal, exhausted, unavailable
+from bettong_sender.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
 from bettong_sender.requests import read_frame
 from bettong_sender.session import Route, Session, Taken
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
@@ -32,15 +32,6 @@ from bettong_sender.status import Status
 Number = Callable[[int], Taken]
 # Reads a frame, by users' decoders and key functions: it may take long, or never return.
 Work = Callable[[], Number]
-
-
-class Log(Protocol):
-    """What an intake needs of the log; see `LogWriter`."""
-
-    def append(
-        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
-    ) -> None:
-        """Takes a record; `on_done` is called once, from another thread. Raises LogError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +65,10 @@ class Intake:
         status: Status,
         *,
         clock: Callable[[], int],
+        guards: Guards | None = None,
     ) -> None:
         """`clock` gives Unix nanoseconds; here they never go back."""
+        self.guards = guards or Guards(routes)
         self.routes = routes
         self.limits = limits
         self.status = status
@@ -296,6 +289,7 @@ class Feed:
 
         `durable`: see `Session.open`.
         """
+        await self._intake.guards.refresh()
         entry = self._opening = self._ledger.opening()
         await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)
@@ -357,7 +351,12 @@ class Feed:
         """In the splitter's thread."""
         frame = read()
         entry.sequence = frame.sequence
-        return partial(self._session.number, self._session.read(frame, giants), acknowledged)
+        guard = self._intake.guards.of(self.route.source.name)
+        care = guard.begin(self.origin, frame.sequence)
+        try:
+            return partial(self._session.number, self._session.read(frame, giants, care), acknowledged)
+        finally:
+            guard.end()
 
     async def receipt(self) -> Receipt | None:
         """The next receipt, when there is something to tell; None when a finished feed has told all.
@@ -391,8 +390,3 @@ class Feed:
     def close(self) -> None:
         """The call has ended. What is on its way to the log goes on."""
         self._intake.closed(self)
-
-
-def refused_by_log(error: LogError) -> Refusal:
-    """What a client is told when the log fails it."""
-    return unavailable(f"the log did not take a frame: {error}; connect again and resend what has no receipt")

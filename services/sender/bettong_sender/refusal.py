@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from bettong.errors import BettongError
+from bettong.errors import BettongError, LogError
 
 
 class Code(Enum):
@@ -48,3 +48,8 @@ def unavailable(text: str) -> Refusal:
 def aborted(text: str) -> Refusal:
     """The stream is another session's now."""
     return Refusal(Code.ABORTED, text)
+
+
+def refused_by_log(error: LogError) -> Refusal:
+    """What a client is told when the log fails it."""
+    return unavailable(f"the log did not take a frame: {error}; connect again and resend what has no receipt")

@@ -1,6 +1,7 @@
 """The running sender: gRPC server, health, intake, log and live figures, from start to a clean stop."""
 
 import asyncio
+import contextlib
 import signal
 import time
 import uuid
@@ -17,13 +18,14 @@ from bettong.edges.foreign_kafka import ClientOptions, TopicReader, Transactiona
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin, python_options
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisLeases, RedisStore
+from bettong.edges.redis_store import LiveFigures, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
 from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong_sender.body import warm
+from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
@@ -128,19 +130,20 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     entrance = Entrance(settings, WISHES, logger)
-    intake = Intake(plan.application, routes, limits, status, clock=time.time_ns)
     identity = Identity("sender", plan.application, settings.instance)
     with (
         RedisStore(settings.redis_place, plan.application) as store,
-        MetricsEndpoint(settings.metrics_listen, identity, live := LiveFigures(store), logger),
-        LiveReport(
-            live,
-            settings.instance,
-            lambda: status.figures(buffered=intake.buffer.bytes),
-            settings.live_interval_ms / 1000,
-            logger,
-        ),
+        contextlib.closing(
+            Guards(
+                routes,
+                folder=settings.sender_marks / plan.application,
+                store=RedisDeaths(store),
+                logger=logger,
+            )
+        ) as guards,
     ):
+        intake = Intake(plan.application, routes, limits, status, clock=time.time_ns, guards=guards)
+        await guards.refresh()
         ownership = Ownership(
             RedisLeases(store, lease_ms=settings.sender_lease_ms),
             instance=settings.instance,
@@ -150,7 +153,17 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
-        await _serve(settings, plan, entrance, intake, ownership, feeds, told, logger)
+        with (
+            MetricsEndpoint(settings.metrics_listen, identity, live := LiveFigures(store), logger),
+            LiveReport(
+                live,
+                settings.instance,
+                lambda: status.figures(buffered=intake.buffer.bytes),
+                settings.live_interval_ms / 1000,
+                logger,
+            ),
+        ):
+            await _serve(settings, plan, entrance, intake, ownership, feeds, told, logger)
 
 
 async def _serve(

@@ -24,6 +24,7 @@ from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.body import Body, assign, read_body, read_rows_without
+from bettong_sender.deaths import Care
 from bettong_sender.numbering import Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
 from bettong_sender.requests import check_count
@@ -121,10 +122,16 @@ class Session:
         """The records that a frame leads to: `read`, then `number`."""
         return self.number(self.read(frame, giants), acknowledged, now_ns)
 
-    def read(self, frame: IngestFrame, giants: Mapping[int, str] = MappingProxyType({})) -> Shares:
+    def read(
+        self,
+        frame: IngestFrame,
+        giants: Mapping[int, str] = MappingProxyType({}),
+        care: Care | None = None,
+    ) -> Shares:
         """What becomes of a frame, but for its numbers. Runs the user's decoder and key function.
 
         `giants`: places of rows that are refused unread, as larger than a frame, and why; the limit is for the others.
+        `care`: for a frame that a sender died over.
         Raises Refusal when the frame breaks the contract; the session is over then.
         """
         self._check(frame, without=sum(len(frame.rows.messages[place]) for place in giants))
@@ -132,11 +139,14 @@ class Session:
         if frame.sequence <= self._durable:
             return Shares(frame)
         source = self._route.source
-        read = read_rows_without(source, frame, giants) if giants else read_body(source, frame)
+        if care is not None:
+            giants = {**giants, **self._unread(frame, care)}
+        touch = care.touch if care is not None else None
+        read = read_rows_without(source, frame, giants, touch) if giants else read_body(source, frame, touch)
         if frame.WhichOneof("body") == "columns":
             most = self._route.frame_messages_max
             check_count(read.columns.length, frame.sequence, self.origin, messages_max=most)
-        body, shares = self._shares(frame.sequence, read)
+        body, shares = self._shares(frame.sequence, read, care)
         refused, skipped = self._judged(frame.sequence, body.refused)
         packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None
         if packed is not None and all(place != self._refused_place for place, _, _ in shares):
@@ -158,6 +168,15 @@ class Session:
             beside = shares.packed if place == self._refused_place else None
             appends.append(self._data(place, frame, now_ns, count=count, columns=columns, refused=beside))
         return Taken(appends, shares.messages, shares.refused, shares.skipped)
+
+    def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
+        """The rows that are refused unread. Raises Refusal where all of it is, and nothing of it is known unread."""
+        if frame.WhichOneof("body") != "columns":
+            reasons = ((place, care.reason(place)) for place in range(len(frame.rows.messages)))
+            return {place: reason for place, reason in reasons if reason is not None}
+        if care.all_refused and not callable(self._route.source.key):
+            raise invalid(f"frame {frame.sequence} of {self.origin!r}: {care.all_refused}; leave it out")
+        return {}
 
     def _numbered(self, now_ns: int) -> Numbering:
         return Numbering(self._route.partitions, acknowledged=self._durable, now_ns=now_ns)
@@ -194,7 +213,9 @@ class Session:
             " (BETTONG_FRAME_BYTES_MAX); send fewer messages a frame"
         )
 
-    def _shares(self, sequence: int, body: Body) -> tuple[Body, list[tuple[int, int, bytes | None]]]:
+    def _shares(
+        self, sequence: int, body: Body, care: Care | None
+    ) -> tuple[Body, list[tuple[int, int, bytes | None]]]:
         """The body, less messages without a key, and of each partition touched: number, messages, columns."""
         partitions = self._route.partitions
         if self._route.source.key is None:
@@ -202,7 +223,7 @@ class Session:
             # Hashed: clients number their frames in steps, which may be a multiple of the partitions.
             place = partition_of(f"{self.origin}/{sequence}", partitions)
             return body, [(place, columns.length, columns.payload())] if columns.length else []
-        body, assignment = assign(self._route.source, body, partitions)
+        body, assignment = assign(self._route.source, body, partitions, care)
         division = split(assignment, partitions)
         counts = [stop - start for start, stop in pairwise(division.bounds)]
         touched = [place for place, count in enumerate(counts) if count]

@@ -229,6 +229,7 @@ class Suite:
             "receiver_listen": receiver,
             "checkpoint": str(directories.root / "checkpoint"),
             "state_dir": str(directories.state),
+            "sender_marks": str(directories.root / "scratch" / "marks"),
             # They go with the log: those of another suite's log elsewhere would be taken for this one's.
             "snapshots": "redis",
             **options.settings,

@@ -12,6 +12,7 @@
 | `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
 | `bettong:{application}:stream:{source}/{s}`   | hash   | who feeds a client's stream (`leases`); goes by itself     |
 | `bettong:{application}:epoch`                 | hash   | which run of Redis this is, and since when                 |
+| `bettong:{application}:deaths`                | zset   | frames that senders died over (`deaths`); goes by itself   |
 | `bettong:{application}:lead`                  | string | which processor is at work (`lead`); goes by itself        |
 
 | name             | what it is for                                             |
@@ -19,6 +20,7 @@
 | `RedisStore`     | the connection of one application; the others are made from it |
 | `RedisSnapshots` | a `SnapshotStore`                                          |
 | `RedisLeases`    | who feeds a stream: one session at a time                  |
+| `RedisDeaths`    | what senders tell each other of frames that kill           |
 | `RedisLead`      | which of several processors is at work                     |
 | `LiveFigures`    | what services say of themselves, for people to see         |
 | `RedisSink`      | results and the position they reach, in one transaction    |
@@ -28,6 +30,7 @@ Redis' own errors stay inside: whatever goes wrong is a `StoreError`. Every wait
 """
 
 from bettong.edges.redis_store.connection import RedisStore
+from bettong.edges.redis_store.deaths import RedisDeaths
 from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
@@ -41,6 +44,7 @@ __all__ = [
     "Granted",
     "Held",
     "LiveFigures",
+    "RedisDeaths",
     "RedisFaults",
     "RedisLead",
     "RedisLeases",

@@ -1,0 +1,87 @@
+"""Frames that senders died over, and what follows for the next attempt at one. Pure.
+
+    first death        nobody knows which message, and perhaps it was another source's frame: those that were being
+                       read are read again with care, message by message, while no other frame is read
+    the next death     names the message: it is refused unread, the others of its frame are read
+    twice unnamed, or four deaths in all: the whole frame is refused unread
+
+So a message that ends the process ends it twice. A sender that was killed from outside while it read a frame loses
+nothing by that: the frame is read once more, a little slower. To be refused, a message must be under way at both
+deaths, and at the second one nothing else.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+# Of a death that no message is known of.
+UNNAMED = -1
+
+# A frame of several messages that kill costs one death for each and one more. A suite gives a sender up at the sixth.
+_DEATHS_MAX = 4
+_UNNAMED_MAX = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """A sender ended while it read message `row` of a frame. `how`: what is known of the end, for people.
+
+    `alone`: no other source's frame was being read, so it was this one, or somebody from outside.
+    """
+
+    id: str
+    origin: str
+    sequence: int
+    row: int
+    how: str
+    alone: bool
+
+    def encode(self) -> str:
+        """As stored; the same death always as the same text."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def decode(cls, text: str) -> "Death | None":
+        """None for text of another version."""
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How a frame is read that somebody died over: message by message.
+
+    `touch` is told each message before code of users sees it. `refused`: messages that are not to be read, and why;
+    `all_refused`, unless empty, is why none is.
+    """
+
+    touch: Callable[[int], None]
+    refused: Mapping[int, str] = field(default_factory=dict)
+    all_refused: str = ""
+
+    def reason(self, row: int) -> str | None:
+        """Why that message is refused unread; None when it is to be read."""
+        return self.all_refused or self.refused.get(row)
+
+
+def care_for(deaths: Iterable[Death], touch: Callable[[int], None]) -> Care | None:
+    """What the deaths over one frame lead to; None when there were none."""
+    found = list(deaths)
+    if not found:
+        return None
+    alone = [death for death in found if death.alone]
+    unnamed = [death for death in alone if death.row == UNNAMED]
+    if len(unnamed) >= _UNNAMED_MAX or len(alone) >= _DEATHS_MAX:
+        return Care(
+            touch, all_refused=f"reading its frame killed the sender {len(alone)} times: {alone[-1].how}"
+        )
+    return Care(
+        touch,
+        {
+            death.row: f"its decoder or key function killed the sender twice: {death.how}"
+            for death in alone
+            if death.row != UNNAMED
+        },
+    )

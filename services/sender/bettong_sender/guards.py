@@ -1,0 +1,155 @@
+"""Guards against frames that kill the sender: marks around their reading, and what is known of earlier deaths."""
+
+import asyncio
+import contextlib
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from structlog.stdlib import BoundLogger
+
+from bettong.errors import LocalError, StoreError
+from bettong_sender.deaths import Care, Death, care_for
+from bettong_sender.marks import Marks, Slot, deaths
+
+# Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
+# a death is then nobody's for certain.
+_ALONE_S_MAX = 5.0
+_OTHERS_S_MAX = 1.0
+
+
+class DeathStore(Protocol):
+    """Where senders tell each other of deaths; see `RedisDeaths`. Calls may block for seconds and raise StoreError."""
+
+    def note(self, deaths: Sequence[str]) -> None:
+        """See RedisDeaths."""
+
+    def known(self) -> list[str]:
+        """See RedisDeaths."""
+
+
+class _Readers:
+    """Who reads a frame now: any number of sources, or one alone. Waits are short: a decoder may never return."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._count = 0
+        self._alone = False
+
+    def enter(self, *, alone: bool) -> None:
+        """Returns when it may read."""
+        with self._lock:
+            if self._alone:
+                self._changed.wait_for(lambda: not self._alone, _ALONE_S_MAX)
+            if alone:
+                self._alone = True
+                self._changed.wait_for(lambda: self._count == 0, _OTHERS_S_MAX)
+            self._count += 1
+
+    def leave(self, *, alone: bool) -> None:
+        """It has read."""
+        with self._lock:
+            self._count -= 1
+            if alone or self._alone:
+                self._alone = self._alone and not alone
+                self._changed.notify_all()
+
+
+class Guard:
+    """That of one source. `begin` and `end` are called by its thread, one frame after the other."""
+
+    def __init__(self, slot: Slot, known: "Guards") -> None:
+        self._slot = slot
+        self._known = known
+        self._alone = False
+
+    def begin(self, origin: str, sequence: int) -> Care | None:
+        """Marks that the frame is read; how, when somebody died over it."""
+        found = self._known.over(origin, sequence)
+        care = care_for(found, self._slot.touch) if found else None
+        self._alone = care is not None
+        self._known.readers.enter(alone=self._alone)
+        self._slot.begin(origin, sequence)
+        return care
+
+    def end(self) -> None:
+        """It was read, or refused."""
+        self._slot.end()
+        self._known.readers.leave(alone=self._alone)
+
+
+class Guards:
+    """Those of all sources of a sender. Made on the event loop.
+
+    Without `folder`, or one that can be used, deaths of this sender leave no mark; without `store`, or while it is
+    away, it knows of its own predecessor's alone.
+    """
+
+    def __init__(
+        self,
+        sources: Iterable[str],
+        *,
+        folder: Path | None = None,
+        store: DeathStore | None = None,
+        logger: BoundLogger | None = None,
+    ) -> None:
+        names = list(sources)
+        self.readers = _Readers()
+        self._store = store
+        self._marks: Marks | None = None
+        self._unsent: list[Death] = []
+        self._found: dict[tuple[str, int], list[Death]] = {}
+        if folder is not None:
+            try:
+                for death, words in deaths(folder):
+                    if logger is not None:
+                        frame = (death.origin, death.sequence, death.row) if death is not None else None
+                        logger.error("a sender died here before", reading=frame, last_words=words)
+                    self._unsent += [death] if death is not None else []
+                self._marks = Marks(folder, len(names))
+            except (LocalError, OSError) as error:
+                if logger is not None:
+                    logger.warning(
+                        "no marks: a frame that kills the sender is not found out", reason=str(error)
+                    )
+        self._learn(())
+        self._guards = {name: Guard(self._slot(place), self) for place, name in enumerate(names)}
+
+    def of(self, source: str) -> Guard:
+        """The guard of that source."""
+        return self._guards[source]
+
+    def over(self, origin: str, sequence: int) -> Sequence[Death]:
+        """The deaths over that frame, in no order but that named ones are in that of their messages."""
+        found = self._found  # replaced as a whole, by another thread
+        return found.get((origin, sequence), ()) if found else ()
+
+    async def refresh(self) -> None:
+        """Tells what others do not know, and learns what they do. Never raises."""
+        if self._store is not None:
+            with contextlib.suppress(StoreError):
+                await asyncio.to_thread(self._exchange, self._store)
+
+    def close(self) -> None:
+        """The sender ends well."""
+        if self._marks is not None:
+            self._marks.close()
+
+    def _exchange(self, store: DeathStore) -> None:
+        own = list(self._unsent)
+        if own:
+            store.note([death.encode() for death in own])
+        known = [Death.decode(text) for text in store.known()]
+        self._learn(death for death in known if death is not None)
+
+    def _learn(self, told: Iterable[Death]) -> None:
+        found: dict[tuple[str, int], list[Death]] = defaultdict(list)
+        for death in sorted({*told, *self._unsent}, key=lambda each: (each.row, each.id)):
+            found[death.origin, death.sequence].append(death)
+        self._found = dict(found)
+
+    def _slot(self, place: int) -> Slot:
+        return self._marks.slot(place) if self._marks is not None else Slot(memoryview(bytearray(1024)))

@@ -1,0 +1,150 @@
+"""Which frame each source's thread is reading, in a file that outlives the process.
+
+A folder holds, for each process, `{pid}-{random}.marks` and `.words`. The first is locked as long as the process
+lives, so whoever can lock it finds what a dead one was reading; it has a slot of 1,024 bytes a source:
+
+    0  u64  1 while a frame is read     16  i64  message, UNNAMED while it is not known     32  bytes of the origin
+    8  u64  sequence                    24  u64  length of the origin
+
+The second holds what Python's `faulthandler` says of a crash.
+"""
+
+import contextlib
+import faulthandler
+import fcntl
+import mmap
+import os
+import struct
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from bettong.errors import LocalError
+from bettong_sender.deaths import UNNAMED, Death
+
+_SLOT_BYTES = 1024
+_HEAD = struct.Struct("<QQqQ")
+_ROW = struct.Struct("<q")
+_ROW_AT = 16
+# Longer names are not marked: they do not fit, and are nobody's who means well.
+_ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
+
+# Of what a crash said; the first lines tell the fault and the place.
+_WORDS_MAX = 4000
+
+# As faulthandler has them, which says no numbers.
+_SIGNALS = {
+    "Segmentation fault": 11,
+    "Aborted": 6,
+    "Bus error": 7,
+    "Floating-point exception": 8,
+    "Floating point exception": 8,
+    "Illegal instruction": 4,
+}
+_SILENT = "it ended without a word (os._exit, SIGKILL, or out of memory)"
+
+
+class Slot:
+    """One source's mark. Used by its thread alone."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self._memory = memory
+
+    def begin(self, origin: str, sequence: int) -> None:
+        """From now on this frame is read."""
+        name = origin.encode()
+        if len(name) <= _ORIGIN_BYTES_MAX:
+            self._memory[_HEAD.size : _HEAD.size + len(name)] = name
+            _HEAD.pack_into(self._memory, 0, 1, sequence, UNNAMED, len(name))
+
+    def touch(self, row: int) -> None:
+        """From now on this message of it."""
+        _ROW.pack_into(self._memory, _ROW_AT, row)
+
+    def end(self) -> None:
+        """It is read."""
+        self._memory[0] = 0
+
+
+class Marks:
+    """The slots of this process. A context manager; while it is open, crashes of the process leave words."""
+
+    def __init__(self, folder: Path, slots: int) -> None:
+        """Raises LocalError when the folder cannot be used, or is another user's."""
+        name = f"{os.getpid()}-{uuid.uuid4().hex}"
+        self._files = [folder / f"{name}.new", folder / f"{name}.words"]
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if folder.stat().st_uid != os.getuid():
+                raise LocalError(f"{folder} is another user's; choose another folder (BETTONG_SENDER_MARKS)")
+            self._marks = _created(self._files[0], max(1, slots) * _SLOT_BYTES)
+            self._words = _created(self._files[1], 0)
+            fcntl.flock(self._marks, fcntl.LOCK_EX)
+            # Under its name only when it is locked: nobody takes it for a dead one's.
+            self._files[0] = self._files[0].rename(folder / f"{name}.marks")
+            self._memory = memoryview(mmap.mmap(self._marks.fileno(), 0))
+        except OSError as error:
+            raise LocalError(f"{folder} cannot hold marks: {error} (BETTONG_SENDER_MARKS)") from None
+        faulthandler.enable(self._words)
+
+    def slot(self, number: int) -> Slot:
+        """The slot of that number."""
+        return Slot(self._memory[number * _SLOT_BYTES : (number + 1) * _SLOT_BYTES])
+
+    def close(self) -> None:
+        """Ends well: nothing is left."""
+        faulthandler.disable()
+        for path in self._files:
+            path.unlink(missing_ok=True)
+        self._words.close()
+        self._marks.close()
+
+
+def deaths(folder: Path) -> Iterator[tuple[Death | None, str]]:
+    """Of each process that died: the frame it was reading, if any, once for each source; and its last words.
+
+    Whoever gets them is the only one: the files are removed.
+    """
+    for path in sorted(folder.glob("*.marks")):
+        with contextlib.suppress(OSError), path.open("rb") as file:  # another process was first
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not path.exists():
+                continue
+            words_path = path.with_suffix(".words")
+            words = (
+                words_path.read_bytes()[:_WORDS_MAX].decode(errors="replace") if words_path.exists() else ""
+            )
+            found = [*_read(file.read(), path.stem, told(words))]
+            words_path.unlink(missing_ok=True)
+            path.unlink()
+            if not found:
+                yield None, words
+            yield from ((death, words) for death in found)
+
+
+def told(words: str) -> str:
+    """What a process's last words say of its end, in a few."""
+    first = words.partition("\n")[0].removeprefix("Fatal Python error: ").strip()
+    if first in _SIGNALS:
+        return f"signal {_SIGNALS[first]} ({first})"
+    return first or _SILENT
+
+
+def _read(data: bytes, process: str, how: str) -> Iterator[Death]:
+    busy = [
+        start
+        for start in range(0, len(data) - _SLOT_BYTES + 1, _SLOT_BYTES)
+        if data[start] == 1 and _HEAD.unpack_from(data, start)[3] <= _ORIGIN_BYTES_MAX
+    ]
+    for start in busy:
+        _, sequence, row, length = _HEAD.unpack_from(data, start)
+        name = data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace")
+        yield Death(f"{process}/{start}", name, sequence, row, how, alone=len(busy) == 1)
+
+
+def _created(path: Path, size: int) -> BinaryIO:
+    file = path.open("x+b")
+    path.chmod(0o600)
+    file.truncate(size)
+    return file

@@ -1,0 +1,45 @@
+"""Frames that senders died over: told by whoever takes a dead one's place, so that all senders know.
+
+| key                            | type       | holds                                                     |
+| ------------------------------ | ---------- | --------------------------------------------------------- |
+| `bettong:{application}:deaths`  | sorted set | a death as the sender writes it, by Redis' clock, Unix s  |
+"""
+
+from collections.abc import Sequence
+
+from bettong.edges.redis_store.connection import Client, RedisStore
+
+# The newest; a frame that kills is refused after two to four deaths, and then kills nobody.
+DEATHS_MAX = 1000
+# As long as a client may come back with its frames; see `STREAM_KEPT_MS` in `leases`.
+_KEPT_S = 24 * 3600
+# A session is about to open; what is not learned now is learned with the next one.
+_ATTEMPTS_S = 0.3
+
+
+class RedisDeaths:
+    """Of one application. Raises StoreError."""
+
+    def __init__(self, store: RedisStore) -> None:
+        self._store = store
+        self._key = store.key("deaths")
+
+    def note(self, deaths: Sequence[str]) -> None:
+        """Adds deaths; the same text twice is one."""
+
+        def command(client: Client) -> None:
+            seconds = int(client.time()[0])
+            with client.pipeline() as together:
+                together.zadd(self._key, dict.fromkeys(deaths, seconds), nx=True)
+                together.zremrangebyrank(self._key, 0, -DEATHS_MAX - 1)
+                together.expire(self._key, _KEPT_S)
+                together.execute()
+
+        self._store.ask("telling of deaths", command, attempts_s=_ATTEMPTS_S)
+
+    def known(self) -> list[str]:
+        """All that is known."""
+        found: list[bytes] = self._store.ask(
+            "asking for deaths", lambda client: client.zrange(self._key, 0, -1), attempts_s=_ATTEMPTS_S
+        )
+        return [each.decode() for each in found]

@@ -1,0 +1,193 @@
+"""Users' decoders and key functions that stand still, or that end the process of the sender."""
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from bettong import metrics
+from bettong.application.schema import schema_of
+from bettong.client import Sender
+from bettong.edges.redis_store import RedisDeaths, RedisStore
+from bettong.errors import RefusedError
+from bettong.frames.columns import Columns
+from bettong.frames.refused import unpack
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.topics import stage_topic
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import IngestFrame
+from tests.sender_process import SenderProcess, frames_in, opened, taken
+from tests.sender_samples import Line
+from tests.waiting import eventually
+
+APPLICATION = """
+import asyncio, ctypes, os, time
+import bettong
+from tests.sender_samples import Line
+
+def end(text):
+    if text == "exit":
+        os._exit(3)
+    if text == "segfault":
+        ctypes.string_at(0)
+    if text == "sleep":
+        time.sleep(30)
+    if text == "interrupt":
+        raise KeyboardInterrupt
+    if text == "cancel":
+        raise asyncio.CancelledError
+
+def decode(row):
+    end(row.decode())
+    return Line(row.decode())
+
+def key(line):
+    end(line.text)
+    return line.text
+
+app = bettong.Application({name!r})
+decoder = bettong.each(decode)
+plain = bettong.each(lambda row: Line(row.decode()))
+app.source("decoded", schema=Line, decoder=decoder).sink("all-decoded")
+app.source("keyed", schema=Line, decoder=plain, key=key).sink("all-keyed")
+app.source("strict", schema=Line, decoder=decoder, on_error="stop").sink("all-strict")
+app.source("quick", schema=Line, decoder=plain).sink("all-quick")
+"""
+SCHEMA = schema_of(Line)
+
+
+class Decoding(SenderProcess):
+    """A sender whose users' functions do what a line says."""
+
+    def prepare(self) -> None:
+        """See Server."""
+        self._file.write_text(APPLICATION.format(name=self.name))
+
+
+@pytest.fixture
+def sender(
+    kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[..., str], tmp_path: Path
+) -> Iterator[Decoding]:
+    settings = {"BETTONG_SENDER_MARKS": str(tmp_path / "marks")}
+    with Decoding(
+        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
+    ) as process:
+        process.settle()
+        yield process
+
+
+@contextmanager
+def started_again(sender: SenderProcess) -> Iterator[list[str]]:
+    """Starts it as often as it dies, as a supervisor does; how it ended each time."""
+    over, ends = threading.Event(), list[str]()
+
+    def watch() -> None:
+        while not over.wait(0.05):
+            if not sender.runs() and sender.process is not None:
+                ends.append(str(sender.process.ending))
+                sender.launch()
+
+    sender.kill()
+    ready = threading.Event()
+
+    def run() -> None:  # children end with the thread that starts them
+        sender.launch()
+        ready.set()
+        watch()
+        sender.stop()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        assert ready.wait(60)
+        eventually(sender.answers, seconds=60)
+        yield ends
+    finally:
+        over.set()
+        thread.join(60)
+
+
+def lines_in(
+    kafka: KafkaBroker, sender: SenderProcess, source: str
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The lines of a source that consumers take, and those that were refused, with their reasons."""
+    lines: list[str] = []
+    refused: list[tuple[str, str]] = []
+    for frames in frames_in(kafka.bootstrap, stage_topic(sender.name, source)).values():
+        for frame in taken(frames):
+            if frame.columns is not None:
+                lines += [line.text for line in Columns.of_payload(SCHEMA, frame.columns).messages()]
+            if frame.refused is not None:
+                refused += [(each.message.decode(), each.reason) for each in unpack(frame.refused)]
+    return sorted(lines), refused
+
+
+def test_a_decoder_that_sleeps_stops_no_other_source_and_status_says_which_is_busy(sender: Decoding) -> None:
+    with opened(sender.address, "decoded") as stuck, opened(sender.address, "quick", stream="q") as quick:
+        begun_s = time.monotonic()
+        stuck.send(IngestFrame(sequence=1, rows=Rows(messages=[b"sleep"])))
+        waits = []
+        for sequence in range(1, 6):
+            sent_s = time.monotonic()
+            quick.send(IngestFrame(sequence=sequence, rows=Rows(messages=[b"a", b"b"])))
+            quick.acknowledged(sequence)
+            waits.append(time.monotonic() - sent_s)
+        detail = eventually(lambda: sender.figures().get(metrics.DETAIL.name), seconds=20)
+        assert detail.startswith("source decoded is busy with one frame of decoded/feed since 20")
+        assert time.monotonic() - begun_s < 30, "it must still be at it"
+        sys.stderr.write(f"receipts beside it after {max(waits) * 1e3:.0f} ms at most\n")
+        assert max(waits) < 1.0
+        assert stuck.acknowledged(1).acknowledged == 1
+
+
+@pytest.mark.parametrize("source", ["decoded", "keyed"])
+@pytest.mark.parametrize(("end", "how"), [("exit", "it ended without a word"), ("segfault", "signal 11")])
+def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on(
+    source: str, end: str, how: str, sender: Decoding, kafka: KafkaBroker, redis_server: RedisServer
+) -> None:
+    with started_again(sender) as ends:
+        with Sender(sender.address, source, reconnect_s=60) as client:
+            for texts in (["a", "b"], ["c", end, "d"], ["e"]):
+                client.send_rows([text.encode() for text in texts])
+            client.flush(60)
+            assert client.dead_letters == 1
+        assert len(ends) == 2
+        with RedisStore(redis_server.url, sender.name) as store:
+            assert len(RedisDeaths(store).known()) == 2
+    lines, refused = lines_in(kafka, sender, source)
+    assert lines == ["a", "b", "c", "d", "e"]
+    ((text, reason),) = refused
+    assert end in text
+    assert reason.startswith(f"its decoder or key function killed the sender twice: {how}")
+    assert sender.said("a sender died here before") == 2
+
+
+def test_where_errors_stop_a_stream_the_client_is_told_what_kills(sender: Decoding) -> None:
+    def feed() -> None:
+        with Sender(sender.address, "strict", reconnect_s=60) as client:
+            client.send_rows([b"a", b"segfault"])
+
+    with (
+        started_again(sender) as ends,
+        pytest.raises(RefusedError, match="killed the sender twice: signal 11"),
+    ):
+        feed()
+    assert len(ends) == 2
+
+
+@pytest.mark.parametrize("raised", ["interrupt", "cancel"])
+def test_whatever_a_decoder_or_key_function_raises_refuses_its_message(
+    raised: str, sender: Decoding, kafka: KafkaBroker
+) -> None:
+    for source in ("decoded", "keyed"):
+        with Sender(sender.address, source) as client:
+            client.send_rows([b"a", raised.encode(), b"b"])
+            client.flush(60)
+            assert client.dead_letters == 1
+        assert lines_in(kafka, sender, source)[0] == ["a", "b"]
+    assert sender.runs()

@@ -1,0 +1,96 @@
+"""How a frame is read that a sender died over: message by message, some of them not at all."""
+
+from collections.abc import Callable
+
+import pytest
+
+from bettong import Application, each
+from bettong.application.on_error import OnError
+from bettong.frames.columns import Columns
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.deaths import Care
+from bettong_sender.refusal import Code, Refusal
+from bettong_sender.session import Route, Session, Taken
+from tests.sender_samples import Line, route
+
+ROWS = [b"a", b"kills", b"b", b"\xff", b"c"]
+
+
+def lines(key: Callable[[Line], str] | None = None, on_error: OnError = "dead-letter") -> Route:
+    def decode(row: bytes) -> Line:
+        if row == b"kills":
+            raise AssertionError("it was read")
+        return Line(row.decode())
+
+    app = Application("shop")
+    source = app.source("orders", schema=Line, decoder=each(decode), key=key, on_error=on_error)
+    source.sink("all")
+    return route(source)
+
+
+def read(of: Route, frame: IngestFrame, care: Care | None, giants: dict[int, str] | None = None) -> Taken:
+    session = Session(of, Hello(source="orders", stream="feed"), now_ns=1)
+    return session.number(session.read(frame, giants or {}, care), 0, 2)
+
+
+def columns(of: Route, messages: list[Line]) -> IngestFrame:
+    return IngestFrame(sequence=7, columns=Columns.of_messages(of.source.schema, messages).payload())
+
+
+def rows(*messages: bytes) -> IngestFrame:
+    return IngestFrame(sequence=7, rows=Rows(messages=messages))
+
+
+def test_a_message_that_kills_is_refused_unread_and_the_others_are_told_one_by_one() -> None:
+    touched: list[int] = []
+    taken = read(
+        lines(), rows(*ROWS), Care(touched.append, {1: "it killed the sender"}), giants={2: "too large"}
+    )
+    assert touched == [0, 3, 4]
+    assert taken.messages == 5
+    assert [(each.place, each.reason.split(":")[0]) for each in taken.refused] == [
+        (1, "it killed the sender"),
+        (2, "too large"),
+        (3, "UnicodeDecodeError"),
+    ]
+
+
+def test_care_changes_nothing_of_what_a_frame_becomes() -> None:
+    """A frame that was appended once without, and is sent again, must be the same."""
+    of, frame = lines(key=lambda line: line.text), rows(b"a", b"b", b"\xff", b"c", b"a")
+    plain, careful = (read(of, frame, care) for care in (None, Care(lambda _: None)))
+    assert careful == plain
+    assert len(plain.appends) > 1
+
+
+def test_all_of_a_frame_may_be_refused_unread() -> None:
+    taken = read(lines(), rows(*ROWS), Care(lambda _: None, all_refused="it killed the sender"))
+    assert [each.place for each in taken.refused] == list(range(5))
+    assert len(taken.appends) == 1
+
+
+def test_columns_are_kept_from_the_key_function_too() -> None:
+    def key(line: Line) -> str:
+        assert line.text != "kills"
+        return line.text
+
+    of = lines(key)
+    frame = columns(of, [Line("a"), Line("kills"), Line("b")])
+    touched: list[int] = []
+    taken = read(of, frame, Care(touched.append, {1: "it killed the sender"}))
+    assert touched == [0, 2]
+    assert [(each.place, each.message) for each in taken.refused] == [(1, b'{"text":"kills"}')]
+
+
+def test_columns_that_nobody_can_read_are_refused_with_their_frame() -> None:
+    frame = columns(lines(), [Line("a")])
+    with pytest.raises(Refusal, match="it killed the sender; leave it out") as caught:
+        read(lines(), frame, Care(lambda _: None, all_refused="it killed the sender"))
+    assert caught.value.code is Code.INVALID_ARGUMENT
+
+
+def test_where_errors_stop_a_stream_what_kills_stops_it() -> None:
+    with pytest.raises(Refusal, match="message 1: it killed the sender"):
+        read(lines(on_error="stop"), rows(*ROWS[:3]), Care(lambda _: None, {1: "it killed the sender"}))
+    assert read(lines(on_error="skip"), rows(*ROWS[:3]), Care(lambda _: None, {1: "x"})).skipped == 1

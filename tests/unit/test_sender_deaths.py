@@ -1,0 +1,143 @@
+"""Frames that kill a sender: what is found of a dead one, and what follows for the next."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bettong_sender.deaths import UNNAMED, Death, care_for
+from bettong_sender.guards import Guards
+from bettong_sender.marks import Marks, deaths, told
+
+ENDS = {
+    "segfault": ("import ctypes; ctypes.string_at(0)", "signal 11 (Segmentation fault)"),
+    "abort": ("os.abort()", "signal 6 (Aborted)"),
+    "exit": ("os._exit(3)", "it ended without a word (os._exit, SIGKILL, or out of memory)"),
+    "kill": ("os.kill(os.getpid(), 9)", "it ended without a word (os._exit, SIGKILL, or out of memory)"),
+}
+
+
+def death(row: int = UNNAMED, *, number: int = 0, alone: bool = True, sequence: int = 7) -> Death:
+    return Death(f"{number}-{row}", "orders/feed", sequence, row, "signal 11", alone)
+
+
+def no_touch(row: int) -> None:
+    del row
+
+
+def dies(folder: Path, end: str, *, sources: tuple[str, ...] = ("orders",), row: int | None = None) -> None:
+    """A process that ends while it reads a frame of each source."""
+    lines = [
+        "import os, resource",
+        "from pathlib import Path",
+        "from bettong_sender.marks import Marks",
+        "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
+        f"marks = Marks(Path({str(folder)!r}), {len(sources)})",
+        *(f"marks.slot({each}).begin({name + '/feed'!r}, 7)" for each, name in enumerate(sources)),
+        *([f"marks.slot(0).touch({row})"] if row is not None else []),
+        end,
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], check=False, capture_output=True)
+    assert done.returncode != 0, done.stderr
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_dead_process_leaves_what_it_was_reading_and_how_it_ended_once(end: str, tmp_path: Path) -> None:
+    code, how = ENDS[end]
+    dies(tmp_path, code, row=5)
+    ((found, words),) = deaths(tmp_path)
+    assert found is not None
+    assert (found.origin, found.sequence, found.row, found.how, found.alone) == (
+        "orders/feed",
+        7,
+        5,
+        how,
+        True,
+    )
+    assert ("most recent call first" in words) == (end in ("segfault", "abort"))
+    assert not list(deaths(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_lives_or_ended_well_or_read_nothing_is_not_taken_for_a_death(tmp_path: Path) -> None:
+    marks = Marks(tmp_path, 1)
+    marks.slot(0).begin("orders/feed", 1)
+    assert not list(deaths(tmp_path))
+    marks.close()
+    assert not list(tmp_path.iterdir())
+    dies(tmp_path, "marks.slot(0).end(); os._exit(1)")
+    assert [found for found, _ in deaths(tmp_path)] == [None]
+
+
+def test_two_that_were_read_at_the_same_time_are_suspects_and_no_more(tmp_path: Path) -> None:
+    dies(tmp_path, "os._exit(1)", sources=("orders", "lines"))
+    found = [death for death, _ in deaths(tmp_path) if death is not None]
+    assert [(each.origin, each.alone) for each in found] == [("orders/feed", False), ("lines/feed", False)]
+    care = care_for([*found[:1], death(3, alone=False)], no_touch)
+    assert care is not None
+    assert care.reason(3) is None
+
+
+def test_the_first_death_leads_to_care_and_the_second_names_the_message() -> None:
+    assert care_for([], no_touch) is None
+    first = care_for([death()], no_touch)
+    assert first is not None
+    assert first.reason(0) is None
+    second = care_for([death(), death(4)], no_touch)
+    assert second is not None
+    assert second.reason(4) == "its decoder or key function killed the sender twice: signal 11"
+    assert second.reason(3) is None
+
+
+@pytest.mark.parametrize(
+    "found", [[death(number=1), death(number=2)], [death(), death(1), death(4), death(6)]]
+)
+def test_a_frame_that_kills_whatever_is_left_out_is_refused_as_a_whole(found: list[Death]) -> None:
+    care = care_for(found, no_touch)
+    assert care is not None
+    assert care.reason(0) == f"reading its frame killed the sender {len(found)} times: signal 11"
+
+
+class Shared:
+    """A store that all senders see."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+
+    def note(self, deaths: Sequence[str]) -> None:
+        """See DeathStore."""
+        self.texts |= dict.fromkeys(deaths)
+
+    def known(self) -> list[str]:
+        """See DeathStore."""
+        return list(self.texts)
+
+
+def test_every_sender_learns_of_a_death_and_counts_it_once(tmp_path: Path) -> None:
+    store = Shared()
+    dies(tmp_path, "os._exit(1)")
+    heir = Guards(["orders"], folder=tmp_path, store=store)
+    other = Guards(["orders"], store=store)
+    assert heir.of("orders").begin("orders/feed", 7) is not None
+    heir.of("orders").end()
+    for guards in (heir, other, heir, other):
+        asyncio.run(guards.refresh())
+    assert len(other.over("orders/feed", 7)) == len(heir.over("orders/feed", 7)) == 1
+    assert other.of("orders").begin("orders/feed", 8) is None
+    heir.close()
+
+
+def test_a_folder_that_cannot_be_used_costs_marks_and_nothing_else(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    guards = Guards(["orders"], folder=blocked)
+    assert guards.of("orders").begin("orders/feed", 1) is None
+    guards.close()
+
+
+def test_last_words_of_another_kind_are_told_as_they_are() -> None:
+    assert told("Fatal Python error: Bus error\n\nCurrent thread ...") == "signal 7 (Bus error)"
+    assert told("Fatal Python error: deallocating None\n") == "deallocating None"
