@@ -21,6 +21,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
 from bettong.routing import partition_of
+from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.history import Event, KeyHistory, KeyValue, Step, key_of, places_of
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
@@ -88,6 +89,26 @@ def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bo
     ]
     assert events[3].outputs == (), "below the limit nothing leaves"
     assert {each.verdict for each in events} == {"taken"}
+
+
+def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
+    def same(reading: Reading) -> Reading:
+        return reading
+
+    app = Application("meters")
+    readings = app.source("readings", schema=Reading, key="meter")
+    readings.map(same, name="same").sink("mapped")
+    readings.sink("raw")
+    (stage,) = plan(app).stages
+    why = "killed the worker: signal 11 (SIGSEGV)"
+    left_out = {0: Exclusion(0, (Excluded(1, 2, "same", why),), is_logged=True)}
+    of = KeyHistory(program(stage, compiled=False), ASSIGNMENT, "a", left_out)
+    good, killing = of.fold(0, data("readings/c", 1, [Reading("a", 5), Reading("a", 7)]))
+    assert (killing.failures, killing.outputs) == ((("same", "dead-letter", why),), ())
+    assert sorted(target for target, _ in good.outputs) == ["mapped", "raw"]
+    unread = KeyHistory(program(stage, compiled=False), ASSIGNMENT, "a", {0: Exclusion(0, record=why)})
+    (event,) = unread.fold(0, data("readings/c", 1, [Reading("a", 5)]))
+    assert event.outputs == ()
 
 
 @WAYS

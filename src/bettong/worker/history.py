@@ -149,7 +149,8 @@ class KeyHistory:
     ) -> Iterator[Event]:
         failures = self._failures(frame.stream, records)
         left = verdict == "taken" and self.stopped is None
-        outputs = self._outputs(frame.stream, columns, places, failures) if left else {}
+        entered = self._entered(offset, columns, places)
+        outputs = self._outputs(frame.stream, columns, entered, failures) if left else {}
         for place in places:
             yield Event(
                 offset=offset,
@@ -163,6 +164,14 @@ class KeyHistory:
                 outputs=tuple(outputs.get(place, ())),
                 failures=tuple(failures.get(place, ())),
             )
+
+    def _entered(self, offset: int, columns: Columns, places: list[int]) -> list[int]:
+        """The places of messages that were not left out of the fold."""
+        exclusion = self._worker.exclusions.get(offset)
+        if exclusion is None:
+            return places
+        out = dict(exclusion.of_frame(columns.length))
+        return [place for place in places if place not in out and not exclusion.record]
 
     def _failures(
         self, source: str, records: list[OutputRecord]
