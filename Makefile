@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults kubernetes chart-tools load images machine lint format types check lock bench docs clean
+.PHONY: help setup demo test faults fuzz kubernetes chart-tools load images machine lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ types: setup  ## mypy --strict
 
 faults: setup  ## Run the long set of injected faults: an hour (ARGS="-k word" for some)
 	@exec $(BIN)/pytest tests/faults tests/e2e tests/integration tests/unit -m long -s $(ARGS)
+
+fuzz: setup  ## Feed every parser with damaged input: an hour (ARGS="--seconds 300 columns" for less, or one parser)
+	@exec $(BIN)/python -m tests.fuzz.fuzzing $(ARGS)
 
 kubernetes: setup  ## Test the chart on a real control plane; builds one the first time (Go, 25 minutes of a core)
 	@$(PYTHON) -m deploy.bootstrap --tests
