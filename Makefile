@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak kubernetes chart-tools load images machine lint format types check lock bench docs clean
+.PHONY: help setup demo test faults soak fuzz kubernetes chart-tools load images machine lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ faults: setup  ## Run the long set of injected faults: an hour (ARGS="-k word" f
 
 soak: setup  ## Run an hour at 20,000 messages/s with a fault a minute; nothing may grow (ARGS="--minutes 10" for less)
 	@exec $(BIN)/python -m tests.faults.soak $(ARGS)
+
+fuzz: setup  ## Feed every parser with damaged input: an hour (ARGS="--seconds 300 columns" for less, or one parser)
+	@exec $(BIN)/python -m tests.fuzz.fuzzing $(ARGS)
 
 kubernetes: setup  ## Test the chart on a real control plane; builds one the first time (Go, 25 minutes of a core)
 	@$(PYTHON) -m deploy.bootstrap --tests

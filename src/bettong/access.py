@@ -118,6 +118,8 @@ def parse(text: str) -> Grants:
         entries = _ENTRIES.validate_python(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"no TOML: {error}") from None
+    except RecursionError:
+        raise ValueError("no TOML: nested too deeply") from None
     except ValidationError as error:
         raise ValueError("; ".join(sorted({_fault(each["loc"]) for each in error.errors()}))) from None
     if not entries:

@@ -35,6 +35,8 @@ def read_connections(path: Path | None) -> dict[str, Options]:
         # The text of a JSON error tells the place, not the content; that of a decoding error quotes bytes.
         where = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
         raise SettingsError(f"{_SETTING}: {path} is no JSON{where}") from None
+    except RecursionError:
+        raise SettingsError(f"{_SETTING}: {path} is no JSON: nested too deeply") from None
     if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
         raise SettingsError(f"{_SETTING}: {path}: expected a JSON object of names and their options")
     return content

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bettong.errors import FrameError
 from bettong.frames.frame import (
+    CLOCK_NS_MAX,
     ENVELOPE_BYTES_MAX,
     ORIGIN_CHARACTERS_MAX,
     Frame,
@@ -35,7 +36,7 @@ def frames(draw: st.DrawFn) -> Frame:
         previous=previous,
         count=draw(st.integers(0, 2**32 - 1)),
         schema=draw(U64),
-        ingest_ns=draw(U64),
+        ingest_ns=draw(st.integers(0, CLOCK_NS_MAX)),
         sent_ns=draw(U64),
         watermark_ns=draw(U64),
         **draw(BODY),
@@ -126,3 +127,8 @@ def test_an_origin_that_would_fit_no_table_and_no_dead_letter_is_refused() -> No
     assert decode(encode(Frame(origin=longest, sequence=1, previous=0, rows=[]))).origin == longest
     with pytest.raises(FrameError, match="its origin has 513 characters, at most 512"):
         decode(encode(Frame(origin=longest + "b", sequence=1, previous=0, rows=[])))
+
+
+def test_a_clock_that_64_bits_cannot_be_added_to_is_refused() -> None:
+    with pytest.raises(FrameError, match=f"taken in at {2**63} ns"):
+        decode(encode(Frame(origin="a/b", sequence=1, previous=0, rows=[], ingest_ns=2**63)))

@@ -59,20 +59,32 @@ def decode(place: Place, data: bytes) -> tuple[Progress, int]:
     checksum, _, content = data.partition(b"\n")
     if checksum != b"crc32c:%08x" % crc32c.crc32c(content):
         raise PositionError("its checksum does not fit its content")
-    values: Mapping[str, Any] = json.loads(content)
+    try:
+        return _read(place, json.loads(content))
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise PositionError(f"its content is no position: {type(error).__name__}: {error}") from None
+
+
+def _read(place: Place, values: Mapping[str, Any]) -> tuple[Progress, int]:
     if values["version"] != _VERSION:
         raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
     found = Place(values["application"], values["sink"], values["partition"])
     if found != place:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
     table = DeliveryTable(
-        highest={origin: highest for origin, (highest, _) in values["origins"].items()},
-        heard_ns={origin: heard_ns for origin, (_, heard_ns) in values["origins"].items()},
-        next_sweep_ns=values["next_sweep_ns"],
+        highest={origin: _whole(highest) for origin, (highest, _) in values["origins"].items()},
+        heard_ns={origin: _whole(heard_ns) for origin, (_, heard_ns) in values["origins"].items()},
+        next_sweep_ns=_whole(values["next_sweep_ns"]),
     )
-    progress = Progress(values["offset"], table, Counts(**values["counts"]), values["adopts"])
+    progress = Progress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
     progress.debt = _debt_of(values.get("debt", {}))
-    return progress, values["length_bytes"]
+    return progress, _whole(values["length_bytes"])
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise TypeError(f"expected a whole number from 0 on, got {str(value)[:100]}")
+    return value
 
 
 def _debt(debt: Debt) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Cuts:
         try:
             values = json.loads(data)
             cuts = cls(int(values["durable"]), [int(end) for end in values["ends"]])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise FrameError(f"{data[:100]!r} are no cuts: {error}") from None
         if cuts.ends != sorted(set(cuts.ends)) or any(end <= cuts.durable for end in cuts.ends):
             raise FrameError(f"{data[:100]!r} are no cuts: they must grow from above durable")

@@ -278,6 +278,8 @@ def read(path: Path) -> Spec:
         raise SettingsError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:  # TOMLDecodeError and UnicodeDecodeError are both
         raise SettingsError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise SettingsError(f"{path} is no TOML: nested too deeply") from None
     return checked(content, str(path))
 
 

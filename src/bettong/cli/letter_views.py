@@ -84,7 +84,10 @@ def message_text(message: bytes, form: Form) -> str:
     if form is Form.TEXT:
         return message.decode()
     if form is Form.JSON:
-        return to_json(json.loads(message), indent=2)
+        try:
+            return to_json(json.loads(message), indent=2)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
     try:
         values = json.loads(message)
         if isinstance(values, dict):

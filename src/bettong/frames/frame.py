@@ -16,6 +16,9 @@ ENVELOPE_BYTES_MAX = 1024
 # letters quote them, so a longer one would not fit where its frame did.
 ORIGIN_CHARACTERS_MAX = 512
 
+# In the year 2262: the log's clock is added to, and must stay within 64 bits.
+CLOCK_NS_MAX = 2**63 - 1
+
 
 class Kind(IntEnum):
     """What a frame is for; see the proto."""
@@ -81,6 +84,10 @@ def decode(data: bytes) -> Frame:
         raise FrameError(
             f"frame {envelope.sequence}: its origin has {len(envelope.origin)} characters, at most"
             f" {ORIGIN_CHARACTERS_MAX}"
+        )
+    if envelope.ingest_ns > CLOCK_NS_MAX:
+        raise FrameError(
+            f"frame {envelope.sequence} of {envelope.origin!r}: taken in at {envelope.ingest_ns} ns"
         )
     body = envelope.WhichOneof("body")
     try:

@@ -18,6 +18,10 @@ from bettong.v1.snapshot_pb2 import Snapshot
 _HEADER = struct.Struct(">4sI")
 _MAGIC = b"BTG2"
 
+# Numbers that are counted on from must stay within 64 bits. An offset is multiplied (`worker.exits.PARTS_MAX`).
+_NUMBER_MAX = 2**63 - 1
+_OFFSET_MAX = 2**43
+
 
 def encode(snapshot: Snapshot) -> bytes:
     """The stored form of an increment. Raises SnapshotError when it outgrows what protobuf can hold, 2 GiB."""
@@ -55,4 +59,14 @@ def decode(data: bytes, *, application: str, stage: str, partition: int) -> Snap
     found = (snapshot.application, snapshot.stage, snapshot.partition)
     if found != (application, stage, partition):
         raise SnapshotError(f"{name}: it belongs to {'/'.join(map(str, found))}")
+    largest = max(
+        snapshot.now_ns,
+        snapshot.delivery.next_sweep_ns,
+        *(each.sequence for each in snapshot.sent),
+        *(value for _, value in snapshot.counters.ListFields()),
+    )
+    if snapshot.offset > _OFFSET_MAX or largest > _NUMBER_MAX:
+        raise SnapshotError(
+            f"{name}: at offset {snapshot.offset}, {largest} is its largest number: it is damaged"
+        )
     return snapshot

@@ -1,0 +1,83 @@
+"""Feeds parsers, one after the other, in a process that may die of it: `python -m tests.fuzz.child NAME,NAME ...`.
+
+Prints how many inputs each has read. The input under way lies in a file, so a crash leaves it behind; so do an
+exception, a parser that takes longer than `INPUT_S_MAX`, and one that wants more memory than `MEMORY_BYTES_MAX` on top of
+what its imports took.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import mmap
+import resource
+import signal
+import struct
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+from tests.fuzz.harness import INPUT_BYTES_MAX, Harness
+from tests.fuzz.mutating import mutated
+from tests.fuzz.registry import HARNESSES
+
+# A frame of 64 KiB takes milliseconds; on a machine that does much else, a hundred times as long.
+INPUT_S_MAX = 20.0
+MEMORY_BYTES_MAX = 1024 * 1024 * 1024
+_COUNT = struct.Struct("<QQ")  # inputs so far, length of the one under way
+
+
+def feed(harness: Harness, under_way: Path, *, seed: int, seconds: float) -> int:
+    """Reads inputs made of the corpus. Returns how many; raises what a parser must not."""
+    inputs = [*harness.corpus(), *harness.seeds()]
+    random = Random(seed)
+    count, end = 0, time.monotonic() + seconds
+    with under_way.open("w+b") as file:
+        file.truncate(_COUNT.size + INPUT_BYTES_MAX)
+        with mmap.mmap(file.fileno(), 0) as memory:
+            while time.monotonic() < end:
+                data = mutated(random, inputs, harness.words)
+                count += 1
+                memory[: _COUNT.size + len(data)] = _COUNT.pack(count, len(data)) + data
+                signal.setitimer(signal.ITIMER_REAL, INPUT_S_MAX)
+                harness.read(data)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    return count
+
+
+def left_behind(under_way: Path) -> tuple[int, bytes]:
+    """How many inputs the last parser has read, and which was the last one."""
+    content = under_way.read_bytes() if under_way.is_file() else b""
+    if len(content) < _COUNT.size:
+        return 0, b""
+    count, length = _COUNT.unpack_from(content)
+    return count, content[_COUNT.size : _COUNT.size + length]
+
+
+def _limit_memory() -> None:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * mmap.PAGESIZE + MEMORY_BYTES_MAX
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main(arguments: list[str]) -> int:
+    """NAMES FILE SEED SECONDS (for each), or NAME alone: reads one input from standard input."""
+    faulthandler.enable()
+    harnesses = [HARNESSES[name] for name in arguments[0].split(",")]
+    if len(arguments) == 1:
+        harnesses[0].read(sys.stdin.buffer.read())
+        return 0
+    for harness in harnesses:
+        for data in [*harness.corpus(), *harness.seeds()]:  # imports and caches, before memory is counted
+            harness.read(data)
+    _limit_memory()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # kills, also where no Python runs
+    for harness in harnesses:
+        count = feed(harness, Path(arguments[1]), seed=int(arguments[2]), seconds=float(arguments[3]))
+        print(count, flush=True)  # noqa: T201
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""Fuzzes the parsers, each in a process of its own: `python -m tests.fuzz.fuzzing [--seconds S] [NAME ...]`.
+
+Prints for each how many inputs it read. A finding is an exception that is not the parser's own, a crash, 20 s or a GiB
+for one input: its input is kept below `fuzz-findings`, and the command ends with 1. Mended, it goes into the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from random import SystemRandom
+
+from tests.fuzz.child import left_behind
+from tests.fuzz.harness import CORPUS, Harness
+from tests.fuzz.registry import HARNESSES
+
+ROOT = Path(__file__).resolve().parents[2]
+FINDINGS = ROOT / "fuzz-findings"
+CHILD = ["-m", "tests.fuzz.child"]
+_SIDE_BY_SIDE = 2
+_HOUR_S = 3600.0
+# A child that neither ends nor dies: its imports, its corpus, and one input at a time are far below.
+_GRACE_S = 180.0
+_LINES_SHOWN = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a harness: inputs read, and of a finding its input and what the process said."""
+
+    name: str
+    count: int
+    finding: bytes | None = None
+    said: str = ""
+
+
+def fuzz(names: Sequence[str], *, seed: int, seconds: float) -> list[Outcome]:
+    """Some harnesses, `seconds` each, in one process that may die of it; a finding is the last outcome."""
+    with tempfile.TemporaryDirectory() as folder:
+        under_way = Path(folder) / "under-way"
+        command = [sys.executable, *CHILD, ",".join(names), str(under_way), str(seed), str(seconds)]
+        limit_s = seconds * len(names) + _GRACE_S
+        with (Path(folder) / "said").open("w+b") as told:
+            try:
+                done = subprocess.run(
+                    command, cwd=ROOT, stdout=told, stderr=subprocess.PIPE, check=False, timeout=limit_s
+                )
+                code, said = done.returncode, done.stderr.decode(errors="replace")
+            except subprocess.TimeoutExpired:
+                code, said = 1, f"it did not end within {_GRACE_S:g} s after its time"
+            told.seek(0)
+            counts = [int(line) for line in told.read().split()]
+        outcomes = [Outcome(name, count) for name, count in zip(names, counts, strict=False)]
+        if code != 0:
+            name = names[min(len(counts), len(names) - 1)]
+            outcomes.append(Outcome(name, *left_behind(under_way), f"seed {seed}, ended with {code}\n{said}"))
+    return outcomes
+
+
+def keep(outcome: Outcome) -> Path:
+    """Writes a finding's input to a file."""
+    data = outcome.finding or b""
+    path = FINDINGS / outcome.name / f"{hashlib.sha256(data).hexdigest()[:16]}.bin"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def write_seeds(harness: Harness) -> None:
+    """Puts the valid samples into the corpus, as they are now."""
+    folder = CORPUS / harness.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, data in enumerate(harness.seeds()):
+        (folder / f"seed-{place}.bin").write_bytes(data)
+
+
+def say(line: str) -> None:
+    """For whoever waits."""
+    print(line, flush=True)  # noqa: T201
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Fuzzes in turns, `--seconds` in all."""
+    parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *HARNESSES], metavar="NAME", help="default: all")
+    parser.add_argument("--seconds", type=float, default=_HOUR_S, help="in all; default: an hour")
+    parser.add_argument("--seed", type=int, default=None, help="repeats a run")
+    parser.add_argument("--seeds", action="store_true", help="only write valid samples into the corpus")
+    given = parser.parse_args(arguments)
+    names = given.names or list(HARNESSES)
+    if given.seeds:
+        for name in names:
+            write_seeds(HARNESSES[name])
+        return 0
+    seed = SystemRandom().randrange(2**32) if given.seed is None else given.seed
+    share_s = given.seconds * _SIDE_BY_SIDE / len(names)
+    say(f"{len(names)} parsers, {share_s:.0f} s each, {_SIDE_BY_SIDE} at a time; --seed {seed}")
+    found = 0
+    with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
+        calls = threads.map(partial(fuzz, seed=seed, seconds=share_s), [[name] for name in names])
+        for outcome in chain.from_iterable(calls):
+            found += outcome.finding is not None
+            say(f"{outcome.name:15} {outcome.count:>10,} inputs")
+            if outcome.finding is not None:
+                last = "\n".join(outcome.said.splitlines()[-_LINES_SHOWN:])
+                say(f"FINDING in {outcome.name}: {keep(outcome).relative_to(ROOT)}\n{last}")
+    say(f"{found} finding(s)" if found else "nothing found")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,223 @@
+"""Harnesses of what travels: frames, their columns, records that a worker folds, results that a receiver reads."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated
+
+import numpy as np
+from google.protobuf.message import DecodeError
+
+import bettong
+from bettong import Application, Width
+from bettong.application.plan import plan
+from bettong.application.schema import Schema, schema_of
+from bettong.cli.letter_views import Form, message_text
+from bettong.errors import FrameError, SchemaError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.frames.text import bytes_of, json_line, message_of, text_of
+from bettong.v1 import subscribe_pb2
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import StageProgram, program
+from bettong_receiver.formats import SinkFormat, formats
+from bettong_receiver.progress import Progress
+from bettong_receiver.subscriptions import LogFacts, Refused, starts
+from tests.fuzz.harness import Harness
+from tests.fuzz.mutating import floats
+
+FRAME_BYTES_MAX = 64 * 1024
+_SEQUENCE_MAX = 2**64 - 1
+
+
+@dataclass
+class Fixed:
+    """Fields of a fixed width."""
+
+    number: bettong.i64
+    flag: bool
+    code: Annotated[str, Width(5)]
+    ratio: float
+
+
+@dataclass
+class Varying:
+    """Texts and bytes of any length."""
+
+    number: bettong.u16
+    text: str
+    blob: bytes
+    code: Annotated[bytes, Width(3)]
+
+
+@dataclass(slots=True)
+class Sum:
+    """A state."""
+
+    total: int = 0
+
+
+SCHEMAS = (schema_of(Fixed), schema_of(Varying))
+
+
+def samples(schema: Schema, count: int) -> Columns:
+    """Some messages."""
+    if schema.message is Fixed:
+        made: list[object] = [Fixed(place, place % 2 == 0, f"c{place}", place / 3) for place in range(count)]
+    else:
+        made = [Varying(place, f"text {place} é", b"b" * place, b"abc") for place in range(count)]
+    return Columns.of_messages(schema, made)
+
+
+def read_frame(data: bytes) -> None:
+    """The envelope."""
+    with contextlib.suppress(FrameError):
+        frame = decode(data)
+        again = decode(encode(frame))
+        assert (again.origin, again.sequence, again.kind) == (frame.origin, frame.sequence, frame.kind)
+
+
+def read_columns(data: bytes) -> None:
+    """The Arrow message inside, with both readers; the first byte says which schema."""
+    if not data:
+        return
+    schema = SCHEMAS[data[0] % len(SCHEMAS)]
+    for read in (Columns.of_payload, Columns.of_foreign_payload):
+        with contextlib.suppress(FrameError):
+            columns = read(schema, data[1:])
+            messages = columns.messages()
+            assert len(messages) == columns.length
+            taken = columns.take(np.arange(columns.length)[::-1])
+            assert read(schema, taken.payload()).length == columns.length
+            for message in messages[:20]:
+                json_line(schema, message)
+
+
+def total(message: Varying, kept: Sum) -> Fixed | None:
+    """Adds up; raises for some."""
+    kept.total += message.number
+    return Fixed(kept.total, flag=True, code=message.text[:1], ratio=1 / (message.number - 3))
+
+
+@cache
+def stage() -> StageProgram:
+    """A stage with a state."""
+    app = Application("fuzzed")
+    varying = app.source("varying", schema=Varying, key="text")
+    varying.stateful(total, state=Sum).sink("totals")
+    return program(plan(app).stages[0], compiled=False)
+
+
+def read_record(data: bytes) -> None:
+    """A record of a stage's log: whatever is wrong with it is a dead letter, and the next one is folded."""
+    worker = PartitionWorker(stage(), Assignment("fuzzed", 0, 1, FRAME_BYTES_MAX))
+    records = worker.fold(0, data)
+    assert all(len(record.value) <= FRAME_BYTES_MAX for record in records)
+    for record in records:
+        decode(record.value)
+    worker.fold(1, record_of(_SEQUENCE_MAX, origin="varying/last"))
+    worker.increment()
+
+
+def record_of(sequence: int, *, origin: str = "varying/a", count: int = 6) -> bytes:
+    """A record that is right."""
+    schema = schema_of(Varying)
+    return encode(
+        Frame(
+            origin=origin,
+            sequence=sequence,
+            previous=0,
+            count=count,
+            schema=schema.fingerprint,
+            ingest_ns=1,
+            columns=samples(schema, count).payload(),
+        )
+    )
+
+
+def read_results(data: bytes) -> None:
+    """A record of a sink's log, or of the dead letters, as a receiver reads it."""
+    with contextlib.suppress(FrameError):
+        frame = decode(data)
+        for form in _formats().values():
+            with contextlib.suppress(FrameError):
+                form.content(form.messages(frame))
+
+
+@cache
+def _formats() -> dict[str, SinkFormat]:
+    app = Application("fuzzed")
+    varying = app.source("varying", schema=Varying, key="text")
+    varying.sink("plain")
+    varying.sink("raw", encoder=lambda message: message.blob)
+    return formats(plan(app))
+
+
+def read_message(data: bytes) -> None:
+    """A message of a dead letter, as JSON."""
+    for schema in SCHEMAS:
+        with contextlib.suppress(SchemaError):
+            Columns.of_messages(schema, [message_of(schema, data)])
+    with contextlib.suppress(UnicodeDecodeError, ValueError):
+        bytes_of(data.decode())
+    assert bytes_of(text_of(data)) == data
+    for form in Form:
+        with contextlib.suppress(ValueError):
+            message_text(data, form)
+
+
+def read_positions(data: bytes) -> None:
+    """What a subscriber shows to go on."""
+    with contextlib.suppress(DecodeError, Refused):
+        request = subscribe_pb2.SubscribeRequest.FromString(data)
+        facts = LogFacts(beginnings={0: 5, 1: 0}, ends={0: 100, 1: 7})
+        newest = {0: Progress.fresh(5), 1: Progress.fresh(0)}
+        found = starts(request, sinks={"totals", "dead-letters"}, facts=facts, newest=newest)
+        assert found.keys() == {0, 1}
+
+
+def _frames() -> Iterator[bytes]:
+    yield record_of(1)
+    yield encode(Frame(origin="varying/a", sequence=7, previous=7, kind=Kind.OPEN))
+    yield encode(Frame(origin="log/clock", sequence=0, previous=0, kind=Kind.TICK, ingest_ns=2**40))
+    yield encode(Frame(origin="raw/x/0", sequence=3, previous=1, count=2, rows=[b"one", b""]))
+
+
+def _columns() -> Iterator[bytes]:
+    for place, schema in enumerate(SCHEMAS):
+        for count in (0, 1, 9):
+            yield bytes([place]) + samples(schema, count).payload()
+
+
+def _results() -> Iterator[bytes]:
+    yield from _frames()
+    letter = DeadLetter(computation="total", reason="no", origin="varying/a", sequence=3, message=b"{}")
+    yield encode(Frame(origin="dead-letters/s/0", sequence=9, previous=0, rows=[letter.SerializeToString()]))
+
+
+def _messages() -> Iterator[bytes]:
+    for schema in SCHEMAS:
+        yield json_line(schema, samples(schema, 3).messages()[2])
+    yield b"base64:YWJj"
+
+
+def _positions() -> Iterator[bytes]:
+    request = subscribe_pb2.SubscribeRequest(sink="totals")
+    yield request.SerializeToString()
+    request.positions.add(partition=0, offset=8, highest={"totals/varying/0": 77})
+    yield request.SerializeToString()
+
+
+_JSON = (b'"', b"[", b"{", b"null", b"true", b"NaN", b"1e999", b"-1", b"\\ud800", b"base64:", b'"number":')
+HARNESSES = (
+    Harness("frames", read_frame, _frames, (b"varying/", b"\xff\xff\xff\xff\x0f")),
+    Harness("columns", read_columns, _columns, (b"\xff\xff\xff\xff", *floats())),
+    Harness("records", read_record, _frames, (b"varying/", b"\xff\xff\xff\xff", *floats())),
+    Harness("results", read_results, _results, (b"\xff\xff\xff\xff", b"dead-letters/")),
+    Harness("messages", read_message, _messages, _JSON),
+    Harness("positions", read_positions, _positions, (b"totals/varying/0", b"\xff\xff\xff\xff\x0f")),
+)

@@ -1,0 +1,102 @@
+"""Harnesses of what stores give back: snapshots, positions of sinks, cuts of foreign topics.
+
+Their checksums find damage, so most inputs here are sealed anew after they were changed. What states themselves are is
+kept as it was: their codec has a harness of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import cache
+
+import crc32c
+from google.protobuf.message import DecodeError
+
+from bettong.delivery import DeliveryTable
+from bettong.errors import FrameError, SnapshotError
+from bettong.snapshots import snapshot as codec
+from bettong.v1.snapshot_pb2 import Snapshot
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong_receiver import positions
+from bettong_receiver.errors import PositionError
+from bettong_receiver.progress import Progress
+from bettong_sender.cuts import Cuts
+from tests.fuzz.harness import Harness
+from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
+
+_PLACE = positions.Place("fuzzed", "totals", 0)
+
+
+def _worker() -> PartitionWorker:
+    return PartitionWorker(stage(), Assignment("fuzzed", 0, 1, FRAME_BYTES_MAX))
+
+
+@cache
+def _good() -> bytes:
+    worker = _worker()
+    worker.fold(0, record_of(1))
+    return worker.snapshot()
+
+
+def read_snapshot(data: bytes) -> None:
+    """The bytes of an increment, as they are, and behind a checksum that is right, with the states of a good one."""
+    with contextlib.suppress(SnapshotError):
+        codec.decode(data, application="fuzzed", stage=stage().stage.name, partition=0)
+    try:
+        changed = Snapshot.FromString(data[8:])
+    except DecodeError:
+        return
+    states = Snapshot.FromString(_good()[8:]).states
+    for name in changed.states:
+        changed.states[name] = states.get(name, next(iter(states.values())))
+    worker = _worker()
+    with contextlib.suppress(SnapshotError):
+        worker.restore(codec.encode(changed))
+        worker.fold(worker.next_offset, record_of(2**64 - 1, origin="varying/last"))
+        worker.increment()
+
+
+def read_position(data: bytes) -> None:
+    """The position of a sink."""
+    for each in (data, _sealed(data.partition(b"\n")[2])):
+        with contextlib.suppress(PositionError):
+            progress, length = positions.decode(_PLACE, each)
+            positions.encode(_PLACE, progress, length_bytes=length)
+
+
+def _sealed(content: bytes) -> bytes:
+    return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
+
+
+def read_cuts(data: bytes) -> None:
+    """Where a foreign topic is cut."""
+    with contextlib.suppress(FrameError):
+        cuts = Cuts.decode(data)
+        assert Cuts.decode(cuts.encode()) == cuts
+
+
+def _snapshots() -> Iterator[bytes]:
+    yield _good()
+    worker = _worker()
+    yield worker.increment()[1]
+
+
+def _positions() -> Iterator[bytes]:
+    yield positions.encode(_PLACE, Progress.fresh(3))
+    progress = Progress.fresh(812)
+    progress.table = DeliveryTable(highest={"totals/varying/0": 9}, heard_ns={"totals/varying/0": 5})
+    progress.debt.owed = {7: {0: "refused", 3: "refused"}}
+    yield positions.encode(_PLACE, progress, length_bytes=77)
+
+
+def _cuts() -> Iterator[bytes]:
+    yield Cuts(5, [11, 15]).encode()
+    yield Cuts(0).encode()
+
+
+HARNESSES = (
+    Harness("snapshots", read_snapshot, _snapshots, (b"\xff\xff\xff\xff\x0f",)),
+    Harness("sink-positions", read_position, _positions, (b"null", b"1e999", b"[", b"{}", b'"offset":')),
+    Harness("cuts", read_cuts, _cuts, (b"null", b"1e999", b"[", b'"ends"', b"-1")),
+)

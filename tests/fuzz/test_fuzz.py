@@ -1,0 +1,92 @@
+"""Every parser reads what the corpus keeps, and what can be made of it in some seconds; and fuzzing does find."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from random import Random, SystemRandom
+
+import pytest
+
+from tests.fuzz import fuzzing
+from tests.fuzz.mutating import mutated
+from tests.fuzz.registry import HARNESSES
+
+# Of each parser: all of them together take less than a minute of one core. `make fuzz` takes an hour.
+_SECONDS = 2.5
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_a_parser_reads_its_corpus(name: str) -> None:
+    inputs = HARNESSES[name].corpus()
+    assert len(inputs) > 0
+    for data in inputs:
+        HARNESSES[name].read(data)
+
+
+@pytest.mark.slow
+def test_each_parser_gives_a_value_or_its_own_error() -> None:
+    seed = SystemRandom().randrange(2**32)
+    outcomes = fuzzing.fuzz(list(HARNESSES), seed=seed, seconds=_SECONDS)
+    for outcome in outcomes:
+        assert outcome.finding is None, f"{fuzzing.keep(outcome)}\n{outcome.said}"
+        assert outcome.count > 0
+    assert [outcome.name for outcome in outcomes] == list(HARNESSES)
+
+
+def dies(data: bytes) -> None:
+    """As a parser that follows an offset out of its memory."""
+    if data.startswith(b"!"):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def raises(data: bytes) -> None:
+    """As a parser that forgot an error."""
+    if b"!" in data:
+        raise KeyError(data)
+
+
+def endless(data: bytes) -> None:
+    """As a parser that never comes back."""
+    while b"!" in data:
+        time.monotonic()
+
+
+def hoards(data: bytes) -> None:
+    """As a parser that believes a length."""
+    if b"!" in data:
+        bytearray(2**31)
+
+
+@pytest.mark.parametrize(
+    ("read", "told"), [(dies, "-11"), (raises, "KeyError"), (endless, "-14"), (hoards, "MemoryError")]
+)
+def test_whatever_goes_wrong_is_found_with_its_input(
+    read: object, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = read.__name__  # type: ignore[attr-defined]
+    planted = tmp_path / "planted.py"
+    planted.write_text(
+        "import sys\n"
+        "from tests.fuzz import child, test_fuzz\n"
+        "from tests.fuzz.harness import Harness\n"
+        "child.INPUT_S_MAX = 0.5\n"
+        f"child.HARNESSES[{name!r}] = Harness({name!r}, test_fuzz.{name}, lambda: [b'a'], (b'!',))\n"
+        "sys.exit(child.main(sys.argv[1:]))\n"
+    )
+    monkeypatch.setattr(fuzzing, "CHILD", [str(planted)])
+    monkeypatch.setenv("PYTHONPATH", str(fuzzing.ROOT))
+    (outcome,) = fuzzing.fuzz([name], seed=1, seconds=30)
+    assert outcome.name == name
+    assert outcome.finding is not None
+    assert b"!" in outcome.finding
+    assert told in outcome.said
+
+
+def test_the_same_seed_gives_the_same_inputs() -> None:
+    inputs = [b"one", b"another", b""]
+    runs = [[mutated(random, inputs, (b"word",)) for _ in range(300)] for random in (Random(7), Random(7))]
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) > 150
