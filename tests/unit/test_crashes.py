@@ -19,11 +19,14 @@ import bettong
 from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
-from bettong.errors import PoisonError
+from bettong.errors import PoisonError, SupersededError
 from bettong.worker.exits import OutputRecord
+from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
+from bettong_processor.crashes.memory import left_bytes, resident_bytes
+from bettong_processor.crashes.trial import Record, Trial
 from bettong_processor.crashes.watch import Watch
 from tests.guards import guard
 from tests.waiting import eventually
@@ -82,6 +85,13 @@ def hog() -> None:
     re.match(r"(a+)+$", "a" * 60 + "b")
 
 
+def take_all() -> None:
+    """Takes more memory than there is, a piece at a time."""
+    pieces = []
+    while True:
+        pieces.append(b"x" * (1 << 20))
+
+
 DEEDS: dict[int, Callable[[], None]] = {
     1: segfault,
     2: leave,
@@ -89,6 +99,7 @@ DEEDS: dict[int, Callable[[], None]] = {
     4: run_out,
     5: sleep,
     6: hog,
+    7: take_all,
 }
 
 
@@ -242,6 +253,54 @@ def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -
     assert lived(of, log, tmp_path) == 1
     assert letters(output(tmp_path)) == []
     assert "workers died 2 time(s) at offset 0, origin in/a, sequence 1" in (tmp_path / "told").read_text()
+
+
+def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None:
+    log = [frame(1, [0, 1])]
+    for _ in range(2):
+        assert fold_in_a_process(ready(), log, tmp_path, 0) == -signal.SIGSEGV
+    own = guard(tmp_path)
+    worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    with pytest.raises(SupersededError, match="in/0 is another task's by now"):
+        own.of(worker, lambda: False)(0, log[0])
+    assert own.exclusions.known("in", 0) == {}
+
+
+def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody() -> None:
+    worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    trial = Trial(worker, Record(0, frame(1, [0, 7]), 2), 0, memory_left=lambda: 64 << 20)
+    assert trial.fold([0, 1]) == Death("killed the worker: out of memory", "count", 1)
+    assert trial.fold([0]) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "left"),
+    [("max\n", 900 * 1024), ("700000\n", 700_000 - 600_000 + 300_000 - 100_000), (None, 900 * 1024)],
+)
+def test_the_memory_that_is_left_is_the_machines_and_the_control_groups(
+    tmp_path: Path, limit: str | None, left: int
+) -> None:
+    proc, groups = tmp_path / "proc", tmp_path / "groups"
+    group = groups / "kube" / "pod"
+    (proc / "self").mkdir(parents=True)
+    group.mkdir(parents=True)
+    (proc / "meminfo").write_text("MemTotal:  1000 kB\nMemAvailable:   900 kB\n")
+    (proc / "self" / "cgroup").write_text("0::/kube/pod\n")
+    if limit is not None:
+        (group / "memory.max").write_text(limit)
+    (group / "memory.current").write_text("600000\n")
+    (group / "memory.stat").write_text("anon 300000\nfile 300000\nshmem 100000\n")
+    assert left_bytes(proc, groups) == left
+    assert resident_bytes(os.getpid()) > 1 << 20
+
+
+def test_a_child_that_only_takes_long_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.3)
+    worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    record = Record(0, frame(1, [0, 5]), 2)
+    assert Trial(worker, record, 0).fold([0, 1]) is None
+    late = Trial(worker, record, 100).fold([0, 1])
+    assert late == Death("took longer than 100 ms (BETTONG_MESSAGE_MS_MAX)", "count", 1)
 
 
 def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Path) -> None:

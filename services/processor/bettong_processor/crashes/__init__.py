@@ -7,6 +7,7 @@
 
 marks   which record each partition is at, in shared memory; and the deaths counted there
 trial   folding in a child
+memory  how much is left for that
 guard   folds a partition's records with all that
 watch   the thread that sees a record stand still
 """

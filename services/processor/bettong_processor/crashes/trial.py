@@ -20,13 +20,17 @@ from typing import NoReturn
 from bettong.application.on_error import ANY_ERROR
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
+from bettong_processor.crashes.memory import left_bytes, resident_bytes
 
 # A child that lives for this long has not shown that it dies; without a limit for messages it counts as alive.
 TRIAL_S_MAX = 60.0
 # Between two looks at the child: short at first, for most parts are folded in milliseconds.
 _LOOK_S_MIN = 0.0005
-_LOOK_S_MAX = 0.02
+_LOOK_S_MAX = 0.005
 _PASSED_S_MAX = 0.2
+# Of the memory that is left when a child begins. One that takes more is ended before the kernel ends somebody, which
+# in a container may be all that is there (memory.oom.group).
+_MEMORY_SHARE_MAX = 0.95
 _PR_SET_PDEATHSIG = 1
 _DONE, _COMPUTATION, _PLACE = range(3)
 
@@ -62,15 +66,17 @@ class Trial:
     limit_ms: int
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
+    memory_left: Callable[[], int] = left_bytes
 
     def fold(self, places: Sequence[int]) -> Death | None:
         """Folds the messages at these places in a child; how it died, None when it did not. Blocks for that."""
         names = computations(self.worker)
         with mmap.mmap(-1, mmap.PAGESIZE) as shared, memoryview(shared).cast("q") as cells:
+            memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
                 self._end(cells, names, places)
-            reason = self._awaited(child, cells)
+            reason = self._awaited(child, cells, memory_max)
             if cells[_DONE] or not reason:
                 return None
             computation = names[max(0, cells[_COMPUTATION] - 1)]
@@ -94,7 +100,7 @@ class Trial:
             cells[_DONE] = 1
             os._exit(0)
 
-    def _awaited(self, child: int, cells: memoryview) -> str:
+    def _awaited(self, child: int, cells: memoryview, memory_max: int) -> str:
         """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
         lived_s = stood_s = 0.0
         looked_s = self.clock()
@@ -112,10 +118,13 @@ class Trial:
             at = now
             allowed = allowed_s(self.limit_ms, self.record.messages, at[1] or None)
             is_late = bool(self.limit_ms) and stood_s > allowed
-            if is_late or lived_s > max(TRIAL_S_MAX, allowed):
+            is_large = resident_bytes(child) > memory_max
+            if is_late or is_large or lived_s > max(TRIAL_S_MAX, allowed):
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
-                return late(self.limit_ms) if is_late else ""
+                return (
+                    late(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
+                )
             self.pause(look_s)
             look_s = min(_LOOK_S_MAX, 2 * look_s)
 
