@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-import atheris  # type: ignore[import-not-found]
+import atheris  # type: ignore[import-untyped]
 
 # Parsers, and what they are made of. Not what Numba compiles: it does not read changed byte code.
 _SEEN = (
