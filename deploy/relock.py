@@ -45,7 +45,9 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
             wish.write_text(f"{package}\n")
             setup.run("lock", [*compiled, "-o", lock, str(wish)], environment)
     lock_images(setup, [*compiled, *LIKE_TESTED], environment)
-    for wish in sorted(tree.root.glob("benchmarks/peers/*/requirements.in")):
+    for wish in sorted(
+        [*tree.root.glob("benchmarks/peers/*/requirements.in"), *tree.root.glob("tests/*/requirements.in")]
+    ):
         lock = str(wish.with_suffix(".lock").relative_to(tree.root))
         with told(lock):
             setup.run("lock", [*compiled, "-o", lock, str(wish.relative_to(tree.root))], environment)

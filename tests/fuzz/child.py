@@ -1,8 +1,8 @@
 """Feeds parsers, one after the other, in a process that may die of it: `python -m tests.fuzz.child NAME,NAME ...`.
 
 Prints how many inputs each has read. The input under way lies in a file, so a crash leaves it behind; so do an
-exception, a parser that takes longer than `INPUT_S_MAX`, and one that wants more memory than `MEMORY_BYTES_MAX` on top of
-what its imports took.
+exception, a parser that takes longer than `INPUT_S_MAX`, and one that wants more memory than `MEMORY_BYTES_MAX` on top
+of what its imports took.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 from random import Random
+from typing import Self
 
 from tests.fuzz.harness import INPUT_BYTES_MAX, Harness
 from tests.fuzz.mutating import mutated
@@ -31,18 +32,37 @@ def feed(harness: Harness, under_way: Path, *, seed: int, seconds: float) -> int
     """Reads inputs made of the corpus. Returns how many; raises what a parser must not."""
     inputs = [*harness.corpus(), *harness.seeds()]
     random = Random(seed)
-    count, end = 0, time.monotonic() + seconds
-    with under_way.open("w+b") as file:
-        file.truncate(_COUNT.size + INPUT_BYTES_MAX)
-        with mmap.mmap(file.fileno(), 0) as memory:
-            while time.monotonic() < end:
-                data = mutated(random, inputs, harness.words)
-                count += 1
-                memory[: _COUNT.size + len(data)] = _COUNT.pack(count, len(data)) + data
-                signal.setitimer(signal.ITIMER_REAL, INPUT_S_MAX)
-                harness.read(data)
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    return count
+    end = time.monotonic() + seconds
+    with Recorder(under_way) as recorder:
+        while time.monotonic() < end:
+            data = mutated(random, inputs, harness.words)
+            recorder.note(data)
+            signal.setitimer(signal.ITIMER_REAL, INPUT_S_MAX)
+            harness.read(data)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return recorder.count
+
+
+class Recorder:
+    """Keeps the input under way in a file, without a call of the system for each."""
+
+    def __init__(self, under_way: Path) -> None:
+        self.count = 0
+        self._file = under_way.open("w+b")
+        self._file.truncate(_COUNT.size + INPUT_BYTES_MAX)
+        self._memory = mmap.mmap(self._file.fileno(), 0)
+
+    def note(self, data: bytes) -> None:
+        """Before it is read."""
+        self.count += 1
+        self._memory[: _COUNT.size + len(data)] = _COUNT.pack(self.count, len(data)) + data
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._memory.close()
+        self._file.close()
 
 
 def left_behind(under_way: Path) -> tuple[int, bytes]:
@@ -54,7 +74,8 @@ def left_behind(under_way: Path) -> tuple[int, bytes]:
     return count, content[_COUNT.size : _COUNT.size + length]
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
+    """From now on, so much more than there is."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * mmap.PAGESIZE + MEMORY_BYTES_MAX
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -71,7 +92,7 @@ def main(arguments: list[str]) -> int:
     for harness in harnesses:
         for data in [*harness.corpus(), *harness.seeds()]:  # imports and caches, before memory is counted
             harness.read(data)
-    _limit_memory()
+    limit_memory()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # kills, also where no Python runs
     for harness in harnesses:
         count = feed(harness, Path(arguments[1]), seed=int(arguments[2]), seconds=float(arguments[3]))

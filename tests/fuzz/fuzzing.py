@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -15,17 +16,19 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from random import SystemRandom
 
 from tests.fuzz.child import left_behind
+from tests.fuzz.engine import SetupError, fetch_atheris
 from tests.fuzz.harness import CORPUS, Harness
 from tests.fuzz.registry import HARNESSES
 
 ROOT = Path(__file__).resolve().parents[2]
 FINDINGS = ROOT / "fuzz-findings"
 CHILD = ["-m", "tests.fuzz.child"]
+GUIDED = ["-m", "tests.fuzz.guided"]
 _SIDE_BY_SIDE = 2
 _HOUR_S = 3600.0
 # A child that neither ends nor dies: its imports, its corpus, and one input at a time are far below.
@@ -43,22 +46,35 @@ class Outcome:
     said: str = ""
 
 
-def fuzz(names: Sequence[str], *, seed: int, seconds: float) -> list[Outcome]:
-    """Some harnesses, `seconds` each, in one process that may die of it; a finding is the last outcome."""
+def fuzz(names: Sequence[str], *, seed: int, seconds: float, engine: Path | None = None) -> list[Outcome]:
+    """Some harnesses, `seconds` each, in one process that may die of it; a finding is the last outcome.
+
+    `engine`: where atheris is; it leads one harness alone.
+    """
     with tempfile.TemporaryDirectory() as folder:
         under_way = Path(folder) / "under-way"
-        command = [sys.executable, *CHILD, ",".join(names), str(under_way), str(seed), str(seconds)]
+        child, path = (CHILD, []) if engine is None else (GUIDED, [str(engine)])
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}
+        command = [sys.executable, *child, ",".join(names), str(under_way), str(seed), str(seconds)]
         limit_s = seconds * len(names) + _GRACE_S
         with (Path(folder) / "said").open("w+b") as told:
             try:
                 done = subprocess.run(
-                    command, cwd=ROOT, stdout=told, stderr=subprocess.PIPE, check=False, timeout=limit_s
+                    command,
+                    cwd=ROOT,
+                    env=environment,
+                    stdout=told,
+                    stderr=subprocess.PIPE,
+                    check=False,
+                    timeout=limit_s,
                 )
                 code, said = done.returncode, done.stderr.decode(errors="replace")
             except subprocess.TimeoutExpired:
                 code, said = 1, f"it did not end within {_GRACE_S:g} s after its time"
             told.seek(0)
-            counts = [int(line) for line in told.read().split()]
+            counts = [int(line) for line in told.read().split()] if engine is None else []
+        if engine is not None and code == 0:
+            counts = [left_behind(under_way)[0]]
         outcomes = [Outcome(name, count) for name, count in zip(names, counts, strict=False)]
         if code != 0:
             name = names[min(len(counts), len(names) - 1)]
@@ -88,6 +104,15 @@ def say(line: str) -> None:
     print(line, flush=True)  # noqa: T201
 
 
+def _engines() -> list[Path | None]:
+    """Changes made by chance, and those that atheris makes where it can be had."""
+    try:
+        return [None, fetch_atheris()]
+    except SetupError as error:
+        say(f"without atheris, by chance alone: {error}")
+        return [None]
+
+
 def main(arguments: Sequence[str]) -> int:
     """Fuzzes in turns, `--seconds` in all."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
@@ -102,11 +127,16 @@ def main(arguments: Sequence[str]) -> int:
             write_seeds(HARNESSES[name])
         return 0
     seed = SystemRandom().randrange(2**32) if given.seed is None else given.seed
-    share_s = given.seconds * _SIDE_BY_SIDE / len(names)
-    say(f"{len(names)} parsers, {share_s:.0f} s each, {_SIDE_BY_SIDE} at a time; --seed {seed}")
+    engines = _engines()
+    share_s = given.seconds * _SIDE_BY_SIDE / len(names) / len(engines)
+    say(
+        f"{len(names)} parsers, {len(engines)} time(s) {share_s:.0f} s each, {_SIDE_BY_SIDE} at a time; --seed {seed}"
+    )
     found = 0
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
-        calls = threads.map(partial(fuzz, seed=seed, seconds=share_s), [[name] for name in names])
+        turns = list(product(names, engines))
+        work = partial(fuzz, seed=seed, seconds=share_s)
+        calls = threads.map(lambda turn: work([turn[0]], engine=turn[1]), turns)
         for outcome in chain.from_iterable(calls):
             found += outcome.finding is not None
             say(f"{outcome.name:15} {outcome.count:>10,} inputs")

@@ -1,8 +1,9 @@
 """All harnesses by name. Whoever adds a parser adds its harness here, and its seeds with `--seeds`."""
 
-from tests.fuzz import of_files, of_frames, of_stores
+from tests.fuzz import of_chart, of_files, of_frames, of_stores
 from tests.fuzz.harness import Harness
 
 HARNESSES: dict[str, Harness] = {
-    each.name: each for each in (*of_frames.HARNESSES, *of_stores.HARNESSES, *of_files.HARNESSES)
+    each.name: each
+    for each in (*of_frames.HARNESSES, *of_stores.HARNESSES, *of_files.HARNESSES, *of_chart.HARNESSES)
 }

@@ -17,7 +17,7 @@ from bettong.settings import (
     read,
 )
 from docs.render_chart import CHART, DECIDED
-from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, Chart, Pod
+from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
 from tests.kubernetes.value_sets import MATRIX, merged
 
 
@@ -375,6 +375,23 @@ def leaves(values: Mapping[str, Any], above: str = "") -> list[str]:
         deeper = isinstance(value, Mapping) and value
         found += leaves(value, f"{above}{key}.") if deeper else [f"{above}{key}"]
     return [path for path in found if not path.startswith("qos.pin.nodeSelector.")]
+
+
+@pytest.mark.parametrize("path", ["sender", "sender.service", "kafka.tls", "driver.checkpoint.persistence"])
+def test_a_section_that_was_deleted_is_named(chart: Chart, path: str) -> None:
+    values: Any = None
+    for part in reversed(path.split(".")):
+        values = {part: values}
+    last = path.rsplit(".", 1)[-1]
+    with pytest.raises(CallError, match=rf"(?s)the specifications of the schema.*missing.*{last}"):
+        chart.render(values)
+
+
+def test_an_issuer_may_have_any_name(chart: Chart) -> None:
+    for name in ("- x", "a, kind: b", "null"):
+        found = chart.render({**REAL, "tls": {"certManager": {"issuerRef": {"name": name}}}})
+        (certificate,) = found.of("Certificate").values()
+        assert certificate["spec"]["issuerRef"]["name"] == name
 
 
 def test_the_chart_has_the_version_of_the_project() -> None:

@@ -1,0 +1,79 @@
+"""As `child`, led by coverage: atheris (libFuzzer) keeps inputs that reach new code, and changes those.
+
+`python -m tests.fuzz.guided NAME FILE SEED SECONDS`. Ends as a child does; FILE has the count. Only what is Python can
+be seen from inside; what Arrow, protobuf and numpy compiled is reached by chance, as in `child`.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import atheris  # type: ignore[import-untyped]
+
+# Parsers, and what they are made of. Not what Numba compiles: it does not read changed byte code.
+_SEEN = (
+    "bettong.access",
+    "bettong.application.layouts",
+    "bettong.chaos.spec",
+    "bettong.cli.letter_views",
+    "bettong.client",
+    "bettong.connections",
+    "bettong.delivery",
+    "bettong.frames",
+    "bettong.settings",
+    "bettong.snapshots",
+    "bettong_receiver.formats",
+    "bettong_receiver.json_lines",
+    "bettong_receiver.positions",
+    "bettong_receiver.subscriptions",
+    "bettong_sender.cuts",
+    "tomllib",
+)
+
+with atheris.instrument_imports(include=list(_SEEN), enable_loader_override=False):
+    from tests.fuzz.child import INPUT_S_MAX, Recorder, limit_memory
+    from tests.fuzz.harness import CORPUS, INPUT_BYTES_MAX
+    from tests.fuzz.registry import HARNESSES
+
+
+def main(arguments: list[str]) -> None:
+    """Does not return: libFuzzer ends the process."""
+    name, under_way, seed, seconds = arguments
+    harness = HARNESSES[name]
+    for data in harness.corpus():
+        harness.read(data)
+    words = Path(under_way).with_suffix(".words")
+    quoted = ("".join(f"\\x{byte:02x}" for byte in word) for word in harness.words)
+    words.write_text("".join(f'"{word}"\n' for word in quoted))
+    found = Path(under_way).with_suffix(".corpus")
+    found.mkdir()
+    options = {
+        "seed": int(seed) % 2**31 or 1,
+        "max_total_time": max(1, round(float(seconds))),
+        "max_len": INPUT_BYTES_MAX,
+        "timeout": 0,  # ours: a signal that kills
+        "rss_limit_mb": 0,  # likewise
+        "handle_segv": 0,
+        "print_final_stats": 0,
+        "verbosity": 0,
+        "dict": words,
+        "artifact_prefix": f"{found}/",
+    }
+    limit_memory()
+    with Recorder(Path(under_way)) as recorder:
+
+        def read(data: bytes) -> None:
+            recorder.note(data)
+            signal.setitimer(signal.ITIMER_REAL, INPUT_S_MAX)
+            harness.read(data)
+
+        told = [f"-{option}={value}" for option, value in options.items()]
+        atheris.Setup([sys.argv[0], *told, str(found), str(CORPUS / name)], read)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
