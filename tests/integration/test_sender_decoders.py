@@ -92,7 +92,7 @@ def started_again(sender: SenderProcess) -> Iterator[list[str]]:
                 ends.append(str(sender.process.ending))
                 sender.launch()
 
-    sender.kill()
+    sender.stop()
     ready = threading.Event()
 
     def run() -> None:  # children end with the thread that starts them

@@ -260,7 +260,9 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_ot
     assert status_code == 7
     assert re.search(r"sender +given up .*stopped for good: signal SIGKILL", text), text
     assert running.end(signal.SIGTERM) == 6
-    assert "stopped, but sender had stopped for good before: it died (signal SIGKILL" in running.output()
+    assert (
+        "stopped, but sender had stopped for good before: sender: it died (signal SIGKILL" in running.output()
+    )
     assert not leftovers(running.folder)
 
 

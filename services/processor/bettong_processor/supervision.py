@@ -33,10 +33,10 @@ from bettong_processor.faults import Fault, fault_of
 from bettong_processor.session import DEATH_S_MAX
 
 # Restarts wait this long at most; the first ones come sooner.
-_BACKOFF_S_MAX = 10.0
+_BACKOFF_S_MAX = 5.0
 _BACKOFF_S_MIN = 1.0
 # A query that ran this long has recovered: the next fault starts with a short wait again.
-_HEALTHY_S = 60.0
+_HEALTHY_S = 30.0
 _STOP_S_MAX = 20.0
 # One wait for the lead; it ends at once when there is something to lead.
 _LEAD_WAIT_S = 0.5

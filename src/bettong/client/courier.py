@@ -41,7 +41,7 @@ _BROKEN = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL}
 # Trailing metadata of ALREADY_EXISTS: when the lease of who holds the stream runs out, unless it is alive.
 _LEASE_METADATA = "bettong-lease-ms"
 _BACKOFF_S = 0.05
-_BACKOFF_S_MAX = 2.0
+_BACKOFF_S_MAX = 1.0
 _JOIN_S_MAX = 5.0
 # The sender's Welcome says how large a frame may be.
 _OPTIONS = (("grpc.max_send_message_length", -1),)

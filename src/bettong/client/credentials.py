@@ -15,7 +15,9 @@ _OPTIONS = (
     # The waits are ours; gRPC's own, up to two minutes, would come on top.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
-    ("grpc.max_reconnect_backoff_ms", 2000),
+    # gRPC begins with a second and doubles it: a service that is back would wait for its clients, not they for it.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )

@@ -26,7 +26,7 @@ _FINAL = {
     grpc.StatusCode.PERMISSION_DENIED,
 }
 _BACKOFF_S_MIN = 0.1
-_BACKOFF_S_MAX = 5.0
+_BACKOFF_S_MAX = 1.0
 # A frame of results has no limit on this side: as JSON it may be several times its size in the log.
 _OPTIONS = (("grpc.max_receive_message_length", -1),)
 
@@ -51,7 +51,7 @@ class Subscriber:
             for result in results:
                 ...
 
-    When the connection breaks or the receiver restarts, it subscribes again from the last position, after 0.1 s to 5 s;
+    When the connection breaks or the receiver restarts, it subscribes again from the last position, after 0.1 s to 1 s;
     nothing is lost and nothing comes twice. To go on after this process ends, keep `positions` together with
     what was made of the results, and give them to the next Subscriber (`Position.SerializeToString` and `FromString`
     make them bytes and back).

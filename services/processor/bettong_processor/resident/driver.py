@@ -38,7 +38,8 @@ _LOOK_S = 0.05
 _COUNT_S = 0.5
 # A task that ended is submitted again after this long; the first time at once, when it had run for a while.
 _BACKOFF_S_MIN = 1.0
-_BACKOFF_S_MAX = 10.0
+_BACKOFF_S_MAX = 5.0
+_DRAIN_S_MAX = 10.0
 _HEALTHY_S = 10.0
 
 
@@ -116,7 +117,7 @@ class Resident:
 
     def leave(self) -> None:
         """See Run. The tasks that are left are drained."""
-        self.stop(_BACKOFF_S_MAX)
+        self.stop(_DRAIN_S_MAX)
 
     def stop(self, wait_s: float) -> None:
         """See Run."""

@@ -1,0 +1,56 @@
+"""A client whose service was away finds it soon after it is back."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from concurrent import futures
+
+import grpc
+
+from bettong.client.credentials import Credentials
+from bettong.local.addresses import LOOPBACK, free_ports
+from tests.waiting import eventually
+
+# Within it a channel that doubles its wait from a second, as gRPC has it by default, is at a wait of two.
+AWAY_S = 3.0
+BACK_S_MAX = 1.0
+
+
+def serving(address: str) -> grpc.Server:
+    echo: grpc.RpcMethodHandler[bytes, bytes] = grpc.unary_unary_rpc_method_handler(
+        lambda request, _: request
+    )
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("echo", {"Echo": echo}),))
+    server.add_insecure_port(address)
+    server.start()
+    return server
+
+
+def answers(call: grpc.UnaryUnaryMultiCallable[bytes, bytes]) -> bool:
+    try:
+        return call(b"x") == b"x"
+    except grpc.RpcError:
+        return False
+
+
+def back_after_s(address: str) -> float:
+    """From when the service is there again to its first answer."""
+    server = serving(address)
+    with Credentials().channel(address) as channel:
+        call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/echo/Echo")
+        eventually(lambda: answers(call))
+        server.stop(0).wait()
+        away_s = time.monotonic()
+        eventually(lambda: not answers(call) and time.monotonic() - away_s > AWAY_S)
+        server = serving(address)
+        back_s = time.monotonic()
+        eventually(lambda: answers(call))
+        server.stop(0)
+        return time.monotonic() - back_s
+
+
+def test_a_client_finds_its_service_within_a_second_of_its_return() -> None:
+    address = f"{LOOPBACK}:{free_ports(1)[0]}"
+    assert statistics.median(back_after_s(address) for _ in range(3)) < BACK_S_MAX
