@@ -49,8 +49,10 @@ BEHIND_MAX = 1_000
 # Origins whose gap is noted, for people to see. With more of them the oldest are as telling.
 GAPS_MAX = 64
 
-# A sweep is a pass over the table: once every 1/16 of the time to live.
+# A sweep is a pass over the table, or over what has ended: once every 1/16 of the time to live, which is a multiple for
+# the longer one.
 _SWEEPS_PER_TTL = 16
+_SWEEP_NS = ENDED_TTL_NS // _SWEEPS_PER_TTL
 
 
 class Verdict(Enum):
@@ -157,12 +159,8 @@ class DeliveryTable:
             self._fill(origin)
         if origin in self.highest and origin not in self.ended_ns:
             self.heard_ns[origin] = self.age_ns
-        if self.age_ns != before_ns:
-            self._forget(self.heard_ns, ORIGIN_TTL_NS, before_ns)
-            self._forget(self.ended_ns, ENDED_TTL_NS, before_ns)
-            if self.gaps:
-                oldest_ns = self.age_ns - ENDED_TTL_NS
-                self.gaps = {name: gap for name, gap in self.gaps.items() if gap.age_ns >= oldest_ns}
+        if before_ns // _SWEEP_NS != self.age_ns // _SWEEP_NS:
+            self._sweep(before_ns)
 
     def _grow_older(self, now_ns: int) -> None:
         gone_ns = now_ns - self.clock_ns
@@ -174,11 +172,16 @@ class DeliveryTable:
             if self.behind >= BEHIND_MAX:
                 self.clock_ns, self.behind = now_ns, 0
 
-    def _forget(self, since_ns: dict[str, int], ttl_ns: int, before_ns: int) -> None:
-        """Forgets clients; runs when the age, `before_ns` until now, has come to another part of `ttl_ns`."""
-        part_ns = ttl_ns // _SWEEPS_PER_TTL
-        if before_ns // part_ns == self.age_ns // part_ns:
-            return
+    def _sweep(self, before_ns: int) -> None:
+        """Runs when the age, `before_ns` until now, has come to another multiple of the shorter time."""
+        self._forget(self.ended_ns, ENDED_TTL_NS)
+        oldest_ns = self.age_ns - ENDED_TTL_NS
+        self.gaps = {name: gap for name, gap in self.gaps.items() if gap.age_ns >= oldest_ns}
+        part_ns = ORIGIN_TTL_NS // _SWEEPS_PER_TTL
+        if before_ns // part_ns != self.age_ns // part_ns:
+            self._forget(self.heard_ns, ORIGIN_TTL_NS)
+
+    def _forget(self, since_ns: dict[str, int], ttl_ns: int) -> None:
         oldest_ns = self.age_ns - ttl_ns
         silent = [name for name, since in since_ns.items() if since < oldest_ns and _is_client(name)]
         for name in silent:
