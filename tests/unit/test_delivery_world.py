@@ -56,7 +56,7 @@ def test_whatever_crashes_is_lost_repeated_or_late_each_message_counts_once_and_
 
 def test_the_simulation_does_what_it_is_about() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(400):
+    for seed in range(800):
         world = World(seed)
         world.run(STEPS_MAX)
         seen += world.seen
