@@ -105,9 +105,11 @@ class Log:
     def __init__(self) -> None:
         self.records: dict[tuple[str, int], list[bytes]] = defaultdict(list)
 
-    def append(self, topic: str, partition: int, value: bytes) -> None:
-        """At the end."""
-        self.records[topic, partition].append(value)
+    def append(self, topic: str, partition: int, value: bytes) -> int:
+        """At the end; returns the offset."""
+        records = self.records[topic, partition]
+        records.append(value)
+        return len(records) - 1
 
 
 @dataclass(eq=False, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from bettong.edges.redis_store import Claim
+from bettong.edges.redis_store import Claim, Granted
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.session import Append, Session
 
@@ -21,6 +21,7 @@ class Running:
     session: Session
     ledger: Ledger
     claim: Claim
+    granted: Granted
     certain_until_ms: float
     live: bool = True
     under_way: dict[Place, deque[tuple[Append, Entry]]] = field(default_factory=dict)

@@ -10,69 +10,49 @@ once, in order.
 
 from __future__ import annotations
 
-import random
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from bettong.delivery import ORIGIN_TTL_NS
 from bettong.edges.redis_store import Claim, Granted, Held
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ledger import Ledger
+from bettong_sender.ownership import check_claim, is_exact
+from bettong_sender.refusal import Refusal
 from bettong_sender.session import Session
-from tests.delivery_parts import (
-    FRAMES,
-    PARTITIONS,
-    ROUTE,
-    STREAMS,
-    Log,
-    Receiver,
-    Worker,
-    check_results,
-    frame_of,
-)
+from tests.delivery_clocks import PODS, Clocks, short_memory
+from tests.delivery_consumers import Consumers
+from tests.delivery_parts import FRAMES, PARTITIONS, ROUTE, STREAMS, check_results, frame_of
 from tests.delivery_sessions import Client, Place, Running
 from tests.lease_model import MemoryLeases
 
 WINDOW = 3
 LEASE_MS = 10_000
-PODS = 2
 _ATTEMPTS_MAX = 20
 _MS = 1_000_000
 
 
-class World:
-    """One interleaving. `trace` tells what happened, `seen` counts the kinds of it."""
+class World(Consumers):
+    """One interleaving."""
 
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.trace: list[str] = []
-        self.seen: Counter[str] = Counter()
-        self.now_ns = 10**18
-        self.leases = MemoryLeases(lease_ms=LEASE_MS, clock_ms=lambda: self.now_ns / _MS)
+        super().__init__(seed)
+        self.clocks = Clocks(self.chance, self.log)
+        self.leases = MemoryLeases(lease_ms=LEASE_MS, clock_ms=lambda: self.clocks.ms)
         self.leases.grow_old()
-        self.log = Log()
         self.names = 0
         self.clients = [Client(stream, self.name()) for stream in range(len(STREAMS))]
         self.sessions: list[Running] = []
-        self.workers = [Worker(partition, self.log) for partition in range(PARTITIONS)]
-        self.receivers = [Receiver(partition, self.log) for partition in range(PARTITIONS)]
         self.cut_off = [False] * PODS
-        self.skew_ns = [0] * PODS
-        self.pod_ns = [0] * PODS
         self.days_passed = False
 
     def run(self, steps: int) -> None:
         """So many accidents and proper steps; then everything heals, and the files must be right."""
-        for _ in range(steps):
-            (act,) = self.chance.choices(_ACTS, _WEIGHTS)
-            act(self)
-        self.heal()
+        with short_memory():
+            for _ in range(steps):
+                (act,) = self.chance.choices(_ACTS, _WEIGHTS)
+                act(self)
+            self.heal()
         check_results([receiver.file for receiver in self.receivers], self.log)
-
-    def tell(self, what: str, detail: object = "") -> None:
-        self.seen[what] += 1
-        self.trace.append(f"{what} {detail}")
 
     def name(self) -> str:
         self.names += 1
@@ -102,28 +82,37 @@ class World:
             acknowledged=client.acknowledged,
             client=client.identity,
         )
-        session = Session(ROUTE, hello, now_ns=self._pod_now_ns(pod))
-        ledger = Ledger(origin, acknowledged=client.acknowledged, window=WINDOW)
-        running = Running(pod, client.stream, session, ledger, claim, self._ms() + LEASE_MS)
-        running.hand_over(session.open(self._pod_now_ns(pod), answer.acknowledged).appends, ledger.opening())
+        try:
+            check_claim(answer, origin, client.acknowledged)
+        except Refusal as refusal:
+            raise AssertionError(f"who tells the truth is refused: {refusal}") from None
+        running = self._open(pod, client.stream, hello, claim, answer)
         for older in self.sessions:
-            if older.pod == pod and older.stream == client.stream and older.live:
+            if older is not running and older.pod == pod and older.stream == client.stream and older.live:
                 self._end(older, "taken over")
-        self.sessions.append(running)
         # Every other client goes on behind what it is told, the others resend from their last receipt.
         if self.chance.random() < 0.5:
             client.acknowledged = max(client.acknowledged, answer.acknowledged)
-        client.session, client.credits = running, ledger.grant(full=False)
+        client.session, client.credits = running, running.ledger.grant(full=False)
         client.next = sum(frame.sequence <= client.acknowledged for frame in FRAMES[client.stream])
         self.tell("connected", f"{origin} at {pod}, durable {answer.acknowledged}, from {client.next}")
         return True
+
+    def _open(self, pod: int, stream: int, hello: Hello, claim: Claim, granted: Granted) -> Running:
+        session = Session(ROUTE, hello, self.clocks.ends[pod])
+        ledger = Ledger(claim.stream, window=WINDOW)
+        running = Running(pod, stream, session, ledger, claim, granted, self.clocks.ms + LEASE_MS)
+        opening = session.open(self.clocks.steady_s, self.clocks.of_pod(pod), granted.acknowledged)
+        running.hand_over(opening.appends, ledger.opening(granted.acknowledged))
+        self.sessions.append(running)
+        return running
 
     def _nobody_else(self, origin: str, identity: str) -> None:
         """No other client feeds the stream any more."""
         for client in self.clients:
             running = client.session
             if running is not None and running.claim.stream == origin and client.identity != identity:
-                assert self._ms() >= running.certain_until_ms, f"two clients feed {origin}"
+                assert self.clocks.ms >= running.certain_until_ms, f"two clients feed {origin}"
 
     def send(self) -> None:
         client = self.chance.choice(self.clients)
@@ -134,14 +123,14 @@ class World:
         running = client.session
         if running is None or not client.credits or client.next == len(FRAMES[client.stream]):
             return
-        if self._ms() >= running.certain_until_ms:
+        if self.clocks.ms >= running.certain_until_ms:
             self.tell("waits", STREAMS[client.stream])
             return
         frame = frame_of(client.stream, client.next)
         client.next, client.credits = client.next + 1, client.credits - 1
         client.reached = max(client.reached, client.next)
         entry = running.ledger.spend(frame.sequence, 1)
-        taken = running.session.take(frame, running.ledger.acknowledged, self._pod_now_ns(running.pod))
+        taken = running.session.take(frame, self.clocks.steady_s, self.clocks.of_pod(running.pod))
         running.hand_over(taken.appends, entry)
         self.tell(
             "sent" if taken.appends else "known to be durable", f"{running.session.origin} {frame.sequence}"
@@ -168,9 +157,15 @@ class World:
         entry.answered += 1
         if lost:
             entry.failed = True
+            running.session.lost(append.place)
             self.tell("lost", place)
             return
-        self.log.append(*place, append.value)
+        offset = self.log.append(*place, append.value)
+        try:
+            running.session.answered(append.place, offset, opens=append.opens)
+        except Refusal:
+            entry.failed = True
+            self._end(running, "left behind")
         if again and self.chance.random() < 0.05:
             self.log.append(*place, append.value)
             self.tell("appended twice", place)
@@ -192,8 +187,13 @@ class World:
         self._disconnect(client, noticed=self.chance.random() < 0.5)
 
     def crash_client(self) -> None:
-        """A client is killed and comes back with nothing but the name of its stream."""
+        """A client is killed and comes back with nothing but the name of its stream.
+
+        Not after days in which nobody but itself knew of its last receipts.
+        """
         client = self.chance.choice(self.clients)
+        if self.days_passed and client.acknowledged > self.leases.known(STREAMS[client.stream]):
+            return
         self._disconnect(client, noticed=self.chance.random() < 0.7)
         client.identity, client.acknowledged = self.name(), 0
         self.tell("client crashed", STREAMS[client.stream])
@@ -212,8 +212,13 @@ class World:
             if client.session is running:
                 client.session = None
         if not self.cut_off[running.pod]:
-            self.leases.release(running.claim, running.ledger.acknowledged)
+            self._release(running)
         self.tell(f"session {why}", running.session.origin)
+
+    def _release(self, running: Running) -> None:
+        told = running.ledger.acknowledged
+        exact = is_exact(running.granted, claimed=running.session.claimed, told=told)
+        self.leases.release(running.claim, told, exact=exact)
 
     def crash_pod(self) -> None:
         """A sender is killed: nothing is given back, and some of what is under way never arrives."""
@@ -228,6 +233,7 @@ class World:
             if client.session is not None and client.session.pod == pod:
                 client.session = None
         self.cut_off[pod] = False
+        self.clocks.ends[pod] = [-1] * PARTITIONS
         self.tell("sender crashed", pod)
 
     def renew(self) -> None:
@@ -240,7 +246,7 @@ class World:
         answers = self.leases.renew([(each.claim, each.ledger.acknowledged) for each in live])
         for running, ours in zip(live, answers, strict=True):
             if ours:
-                running.certain_until_ms = self._ms() + LEASE_MS
+                running.certain_until_ms = self.clocks.ms + LEASE_MS
             else:
                 self._end(running, "aborted")
 
@@ -250,52 +256,64 @@ class World:
         self.cut_off[pod] = not self.cut_off[pod]
         if self.cut_off[pod] and self.chance.random() < 0.5:
             for _ in range(4):
-                self.now_ns += LEASE_MS // 3 * _MS
+                self.clocks.now_ns += LEASE_MS // 3 * _MS
                 self.renew()
 
     def lose_redis(self) -> None:
-        """Redis forgets everything. Not after days: then it is what keeps a silent client's place."""
+        """Redis forgets everything. Not after days: then it is what keeps the place of a client that was forgotten."""
         if not self.days_passed:
             self.leases.forget()
             self.tell("Redis lost its data")
 
     def stranger(self) -> None:
-        """Another program under the name of a stream: given it or not, it never shares it."""
-        origin = self.chance.choice(STREAMS)
-        claim = Claim(stream=origin, token=self.name(), client=self.name(), instance="x", peer="", log="log")
-        if isinstance(self.leases.acquire(claim), Granted):
-            self._nobody_else(origin, claim.client)
-            self.leases.release(claim, 0)
-            self.tell("stranger came and went", origin)
+        """Another program under the name of a stream: given it or not, it never shares it, and does not spoil it."""
+        stream, pod = self.chance.randrange(len(STREAMS)), self.chance.randrange(PODS)
+        origin, name = STREAMS[stream], self.name()
+        claim = Claim(stream=origin, token=name, client=name, instance="x", peer="", log="log")
+        granted = self.leases.acquire(claim)
+        if not isinstance(granted, Granted):
+            return
+        self._nobody_else(origin, claim.client)
+        hello = Hello(source="in", stream=origin.partition("/")[2], acknowledged=2**63, client=name)
+        try:
+            check_claim(granted, origin, hello.acknowledged)
+        except Refusal:
+            self.leases.release(claim, 0, exact=True)
+            self.tell("stranger found out", origin)
+            return
+        running = self._open(pod, stream, hello, claim, granted)
+        running.live = False
+        self._release(running)
+        self.tell("stranger came and went", origin)
 
     # Time
 
     def wait(self) -> None:
         """A while, in which leases may run out; senders that reach Redis renew in time, as a rule."""
         for _ in range(self.chance.randint(1, 5)):
-            self.now_ns += self.chance.randint(1, LEASE_MS // 3) * _MS
+            self.clocks.now_ns += self.chance.randint(1, LEASE_MS // 3) * _MS
             if self.chance.random() < 0.8:
                 self.renew()
 
     def jump_clock(self) -> None:
-        """The clock of a sender is set, by less than what clocks may be apart."""
+        """The clock of a sender is set, perhaps by days."""
         pod = self.chance.randrange(PODS)
-        self.skew_ns[pod] = self.chance.randint(-ORIGIN_TTL_NS // 8, ORIGIN_TTL_NS // 8)
+        self.tell("clock jumped", f"of {pod} to {self.clocks.jump(pod):.1f} h")
 
     def days(self) -> None:
         """A quiet time, after which silent clients are forgotten or opened again."""
         self.settle()
         self.days_passed = True
-        self.now_ns += self.chance.choice((ORIGIN_TTL_NS // 2, ORIGIN_TTL_NS, 3 * ORIGIN_TTL_NS // 2))
+        self.clocks.days()
         self.renew()
         self.tell("days passed")
 
-    def _pod_now_ns(self, pod: int) -> int:
-        self.pod_ns[pod] = max(self.pod_ns[pod], self.now_ns + self.skew_ns[pod])
-        return self.pod_ns[pod]
-
-    def _ms(self) -> float:
-        return self.now_ns / _MS
+    def run_away(self) -> None:
+        """Everybody is forgotten in a moment, because a clock runs."""
+        self.settle()
+        self.days_passed = True
+        self.clocks.run_away()
+        self.tell("clock ran away")
 
     # The end
 
@@ -317,7 +335,7 @@ class World:
                 for _ in range(min(client.credits, last - client.next)):
                     self._send(client)
                 self._arrive_all(client.session)
-                self._receipt(client, client.session)
+                self.receipt()
             else:
                 raise AssertionError(f"{STREAMS[client.stream]} gets no receipts")
         self.renew()
@@ -329,7 +347,7 @@ class World:
             for running in self.sessions:
                 if running.stream == client.stream and running.claim.client != client.identity:
                     self._end(running, "noticed to be dead")
-            self.now_ns += LEASE_MS // 2 * _MS
+            self.clocks.now_ns += LEASE_MS // 2 * _MS
             self.renew()
         raise AssertionError(f"{STREAMS[client.stream]} is let in by nobody")
 
@@ -346,42 +364,11 @@ class World:
         for receiver in self.receivers:
             receiver.finish()
 
-    # Behind the log
-
-    def fold(self) -> None:
-        for worker in self.workers:
-            worker.fold(self.chance, self.chance.randint(0, 8))
-
-    def land_results(self) -> None:
-        for worker in self.workers:
-            if lost := worker.land(self.chance, self.chance.randint(0, 8)):
-                self.tell("results lost", lost)
-
-    def snapshot(self) -> None:
-        for worker in self.workers:
-            if worker.save():
-                self.tell("snapshot")
-
-    def crash_worker(self) -> None:
-        self.chance.choice(self.workers).crash()
-        self.tell("worker crashed")
-
-    def receive(self) -> None:
-        for receiver in self.receivers:
-            receiver.read(self.chance.randint(0, 8))
-
-    def save_receiver(self) -> None:
-        self.chance.choice(self.receivers).save()
-
-    def crash_receiver(self) -> None:
-        self.chance.choice(self.receivers).crash()
-        self.tell("receiver crashed")
-
 
 _SHARES: dict[Callable[[World], Any], float] = {
     World.connect: 6, World.send: 14, World.land: 16, World.lose: 3, World.receipt: 10, World.cut: 3,
     World.crash_client: 2, World.crash_pod: 1.5, World.renew: 4, World.cut_pod_off: 2, World.lose_redis: 0.7,
-    World.stranger: 2, World.wait: 4, World.jump_clock: 1, World.days: 0.5,
+    World.stranger: 2, World.wait: 4, World.jump_clock: 1, World.days: 0.5, World.run_away: 0.5,
     World.fold: 9, World.land_results: 9, World.snapshot: 4, World.crash_worker: 3,
     World.receive: 5, World.save_receiver: 3, World.crash_receiver: 2,
 }  # fmt: skip

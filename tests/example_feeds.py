@@ -116,4 +116,4 @@ def session(planned: Plan, source: Source, *, partitions: int, frame_bytes_max: 
         partitions,
         frame_bytes_max,
     )
-    return Session(route, Hello(source=source.name, stream="client"), now_ns=1)
+    return Session(route, Hello(source=source.name, stream="client"), [-1] * partitions)

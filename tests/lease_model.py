@@ -22,6 +22,7 @@ class Stream:
     kept_until_ms: float
     log: str
     acknowledged: int = 0
+    exact: bool = False
 
 
 class MemoryLeases:
@@ -71,22 +72,31 @@ class MemoryLeases:
         unsettled_ms = self._epoch_ms + self._lease_ms - now_ms
         if unsettled_ms > 0 and not ours:
             return Settling(unsettled_ms / 1000, str(self._epochs))
-        acknowledged = known.acknowledged if known is not None and known.log == claim.log else 0
+        of_log = known if known is not None and known.log == claim.log else None
+        acknowledged = of_log.acknowledged if of_log is not None else 0
+        exact = of_log is not None and of_log.exact and of_log.claim is None
         self._streams[claim.stream] = Stream(
             claim, now_ms, now_ms + self._lease_ms, now_ms + STREAM_KEPT_MS, claim.log, acknowledged
         )
-        return Granted(acknowledged)
+        return Granted(acknowledged, exact)
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """See RedisLeases."""
         return [self._renew(claim, acknowledged) for claim, acknowledged in claims]
 
-    def release(self, claim: Claim, acknowledged: int) -> None:
+    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
         """See RedisLeases."""
         known = self._known(claim)
         if known is not None and known.claim is not None and known.claim.token == claim.token:
             self._note(known, claim, acknowledged)
-            known.claim = None
+            known.claim, known.exact = None, known.exact or exact
+        elif known is not None:
+            self._told_late(known, claim, acknowledged)
+
+    def known(self, stream: str) -> int:
+        """Up to where all of a stream is known to be durable."""
+        known = self._streams.get(stream)
+        return known.acknowledged if known is not None else 0
 
     def _renew(self, claim: Claim, acknowledged: int) -> bool:
         now_ms = self._clock_ms()
@@ -94,10 +104,15 @@ class MemoryLeases:
         if known is None:
             known = self._streams[claim.stream] = Stream(claim, now_ms, 0, 0, claim.log)
         if known.claim is None or known.claim.token != claim.token:
+            self._told_late(known, claim, acknowledged)
             return False
         known.until_ms = now_ms + self._lease_ms
         self._note(known, claim, acknowledged)
         return True
+
+    def _told_late(self, known: Stream, claim: Claim, acknowledged: int) -> None:
+        if known.log == claim.log:
+            known.acknowledged = max(known.acknowledged, acknowledged)
 
     def _note(self, known: Stream, claim: Claim, acknowledged: int) -> None:
         before = known.acknowledged if known.log == claim.log else 0

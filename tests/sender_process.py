@@ -217,7 +217,7 @@ def taken(frames: list[Frame]) -> list[Frame]:
     for frame in frames:
         if frame.kind is Kind.OPEN:
             table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif (
+        elif frame.kind is Kind.DATA and (
             table.take(frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns)
             is Verdict.TAKE
         ):

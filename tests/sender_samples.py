@@ -10,7 +10,7 @@ from bettong import Application, ExternalTopic, Width, each, f64, packed, u8, u3
 from bettong.application.on_error import OnError
 from bettong.application.streams import Key, Source
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, decode
+from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.refused import Refused, unpack
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
@@ -96,11 +96,15 @@ class MemoryLog:
 
     def __init__(self) -> None:
         self.frames: dict[tuple[str, int], list[Frame]] = defaultdict(list)
+        self.data: dict[tuple[str, int], list[Frame]] = defaultdict(list)
 
     def extend(self, appends: Iterable[Append]) -> None:
         """Appends records in their order."""
         for append in appends:
-            self.frames[append.topic, append.partition].append(decode(append.value))
+            frame = decode(append.value)
+            self.frames[append.topic, append.partition].append(frame)
+            if frame.kind is Kind.DATA:
+                self.data[append.topic, append.partition].append(frame)
 
 
 def numbers_in(of: Source, frame: Frame) -> list[int]:

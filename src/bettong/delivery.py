@@ -8,14 +8,22 @@ each origin, and saves that table in the same object as its state. With
     previous >  highest[origin]                   a gap: an earlier frame was lost on its way
 
 Duplicates and gaps are skipped and counted. A gap heals: its origin was never acknowledged past it, so both
-frames come again. OPEN carries the last sequence acknowledged to a client, so all of it lies in the log
-before: `highest = max(highest, previous)`.
+frames come again. OPEN carries a sequence up to which all of an origin's frames for this partition lie in the log
+before it: `highest = max(highest, previous)`. END says the same, and that nobody sends under that origin again.
 
-Pure: no clock, no I/O. Time is the clock of the log (`ingest_ns`).
+An origin is forgotten when it was silent for long, by the age of the table and not by a clock:
+
+    age += min(max(0, ingest_ns - clock), AGE_STEP_NS)        with each record; then clock = max(clock, ingest_ns)
+
+So a clock that is set forward by days ages a table by a second, and an origin lives for REMEMBERED_RECORDS records at
+least, whatever the clocks of senders say: a sender that sees the offsets of its records needs no clock to know that
+it was not forgotten. A clock that is far ahead holds the age up only until BEHIND_MAX records did not reach it.
+
+Pure: no clock, no I/O. Everything that decides what is forgotten is part of the table, so a replay forgets alike.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 # A client silent for this long is forgotten, so that the table stays bounded by the clients of a day. Origins of
@@ -23,8 +31,28 @@ from enum import Enum
 # stage may well have nothing to say to one partition for days.
 ORIGIN_TTL_NS = 24 * 3600 * 1_000_000_000
 
-# Sweeping costs a pass over the table: once every 1/16 of the time to live keeps it below 1 pass in 90 min.
+# What one record ages a table at most. Small, so that a jump of a clock counts for little and an origin outlives many
+# records; not smaller, so that a partition with a record a second still forgets within a day or two.
+AGE_STEP_NS = 1_000_000_000
+
+# Between two records of an origin with fewer others than these in between, nobody forgets it.
+REMEMBERED_RECORDS = ORIGIN_TTL_NS // AGE_STEP_NS
+
+# An origin that has ended is kept for this long, so that late records of it are known to be duplicates: five times
+# as long as the log's writer tries to append one (its delivery timeout is 2 min).
+ENDED_TTL_NS = 600 * 1_000_000_000
+
+# So many records in a row below the table's clock: it is the clock that was wrong. Where clocks differ for long, the
+# table ages by a second more for so many records, so it takes 86 million of them to forget for no other reason.
+BEHIND_MAX = 1_000
+
+# Origins whose gap is noted, for people to see. With more of them the oldest are as telling.
+GAPS_MAX = 64
+
+# A sweep is a pass over the table, or over what has ended: once every 1/16 of the time to live, which is a multiple for
+# the longer one.
 _SWEEPS_PER_TTL = 16
+_SWEEP_NS = ENDED_TTL_NS // _SWEEPS_PER_TTL
 
 
 class Verdict(Enum):
@@ -44,14 +72,31 @@ def judge(highest: int, *, sequence: int, previous: int) -> Verdict:
     return Verdict.TAKE
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Frame `sequence` was passed over, for `previous` did not come before it; `age_ns`: when its origin last sent."""
+
+    origin: str
+    sequence: int
+    previous: int
+    age_ns: int
+
+
 @dataclass(slots=True)
 class DeliveryTable:
-    """`highest[origin]`, and when each origin was last heard of by the clock of the log."""
+    """`highest[origin]`, and the age at which each origin was last heard of, or ended: it is in one of the two.
+
+    `gaps` decides nothing and is not saved: the first frame of each origin that waits for one that was lost, the
+    oldest first. One whose origin sends no more for ENDED_TTL_NS is of a client that died, and nobody waits for it.
+    """
 
     highest: dict[str, int] = field(default_factory=dict)
     heard_ns: dict[str, int] = field(default_factory=dict)
-    next_sweep_ns: int = 0
-    ttl_ns: int = ORIGIN_TTL_NS
+    ended_ns: dict[str, int] = field(default_factory=dict)
+    age_ns: int = 0
+    clock_ns: int = 0
+    behind: int = 0
+    gaps: dict[str, Gap] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(cls, highest: Mapping[str, int]) -> "DeliveryTable":
@@ -59,34 +104,88 @@ class DeliveryTable:
         return cls(highest=dict(highest))
 
     def take(self, origin: str, *, sequence: int, previous: int, now_ns: int) -> Verdict:
-        """Judges a data frame and, when it is to be taken, notes it."""
+        """Judges a data frame and, when it is to be taken, notes it. `now_ns`: its `ingest_ns`."""
         verdict = judge(self.highest.get(origin, 0), sequence=sequence, previous=previous)
         if verdict is Verdict.TAKE:
             self.highest[origin] = sequence
-        self._heard(origin, now_ns)
+            self.ended_ns.pop(origin, None)
+        self._hear(origin, now_ns)
+        if verdict is Verdict.GAP:
+            self._miss(origin, sequence, previous)
         return verdict
 
     def open(self, origin: str, *, acknowledged: int, now_ns: int) -> None:
-        """Notes that a client (re)connected, holding receipts up to `acknowledged`."""
+        """Notes that all of the origin's frames up to `acknowledged` lie in the log before this record."""
         self.highest[origin] = max(self.highest.get(origin, 0), acknowledged)
-        self._heard(origin, now_ns)
+        self.ended_ns.pop(origin, None)
+        self._hear(origin, now_ns)
 
-    def _heard(self, origin: str, now_ns: int) -> None:
-        if self.next_sweep_ns == 0:
-            self.heard_ns = dict.fromkeys(self.highest, now_ns)
-        elif origin in self.highest:
-            self.heard_ns[origin] = now_ns
-        if now_ns >= self.next_sweep_ns:
-            self._sweep(now_ns)
+    def end(self, origin: str, *, acknowledged: int, now_ns: int) -> None:
+        """Notes that the origin has sent its last frame, `acknowledged`; what is late is told for a while yet.
 
-    def _sweep(self, now_ns: int) -> None:
-        """Forgets silent clients. Runs at moments that the log alone decides, so a replay forgets alike."""
-        silent = [
-            name for name, heard in self.heard_ns.items() if heard + self.ttl_ns < now_ns and _is_client(name)
-        ]
+        Nothing ends for who has taken later frames: then another session goes on.
+        """
+        ends = self.highest.get(origin, acknowledged + 1) <= acknowledged
+        if ends:
+            self.highest[origin] = acknowledged
+        self._hear(origin, now_ns)
+        if ends:
+            self.heard_ns.pop(origin, None)
+            self.ended_ns[origin] = self.age_ns
+
+    @property
+    def gap(self) -> Gap | None:
+        """The oldest gap that is not filled."""
+        return next(iter(self.gaps.values()), None)
+
+    def _miss(self, origin: str, sequence: int, previous: int) -> None:
+        before = self.gaps.get(origin)
+        if before is not None:
+            self.gaps[origin] = replace(before, age_ns=self.age_ns)
+        elif len(self.gaps) < GAPS_MAX:
+            self.gaps[origin] = Gap(origin, sequence, previous, self.age_ns)
+
+    def _fill(self, origin: str) -> None:
+        gap = self.gaps.get(origin)
+        if gap is not None and gap.previous <= self.highest.get(origin, 0):
+            del self.gaps[origin]
+
+    def _hear(self, origin: str, now_ns: int) -> None:
+        if self.clock_ns == 0:
+            self.heard_ns = dict.fromkeys(self.highest.keys() - self.ended_ns.keys(), self.age_ns)
+        before_ns = self.age_ns
+        self._grow_older(now_ns)
+        if self.gaps:
+            self._fill(origin)
+        if origin in self.highest and origin not in self.ended_ns:
+            self.heard_ns[origin] = self.age_ns
+        if before_ns // _SWEEP_NS != self.age_ns // _SWEEP_NS:
+            self._sweep(before_ns)
+
+    def _grow_older(self, now_ns: int) -> None:
+        gone_ns = now_ns - self.clock_ns
+        if gone_ns > 0:
+            self.age_ns += min(gone_ns, AGE_STEP_NS)
+            self.clock_ns, self.behind = now_ns, 0
+        elif gone_ns < 0:
+            self.behind += 1
+            if self.behind >= BEHIND_MAX:
+                self.clock_ns, self.behind = now_ns, 0
+
+    def _sweep(self, before_ns: int) -> None:
+        """Runs when the age, `before_ns` until now, has come to another multiple of the shorter time."""
+        self._forget(self.ended_ns, ENDED_TTL_NS)
+        oldest_ns = self.age_ns - ENDED_TTL_NS
+        self.gaps = {name: gap for name, gap in self.gaps.items() if gap.age_ns >= oldest_ns}
+        part_ns = ORIGIN_TTL_NS // _SWEEPS_PER_TTL
+        if before_ns // part_ns != self.age_ns // part_ns:
+            self._forget(self.heard_ns, ORIGIN_TTL_NS)
+
+    def _forget(self, since_ns: dict[str, int], ttl_ns: int) -> None:
+        oldest_ns = self.age_ns - ttl_ns
+        silent = [name for name, since in since_ns.items() if since < oldest_ns and _is_client(name)]
         for name in silent:
-            del self.highest[name], self.heard_ns[name]
-        self.next_sweep_ns = now_ns + self.ttl_ns // _SWEEPS_PER_TTL
+            del self.highest[name], since_ns[name]
 
 
 def _is_client(origin: str) -> bool:

@@ -46,6 +46,12 @@ REFUSED = Figure(
 )
 DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
 GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")
+GAP = Figure(
+    "gap",
+    "text",
+    "a gap that stays: the frame that is passed over, and the one that did not come before it (BETTONG_GAP_ALARM_S)",
+)
+GAP_S = Figure("gap_s", "s", "how long that frame has been waiting")
 UNREADABLE = Figure(
     "unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in"
 )
@@ -150,6 +156,7 @@ SERIES = (
     Series("bettong_partition_skipped_messages_total", SKIPPED, Scope.PARTITION),
     Series("bettong_partition_duplicate_frames_total", DUPLICATES, Scope.PARTITION),
     Series("bettong_partition_gap_frames_total", GAPS, Scope.PARTITION),
+    Series("bettong_partition_gap_seconds", GAP_S, Scope.PARTITION),
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),

@@ -227,6 +227,11 @@ class ProcessorSettings(ServiceSettings):
         4096, description="Most frames that one micro-batch takes, over all partitions."
     )
 
+    gap_alarm_s: Annotated[float, Ge(1), Le(86_400)] = Field(
+        30.0,
+        description="How long a frame may be passed over because one before it is missing, in seconds, before"
+        " `bettong status` and the metrics tell: a client resends within moments.",
+    )
     exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(
         0,
         description="How many CPUs a worker was promised for itself; it checks that at its start and says what it"

@@ -106,7 +106,45 @@ def test_the_same_client_takes_its_stream_over_and_its_older_session_has_lost_it
     leases.release(older, 3)
     assert isinstance(leases.acquire(claim("other", "b")), Held)
     leases.release(newer, 2)
-    assert leases.acquire(claim("other", "b")) == Granted(2)
+    assert leases.acquire(claim("other", "b")) == Granted(3), "what the older one acknowledged stays true"
+
+
+def test_a_session_that_has_lost_its_stream_still_tells_what_it_acknowledged(make: Make) -> None:
+    leases = make(LONG_MS)
+    older, newer = claim("older", "a"), claim("newer", "a")
+    assert [leases.acquire(older), leases.acquire(newer)] == [GRANTED, GRANTED]
+    leases.release(older, 7)
+    leases.release(claim("another", log="log-2"), 99)
+    leases.release(newer, 5, exact=False)
+    leases.release(older, 8)
+    assert leases.acquire(claim("next", "a")) == Granted(8)
+
+
+def test_what_is_known_of_a_stream_is_exact_when_the_last_session_said_so_and_only_for_the_next(
+    make: Make,
+) -> None:
+    leases = make(LONG_MS)
+    one, two, three = (claim(token, "a") for token in ("one", "two", "three"))
+    assert leases.acquire(one) == GRANTED
+    leases.release(one, 7, exact=True)
+    leases.release(one, 7, exact=True)
+    assert leases.acquire(two) == Granted(7, exact=True)
+    assert leases.acquire(three) == Granted(7), "the second one was taken over, and may have told more"
+    leases.release(two, 9, exact=True)
+    assert leases.acquire(one) == Granted(9)
+    leases.release(one, 9, exact=True)
+    assert leases.acquire(claim("new", "a", log="log-2")) == Granted(0)
+
+
+def test_a_holder_that_died_leaves_nothing_exact(make: Make, forget: Forget) -> None:
+    leases = make(1)
+    one = claim("one")
+    eventually(lambda: leases.acquire(one) == GRANTED)
+    leases.release(one, 7, exact=True)
+    assert leases.acquire(claim("dies")) == Granted(7, exact=True)
+    eventually(lambda: leases.acquire(claim("heir")) == Granted(7))
+    forget()
+    eventually(lambda: leases.acquire(claim("later")) == GRANTED)
 
 
 def test_a_lease_that_is_not_renewed_runs_out_and_one_that_is_does_not(make: Make) -> None:

@@ -198,7 +198,7 @@ class World:
 
     def _work(self, slot: Slot, snapshot_s: float, writer: LogWriter | None, table: Table) -> None:
         log = structlog.get_logger()
-        figures = PartitionFigures(self.figures, time.monotonic, log)
+        figures = PartitionFigures(self.figures, time.monotonic, log, 30)
         exclusions = ExclusionLog(self.kafka, self.name, frame_bytes_max=FRAME_BYTES_MAX)
         own = LogWriter(self.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26)
         with (

@@ -11,12 +11,14 @@ from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.errors import ClientError, RefusedError, SchemaError
 from bettong.frames.columns import Columns
+from bettong.frames.frame import Kind
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
 from tests.freezing import frozen
 from tests.sender_process import FRAME_BYTES_MAX, SenderProcess, frames_in, taken
 from tests.sender_samples import Line, Order, as_row, orders
+from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)
 
@@ -46,6 +48,28 @@ def orders_in(kafka: KafkaBroker, sender: SenderProcess, stream: str, source: st
         for order in Columns.of_payload(SCHEMA, frame.columns).messages()
     ]
     return sorted(found, key=lambda order: order.number)
+
+
+def marks(kafka: KafkaBroker, sender: SenderProcess, stream: str) -> list[tuple[Kind, int]]:
+    """What a stream's sessions left in the log beside its messages."""
+    found = frames_in(kafka.bootstrap, stage_topic(sender.name, "orders")).values()
+    return [
+        (frame.kind, frame.previous)
+        for frames in found
+        for frame in frames
+        if frame.origin == f"orders/{stream}" and frame.kind is not Kind.DATA
+    ]
+
+
+def test_a_stream_that_was_given_no_name_ends_with_its_session_and_a_named_one_does_not(
+    sender: SenderProcess, own_broker: KafkaBroker
+) -> None:
+    with Sender(sender.address, "orders") as ours, Sender(sender.address, "orders", "stays") as named:
+        for each in (ours, named):
+            each.send_messages(orders([1]))
+            each.send_messages(orders([1]))
+    eventually(lambda: (Kind.END, 2) in marks(own_broker, sender, ours.stream))
+    assert {kind for kind, _ in marks(own_broker, sender, named.stream)} == {Kind.OPEN}
 
 
 def test_rows_messages_and_columns_of_every_kind_arrive_alike(

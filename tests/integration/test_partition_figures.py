@@ -15,7 +15,7 @@ from bettong_processor.telling import PartitionFigures
 def test_without_redis_figures_are_left_out_for_a_while() -> None:
     now_s = [0.0]
     with RedisStore(f"redis://{LOOPBACK}:{free_ports(1)[0]}", "figures") as store, capture_logs() as said:
-        figures = PartitionFigures(LiveFigures(store), lambda: now_s[0], structlog.get_logger())
+        figures = PartitionFigures(LiveFigures(store), lambda: now_s[0], structlog.get_logger(), 30)
         begun_s = time.monotonic()
         for partition in range(100):
             figures.write("stage", partition, {metrics.OFFSET.name: 1})
@@ -29,7 +29,7 @@ def test_without_redis_figures_are_left_out_for_a_while() -> None:
 def test_figures_are_written_again_after_connections_were_cut(redis_server: RedisServer) -> None:
     with RedisStore(redis_server.url, "figures-again") as store:
         live = LiveFigures(store)
-        figures = PartitionFigures(live, time.monotonic, structlog.get_logger())
+        figures = PartitionFigures(live, time.monotonic, structlog.get_logger(), 30)
         figures.write("stage", 0, {metrics.OFFSET.name: 1})
         # What a restart of Redis does to the connections that it had.
         store.ask(
@@ -45,7 +45,7 @@ def test_a_task_that_runs_twice_never_takes_figures_back_and_a_later_run_may(
     """Of two copies the one that was stopped for a while writes last; a later run may fold from further back."""
     with RedisStore(redis_server.url, "figures-twice") as store:
         live = LiveFigures(store)
-        figures = PartitionFigures(live, time.monotonic, structlog.get_logger())
+        figures = PartitionFigures(live, time.monotonic, structlog.get_logger(), 30)
 
         def found() -> tuple[str, str]:
             record = live.partitions()["stage", 0]

@@ -100,7 +100,7 @@ def records_of(planned: Plan, feed: Callable[[dict[str, Source]], Feed]) -> Iter
         name: session(planned, source, partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
         for name, source in sources.items()
     }
-    appends = [each for one in sessions.values() for each in one.open(1).appends]
+    appends = [each for one in sessions.values() for each in one.open(0, 1, 0).appends]
     for sequence, (name, frame) in enumerate(feed(sources), 1):
         frame.sequence = sequence
         appends += sessions[name].take(frame, 0, sequence).appends

@@ -232,7 +232,10 @@ def test_an_unknown_source_is_not_found(sender: SenderProcess) -> None:
         ([hello(), hello()], "say hello once"),
         ([hello(), IngestRequest(frame=IngestFrame(sequence=1))], "holds no messages"),
         ([hello(stream="a/b")], "expected 1 to 128 letters"),
-        ([hello(acknowledged=7), IngestRequest(frame=rows_frame(7, orders([1])))], "the last one was 7"),
+        (
+            [hello(stream="behind", acknowledged=7), IngestRequest(frame=rows_frame(7, orders([1])))],
+            "the last one was 7",
+        ),
     ],
 )
 def test_a_session_against_the_contract_is_refused(

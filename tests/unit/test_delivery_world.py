@@ -19,6 +19,7 @@ from bettong.edges.redis_store import Claim, Granted
 from bettong.worker.exits import SentTable
 from bettong_sender.ledger import Entry
 from bettong_sender.numbering import Numbering
+from bettong_sender.session import Session
 from tests.delivery_parts import Worker
 from tests.delivery_world import World
 from tests.lease_model import MemoryLeases
@@ -55,7 +56,7 @@ def test_whatever_crashes_is_lost_repeated_or_late_each_message_counts_once_and_
 
 def test_the_simulation_does_what_it_is_about() -> None:
     seen: Counter[str] = Counter()
-    for seed in range(400):
+    for seed in range(800):
         world = World(seed)
         world.run(STEPS_MAX)
         seen += world.seen
@@ -67,10 +68,12 @@ def test_the_simulation_does_what_it_is_about() -> None:
     rare = {what: count for what, count in seen.items() if count < 5}
     assert not rare
     assert set(seen) >= {
-        "appended twice", "client crashed", "days passed", "duplicate results", "duplicates", "gaps",
+        "appended twice", "client crashed", "clock jumped", "clock ran away", "days passed", "duplicate results",
+        "duplicates", "gaps",
         "known to be durable", "lost", "receiver crashed", "Redis lost its data", "refused", "results lost",
-        "sender crashed", "session aborted", "session closed", "session taken over", "settling", "snapshot",
-        "stranger came and went", "waits", "worker crashed",
+        "sender crashed", "session aborted", "session closed", "session left behind", "session taken over",
+        "settling", "snapshot",
+        "stranger came and went", "stranger found out", "waits", "worker crashed",
     }  # fmt: skip
 
 
@@ -85,7 +88,11 @@ def _takes_duplicates(highest: int, *, sequence: int, previous: int) -> Verdict:
 def _opens_nothing(table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int) -> None:
     del acknowledged
     table.highest.setdefault(origin, 0)
-    table._heard(origin, now_ns)
+    table._hear(origin, now_ns)
+
+
+def _follows_the_clock(table: DeliveryTable, now_ns: int) -> None:
+    table.age_ns = table.clock_ns = max(table.clock_ns, now_ns)
 
 
 def _forgets_what_was_sent(table: SentTable, origin: str, partition: int, offset: int) -> tuple[int, int]:
@@ -93,9 +100,26 @@ def _forgets_what_was_sent(table: SentTable, origin: str, partition: int, offset
     return (offset + 1) << 20, 0
 
 
-def _never_silent(numbering: Numbering, place: int, now_ns: int) -> bool:
-    del numbering, place, now_ns
-    return False
+_answered, _begin = Numbering.answered, Session._begin
+
+
+def _never_far(numbering: Numbering, place: int, offset: int, *, opens: bool) -> bool:
+    _answered(numbering, place, offset, opens=opens)
+    return True
+
+
+def _opens_over_what_is_on_its_way(numbering: Numbering, place: int, now_s: float) -> bool:
+    del numbering, place, now_s
+    return True
+
+
+def _believes_the_client(session: Session, durable: int) -> None:
+    _begin(session, max(durable, session.claimed))
+
+
+def _always_exact(granted: Granted, *, claimed: int, told: int) -> bool:
+    del granted, claimed, told
+    return True
 
 
 def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
@@ -110,7 +134,11 @@ def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         ("bettong.delivery", "judge", _takes_duplicates),
         (DeliveryTable, "open", _opens_nothing),
         (SentTable, "number", _forgets_what_was_sent),
-        (Numbering, "is_silent", _never_silent),
+        (DeliveryTable, "_grow_older", _follows_the_clock),
+        (Numbering, "answered", _never_far),
+        (Numbering, "must_open", _opens_over_what_is_on_its_way),
+        (Session, "_begin", _believes_the_client),
+        ("tests.delivery_world", "is_exact", _always_exact),
         (Entry, "is_durable", Entry.is_answered),
         (MemoryLeases, "look", MemoryLeases.grow_old),
         (MemoryLeases, "acquire", _gives_to_anybody),

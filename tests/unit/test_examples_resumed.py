@@ -239,7 +239,7 @@ def run(case: Case, folder: Path, *, executors: int, seed: int, crashes: int) ->
 def opened(cluster: Cluster, source: Source) -> Session:
     """A client's, opened."""
     one = session(cluster.plan, source, partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
-    for each in one.open(1).appends:
+    for each in one.open(0, 1, 0).appends:
         cluster.log.values[each.topic, each.partition].append(each.value)
     return one
 

@@ -14,7 +14,7 @@ from bettong.application.plan import plan
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import LogHoleError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, encode
+from bettong.frames.frame import Frame, Kind, encode
 from bettong.worker.exits import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -209,6 +209,36 @@ def test_a_stage_that_was_silent_for_days_is_still_known(places: StageProgram) -
     one = worker(places)
     assert [each.total for each in results(fold(one, log), "meters.sink.latest", Latest)] == [1, 2, 3, 4, 5]
     assert one.counters.gaps == 0
+
+
+def test_streams_that_end_do_not_stay_in_snapshots_and_their_late_records_are_duplicates(
+    tally: StageProgram,
+) -> None:
+    """20,000 streams of one frame each, one after the other within an hour; a new worker goes on every 5,000."""
+    one, sizes, moments = worker(tally), [], count(0)
+
+    def fold_(kind: Kind, origin: str, sequence: int = 1) -> None:
+        now_ns = ORIGIN_TTL_NS + next(moments) * 60_000_000
+        if kind is Kind.DATA:
+            value = data(origin, sequence, [Reading("m", 1)], ingest_ns=now_ns)
+        else:
+            frame = Frame(origin=origin, sequence=sequence, previous=sequence, kind=kind, ingest_ns=now_ns)
+            value = encode(frame)
+        fold(one, [value])
+
+    for number in range(20_000):
+        for kind, sequence in ((Kind.OPEN, 0), (Kind.DATA, 1), (Kind.END, 1)):
+            fold_(kind, f"readings/{number}", sequence)
+        if number % 5_000 == 4_999:
+            fold_(Kind.DATA, f"readings/{number - 100}")
+            snapshot = one.snapshot()
+            sizes.append(len(snapshot))
+            one = worker(tally)
+            one.restore(snapshot)
+            fold_(Kind.DATA, f"readings/{number - 200}")
+    assert one.counters.frames == 20_000
+    assert one.counters.duplicates == 8
+    assert sizes[-1] < 1.2 * sizes[0] < 200_000
 
 
 def test_a_snapshot_of_another_partition_is_refused(tally: StageProgram, places: StageProgram) -> None:

@@ -30,7 +30,7 @@ def lines(key: Callable[[Line], str] | None = None, on_error: OnError = "dead-le
 
 
 def read(of: Route, frame: IngestFrame, care: Care | None, giants: dict[int, str] | None = None) -> Taken:
-    session = Session(of, Hello(source="orders", stream="feed"), now_ns=1)
+    session = Session(of, Hello(source="orders", stream="feed"), [-1] * of.partitions)
     return session.number(session.read(frame, giants or {}, care), 0, 2)
 
 
@@ -61,13 +61,13 @@ def test_care_changes_nothing_of_what_a_frame_becomes() -> None:
     of, frame = lines(key=lambda line: line.text), rows(b"a", b"b", b"\xff", b"c", b"a")
     plain, careful = (read(of, frame, care) for care in (None, Care(lambda _: None)))
     assert careful == plain
-    assert len(plain.appends) > 1
+    assert sum(not one.opens for one in plain.appends) > 1
 
 
 def test_all_of_a_frame_may_be_refused_unread() -> None:
     taken = read(lines(), rows(*ROWS), Care(lambda _: None, all_refused="it killed the sender"))
     assert [each.place for each in taken.refused] == list(range(5))
-    assert len(taken.appends) == 1
+    assert sum(not one.opens for one in taken.appends) == 1
 
 
 def test_columns_are_kept_from_the_key_function_too() -> None:

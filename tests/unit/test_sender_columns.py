@@ -15,7 +15,7 @@ from bettong.frames.columns import Columns
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Session
-from tests.sender_samples import route
+from tests.sender_samples import PARTITIONS, route
 
 
 @dataclass
@@ -82,7 +82,7 @@ def compressed(columns: dict[str, pa.Array]) -> bytes:
 def test_columns_of_another_schema_are_refused(name: str, payload: bytes) -> None:
     app = Application("shop")
     ticks = app.source("ticks", schema=Tick, key="symbol")
-    session = Session(route(ticks), Hello(source="ticks", stream="s"), now_ns=1)
+    session = Session(route(ticks), Hello(source="ticks", stream="s"), [-1] * PARTITIONS)
     with pytest.raises(Refusal) as caught:
         session.take(IngestFrame(sequence=1, columns=payload), 0, 1)
     text = str(caught.value)
@@ -115,7 +115,9 @@ def test_damaged_columns_are_refused_or_can_be_read_to_the_end(
 def test_columns_that_say_another_schema_are_refused_whatever_they_hold() -> None:
     app = Application("shop")
     session = Session(
-        route(app.source("ticks", schema=Tick, key="symbol")), Hello(source="ticks", stream="s"), now_ns=1
+        route(app.source("ticks", schema=Tick, key="symbol")),
+        Hello(source="ticks", stream="s"),
+        [-1] * PARTITIONS,
     )
     assert session.take(IngestFrame(sequence=1, columns=GOOD, schema=TICKS.fingerprint), 0, 1).messages == 80
     with pytest.raises(Refusal, match="its columns follow schema 0000000000000007, expected ") as caught:

@@ -72,10 +72,13 @@ class World:
     def connect(self) -> Running:
         """A session starts; the one before lives on in its sender."""
         hello = Hello(source="orders", stream="feed", acknowledged=self.client.acknowledged)
-        session = Session(self.route, hello, now_ns=self.now_ns)
-        ledger = Ledger(session.origin, acknowledged=hello.acknowledged, window=WINDOW)
+        session = Session(self.route, hello, [-1] * PARTITIONS)
+        ledger = Ledger(session.origin, window=WINDOW)
         running = Running(session, ledger, hello.acknowledged + 1)
-        running.hand_over(session.open(self.now_ns).appends, ledger.opening())
+        running.hand_over(
+            session.open(self.now_ns, self.now_ns, hello.acknowledged).appends,
+            ledger.opening(hello.acknowledged),
+        )
         ledger.grant(full=False)
         self.sessions.append(running)
         self.client.session = running
@@ -91,7 +94,7 @@ class World:
         spoilt = [b"unreadable %d" % number] if number % 3 == 0 else []
         frame = rows_frame(number, orders(range(10 * number, 10 * number + 6)), spoilt=spoilt)
         entry = running.ledger.spend(number, 1)
-        taken = running.session.take(frame, running.ledger.acknowledged, self.now_ns)
+        taken = running.session.take(frame, self.now_ns, self.now_ns)
         entry.dead_letters = len(taken.refused)
         running.hand_over(taken.appends, entry)
 
@@ -101,8 +104,11 @@ class World:
         entry.answered += 1
         if lost:
             entry.failed = True
+            running.session.lost(append.place)
         else:
             self.log.extend([append])
+            offset = len(self.log.frames[append.topic, append.partition]) - 1
+            running.session.answered(append.place, offset, opens=append.opens)
 
     def receipt(self, running: Running) -> Receipt | None:
         """The client reads a receipt, if the session is its present one."""

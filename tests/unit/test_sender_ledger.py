@@ -13,7 +13,8 @@ WINDOW = 4
 
 
 def ledger(*, acknowledged: int = 0) -> Ledger:
-    new = Ledger("orders/feed", acknowledged=acknowledged, window=WINDOW)
+    new = Ledger("orders/feed", window=WINDOW)
+    new.acknowledged = acknowledged
     assert new.grant(full=False) == WINDOW
     return new
 
@@ -38,7 +39,7 @@ def test_a_receipt_reaches_up_to_the_first_frame_that_is_not_durable() -> None:
 
 def test_nothing_is_acknowledged_before_the_session_is_open_in_the_log() -> None:
     ours = ledger(acknowledged=7)
-    opening = ours.opening()
+    opening = ours.opening(7)
     opening.appends = 5
     sent(ours.spend(8, 10))
     assert ours.receipt(full=False) is None

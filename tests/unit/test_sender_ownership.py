@@ -24,9 +24,10 @@ class Held:
 
     log = "log-1"
 
-    def __init__(self, origin: str = "orders/feed", acknowledged: int = 0) -> None:
+    def __init__(self, origin: str = "orders/feed", acknowledged: int = 0, claimed: int = 0) -> None:
         self.origin = origin
         self.acknowledged = acknowledged
+        self.claimed = claimed
         self.failure: Refusal | None = None
 
     def fail(self, refusal: Refusal) -> None:
@@ -60,9 +61,9 @@ class SlowLeases:
         self._wait()
         return self.kept.renew(claims)
 
-    def release(self, claim: Claim, acknowledged: int) -> None:
+    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
         self._wait()
-        self.kept.release(claim, acknowledged)
+        self.kept.release(claim, acknowledged, exact=exact)
 
     def _wait(self) -> None:
         self.asked.set()
@@ -100,6 +101,51 @@ def test_a_stream_is_given_back_before_the_holder_is_told_and_with_what_it_has_r
         owners = ownership(SlowLeases())
         assert await once_held(owners, Held(acknowledged=7), "a") == 0
         assert await once_held(owners, Held(), "b") == 7
+
+    run(scenario)
+
+
+def test_who_claims_more_than_was_ever_acknowledged_is_refused_and_nobody_else_is() -> None:
+    async def scenario() -> None:
+        owners, far = ownership(SlowLeases()), 2**63
+        assert await once_held(owners, Held(acknowledged=7), "a") == 0
+        for _ in range(2):
+            with pytest.raises(Refusal) as caught:
+                await once_held(owners, Held(claimed=far), "b")
+            assert caught.value.code is Code.INVALID_ARGUMENT
+            assert str(caught.value) == (
+                "stream 'orders/feed': Hello.acknowledged is 9223372036854775808, more than was ever acknowledged, 7;"
+                " say 0 and go on behind Welcome.acknowledged"
+            )
+        assert await once_held(owners, Held(acknowledged=9, claimed=7), "c") == 7
+        assert await once_held(owners, Held(), "d") == 9
+
+    run(scenario)
+
+
+def test_a_claim_that_nobody_can_check_is_neither_refused_nor_stored() -> None:
+    async def scenario() -> None:
+        owners, far = ownership(SlowLeases()), 2**63
+        for _ in range(2):
+            assert await once_held(owners, Held(claimed=far), "liar") == 0
+        assert await once_held(owners, Held(acknowledged=4, claimed=3), "a") == 0
+        assert await once_held(owners, Held(claimed=4), "b") == 4
+
+    run(scenario)
+
+
+def test_the_receipts_of_a_session_that_was_taken_over_are_no_lie() -> None:
+    async def scenario() -> None:
+        leases, older = SlowLeases(), Held()
+        owners, others = ownership(leases), ownership(leases)
+        first = owners.hold(older, client="a", peer="1")
+        await first.__aenter__()
+        older.acknowledged = 5
+        assert await once_held(others, Held(claimed=5), "a") == 0
+        assert await once_held(others, Held(claimed=5), "a") == 0
+        assert await once_held(owners, Held(claimed=5), "a") == 5, "the same sender knows"
+        await first.__aexit__(None, None, None)
+        assert await once_held(others, Held(claimed=5), "a") == 5
 
     run(scenario)
 

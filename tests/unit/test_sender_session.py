@@ -8,13 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, each
-from bettong.delivery import ORIGIN_TTL_NS
-from bettong.frames.frame import Frame, Kind
+from bettong.frames.frame import Kind
 from bettong.frames.refused import Refused
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.numbering import SILENT_NS_MAX
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Route, Session
 from tests.sender_samples import (
@@ -37,8 +35,11 @@ STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
 
 
-def session(of: Route | None = None, *, acknowledged: int = 0, stream: str = "feed-1") -> Session:
-    return Session(of or route(), Hello(source="orders", stream=stream, acknowledged=acknowledged), now_ns=1)
+def session(
+    of: Route | None = None, *, acknowledged: int = 0, stream: str = "feed-1", ends: list[int] | None = None
+) -> Session:
+    hello = Hello(source="orders", stream=stream, acknowledged=acknowledged)
+    return Session(of or route(), hello, ends or [-1] * PARTITIONS)
 
 
 def refusal_of(call: Callable[[], object]) -> Refusal:
@@ -47,44 +48,26 @@ def refusal_of(call: Callable[[], object]) -> Refusal:
     return caught.value
 
 
-def test_hello_opens_every_partition_with_what_is_acknowledged() -> None:
-    appends = session(acknowledged=41).open(9).appends
-    log = MemoryLog()
-    log.extend(appends)
-    assert set(log.frames) == {(STAGE, partition) for partition in range(PARTITIONS)}
-    for frames in log.frames.values():
-        assert frames == [
-            Frame(origin="orders/feed-1", sequence=41, previous=41, kind=Kind.OPEN, ingest_ns=9)
-        ]
-
-
-def test_what_is_known_to_be_durable_is_opened_with_and_not_appended_again() -> None:
+def test_what_is_known_to_be_durable_is_not_appended_again() -> None:
     ours, log = session(acknowledged=2), MemoryLog()
-    log.extend(ours.open(9, durable=5).appends)
-    assert {frame.previous for frames in log.frames.values() for frame in frames} == {5}
+    log.extend(ours.open(0, 9, 5).appends)
     for sequence in (3, 5):
-        assert ours.take(rows_frame(sequence, orders([sequence], "AAAA")), 2, 10).appends == []
-    log.extend(ours.take(rows_frame(6, orders([6], "AAAA")), 2, 11).appends)
-    data = log.frames[STAGE, partition_of("AAAA", PARTITIONS)][1]
+        assert ours.take(rows_frame(sequence, orders([sequence], "AAAA")), 0, 10).appends == []
+    log.extend(ours.take(rows_frame(6, orders([6], "AAAA")), 0, 11).appends)
+    (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert (data.sequence, data.previous) == (6, 5)
-    refusal = refusal_of(lambda: ours.take(rows_frame(5, orders([5])), 2, 12))
+    refusal = refusal_of(lambda: ours.take(rows_frame(5, orders([5])), 0, 12))
     assert refusal.code is Code.INVALID_ARGUMENT
 
 
-def test_less_than_the_client_knows_to_be_durable_changes_nothing() -> None:
-    ours, log = session(acknowledged=7), MemoryLog()
-    log.extend(ours.open(9, durable=5).appends)
-    assert {frame.previous for frames in log.frames.values() for frame in frames} == {7}
-
-
-def test_a_partition_silent_since_what_was_durable_is_opened_again() -> None:
-    ours = session()
-    ours.open(1, durable=5)
-    taken = ours.take(rows_frame(6, orders([6], "AAAA")), 0, SILENT_NS_MAX + 1)
-    log = MemoryLog()
-    log.extend(taken.appends)
-    (opening, _) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
-    assert (opening.kind, opening.previous) == (Kind.OPEN, 5)
+def test_what_a_client_claims_and_nobody_knows_is_not_believed_and_what_it_sends_is_taken() -> None:
+    ours, log = session(acknowledged=2**63), MemoryLog()
+    log.extend(ours.open(0, 9, 5).appends)
+    log.extend(ours.take(rows_frame(2**63 + 1, orders([1], "AAAA")), 0, 10).appends)
+    (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
+    assert (data.sequence, data.previous) == (2**63 + 1, 5)
+    assert {each.previous for frames in log.frames.values() for each in frames} == {5}
+    assert refusal_of(lambda: ours.take(rows_frame(2**63, orders([1])), 0, 10)).code is Code.INVALID_ARGUMENT
 
 
 @settings(deadline=None)  # the first example compiles
@@ -97,7 +80,7 @@ def test_each_message_goes_to_the_partition_of_its_key_once_and_in_order(
     log.extend(session(here).take(frame, 0, 9).appends)
     for partition in range(PARTITIONS):
         expected = [each.number for each in messages if partition_of(each.symbol, PARTITIONS) == partition]
-        frames = log.frames[STAGE, partition]
+        frames = log.data[STAGE, partition]
         assert [number for each in frames for number in numbers_in(here.source, each)] == expected
         assert len(frames) == (1 if expected else 0)
         assert [each.count for each in frames] == ([len(expected)] if expected else [])
@@ -111,8 +94,8 @@ def test_frames_without_a_key_are_dealt_over_all_partitions_however_they_are_num
     ours, again = session(keyless), session(keyless)
     for number in range(1, 201):
         frame = columns_frame(keyless.source, number * step, orders([number]))
-        (append,) = ours.take(frame, 0, 9).appends
-        assert append.partition == again.take(frame, 0, 9).appends[0].partition, "a resend goes there too"
+        *_, append = ours.take(frame, 0, 9).appends
+        assert append.partition == again.take(frame, 0, 9).appends[-1].partition, "a resend goes there too"
         counts[append.partition] += 1
     assert min(counts) > 200 / PARTITIONS / 2
 
@@ -123,7 +106,7 @@ def test_a_frame_carries_its_clients_number_and_what_was_sent_to_the_partition_b
     schema = here.source.schema
     for sequence, symbol in ((5, "AAAA"), (7, "BBBB"), (9, "AAAA")):
         log.extend(ours.take(rows_frame(sequence, orders([sequence], symbol)), 4, 100 + sequence).appends)
-    first, second = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    first, second = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert (first.origin, first.sequence, first.previous) == ("orders/feed-1", 5, 4)
     assert (second.sequence, second.previous) == (9, 5)
     assert (second.kind, second.schema, second.count) == (Kind.DATA, schema.fingerprint, 1)
@@ -135,7 +118,7 @@ def test_without_a_clock_of_the_client_the_senders_counts() -> None:
     frame.sent_ns = 0
     log = MemoryLog()
     log.extend(session().take(frame, 0, 123).appends)
-    assert [each.sent_ns for frames in log.frames.values() for each in frames] == [123]
+    assert [each.sent_ns for frames in log.data.values() for each in frames] == [123]
 
 
 def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_same() -> None:
@@ -143,8 +126,8 @@ def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_s
     places = {}
     for sequence in range(1, 9):
         frame = rows_frame(sequence, orders(range(20)))
-        (append,) = session(here).take(frame, 0, 9).appends
-        (again,) = session(here, acknowledged=sequence - 1).take(frame, 0, 50).appends
+        *_, append = session(here).take(frame, 0, 9).appends
+        *_, again = session(here, acknowledged=sequence - 1).take(frame, 0, 50).appends
         assert (append.topic, append.partition) == (again.topic, again.partition)
         places[sequence] = append.partition
     assert set(places.values()) == set(range(PARTITIONS))
@@ -177,7 +160,7 @@ def test_a_refused_message_says_whether_it_is_as_it_was_received_and_whole() -> 
     log = MemoryLog()
     of = session(route(source(fails), frame_bytes_max=400))
     log.extend(of.take(rows_frame(1, orders([7]), spoilt=[b"x" * 300]), 0, 9).appends)
-    keyless, raw = refused_in(log.frames[HOME][0])
+    keyless, raw = refused_in(log.data[HOME][0])
     assert (raw.as_received, raw.cut, raw.message) == (True, True, b"x" * 200)
     assert (keyless.as_received, keyless.cut) == (False, False)
 
@@ -188,9 +171,9 @@ def test_messages_that_the_decoder_refuses_travel_beside_the_others_to_the_stage
     rows = [b"short", as_row(good[0]), b"\x02" + as_row(good[0])[1:], as_row(good[1])]
     taken = session(here, acknowledged=1).take(IngestFrame(sequence=2, rows=Rows(messages=rows)), 1, 9)
     log.extend(taken.appends)
-    (data,) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert numbers_in(here.source, data) == [1, 2]
-    (with_refused,) = log.frames[HOME]
+    (with_refused,) = log.data[HOME]
     assert (with_refused.origin, with_refused.sequence, with_refused.previous) == ("orders/feed-1", 2, 1)
     assert (with_refused.count, with_refused.columns) == (0, None), "it is another partition"
     assert refused_in(with_refused) == [
@@ -206,27 +189,27 @@ def test_a_partition_gets_messages_and_refused_ones_in_one_record() -> None:
     alone = 0
     for sequence in range(1, 20):
         appends = ours.take(rows_frame(sequence, orders([sequence]), spoilt=[b"?"]), 0, 9).appends
-        alone += len(appends) == 1
+        alone += sum(not one.opens for one in appends) == 1
         log.extend(appends)
-    together = [frame for frame in log.frames[HOME] if frame.columns is not None]
+    together = [frame for frame in log.data[HOME] if frame.columns is not None]
     assert [refused_in(frame)[0].place for frame in together] == [1] * alone
-    assert len(log.frames[HOME]) == 19
+    assert len(log.data[HOME]) == 19
     assert alone
 
 
 def test_a_frame_of_unreadable_messages_alone_is_taken() -> None:
     taken = session().take(rows_frame(1, [], spoilt=[b"?", b"!"]), 0, 9)
-    assert [(append.topic, append.partition) for append in taken.appends] == [HOME]
+    assert {(append.topic, append.partition) for append in taken.appends} == {HOME}
 
 
 def test_only_a_stream_that_is_named_after_a_dead_letter_is_marked_in_their_topic() -> None:
     log = MemoryLog()
     for stream in ("dead-letter.0.12.x", "dead-letter", "feed.0.12.3"):
-        log.extend(session(stream=stream).open(9).appends)
+        log.extend(session(stream=stream).open(0, 9, 0).appends)
     assert (LETTERS, 0) not in log.frames
-    log.extend(session(stream="dead-letter.3.12.0").open(9).appends)
-    log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(10).appends)
-    log.extend(session(stream="dead-letter.3.12.0").open(11, durable=1).appends)
+    log.extend(session(stream="dead-letter.3.12.0").open(0, 9, 0).appends)
+    log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(0, 10, 1).appends)
+    log.extend(session(stream="dead-letter.3.12.0").open(0, 11, 1).appends)
     assert [(each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[LETTERS, 0]] == [
         (Kind.SENT_AGAIN, "orders/dead-letter.3.12.0", durable, now_ns)
         for durable, now_ns in ((0, 9), (1, 10), (1, 11))
@@ -243,9 +226,9 @@ def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json()
     frame = rows_frame(1, orders([2, 3, 4], "AAAA"), spoilt=[b"?"])
     taken = session(here).take(frame, 0, 9)
     log.extend(taken.appends)
-    (data,) = log.frames[STAGE, partition_of("AAAA", PARTITIONS)]
+    (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert numbers_in(here.source, data) == [2, 4]
-    first, second = refused_in(log.frames[HOME][0])
+    first, second = refused_in(log.data[HOME][0])
     assert (first.place, second.place) == (1, 3)
     assert first.reason == "the key function raised ValueError: no key for 3"
     assert first.message == b'{"side":1,"number":3,"symbol":"AAAA","price":0.75}'
@@ -271,7 +254,7 @@ def test_a_decoder_that_returns_what_does_not_fit_refuses_the_message() -> None:
     log.extend(taken.appends)
     assert sorted(
         number
-        for (topic, _), frames in log.frames.items()
+        for (topic, _), frames in log.data.items()
         if topic == STAGE
         for frame in frames
         for number in numbers_in(orders_, frame)
@@ -338,26 +321,5 @@ def test_one_unreadable_message_as_large_as_a_frame_keeps_its_first_half() -> No
     message = b"?" * (FRAME_BYTES_MAX - 100)
     log = MemoryLog()
     log.extend(session().take(rows_frame(1, [], spoilt=[message]), 0, 9).appends)
-    (refused,) = refused_in(log.frames[HOME][0])
+    (refused,) = refused_in(log.data[HOME][0])
     assert (refused.message, refused.cut) == (message[: FRAME_BYTES_MAX // 2], True)
-
-
-def test_a_partition_without_frames_for_half_the_time_to_live_is_opened_again() -> None:
-    ours, log = session(acknowledged=4), MemoryLog()
-    place = (STAGE, partition_of("AAAA", PARTITIONS))
-    log.extend(ours.take(rows_frame(5, orders([1], "AAAA")), 4, 10).appends)
-    log.extend(ours.take(rows_frame(6, orders([2], "AAAA")), 5, 10 + SILENT_NS_MAX - 1).appends)
-    assert [each.kind for each in log.frames[place]] == [Kind.DATA, Kind.DATA]
-    later = 10 + 2 * SILENT_NS_MAX
-    log.extend(ours.take(rows_frame(7, orders([3], "AAAA")), 6, later).appends)
-    opened, data = log.frames[place][2:]
-    assert (opened.kind, opened.previous, opened.ingest_ns) == (Kind.OPEN, 6, later)
-    assert (data.sequence, data.previous) == (7, 6)
-    assert SILENT_NS_MAX <= ORIGIN_TTL_NS // 2
-
-
-def test_a_silent_partition_is_not_opened_over_a_frame_that_is_not_durable() -> None:
-    ours = session()
-    ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10)
-    refusal = refusal_of(lambda: ours.take(rows_frame(2, orders([2], "AAAA")), 0, 10 + SILENT_NS_MAX))
-    assert refusal.code is Code.UNAVAILABLE

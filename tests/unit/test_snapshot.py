@@ -19,7 +19,7 @@ SNAPSHOT = Snapshot(
     partition=3,
     offset=12345,
     now_ns=10**18,
-    delivery=DeliveryTable(heard=[Heard(origin="a/b", highest=7, heard_ns=5)], next_sweep_ns=9),
+    delivery=DeliveryTable(heard=[Heard(origin="a/b", highest=7, age_ns=5)], age_ns=9, clock_ns=8),
     sent=[Sent(origin="s/a/3", partition=1, sequence=2**20)],
     states={"b": b"\0\1\2" * 10, "a": b"state"},
     counters=Counters(frames=1, messages=2),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bettong import metrics
+from bettong.delivery import Gap
 from bettong.edges.redis_store import LiveFigures
 from bettong.edges.redis_store.live import Figures
 from bettong.errors import StoreError
@@ -20,14 +21,37 @@ _NAMED_MAX = 3
 class PartitionFigures:
     """Writes figures, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
 
-    `beside`: of the process, written with each of them.
+    `gap_alarm_s`: how long a gap may stay before it is told. `beside`: of the process, written with each of them.
     """
 
     figures: LiveFigures
     clock: Callable[[], float]
     log: Logger
+    gap_alarm_s: float
     beside: Figures = field(default_factory=dict)
+    _gaps: dict[tuple[str, int], tuple[Gap, float]] = field(default_factory=dict)
     _resume_s: float = float("-inf")
+
+    def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
+        """What a partition's record says of its fold, and up to where it is newly saved."""
+        place = worker.program.stage.name, worker.assignment.partition
+        return {**figures_of(worker, saved_offset), **self._gap(place, worker.gap)}
+
+    def _gap(self, place: tuple[str, int], gap: Gap | None) -> dict[str, str | int | float]:
+        """A gap that stays. By the clock here, for those of senders may be wrong."""
+        none: dict[str, str | int | float] = {metrics.GAP.name: "", metrics.GAP_S.name: ""}
+        if gap is None:
+            self._gaps.pop(place, None)
+            return none
+        known, since_s = self._gaps.get(place, (gap, self.clock()))
+        if (known.origin, known.sequence) != (gap.origin, gap.sequence):
+            since_s = self.clock()
+        self._gaps[place] = gap, since_s
+        waited_s = self.clock() - since_s
+        if waited_s < self.gap_alarm_s:
+            return none
+        text = f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
+        return {metrics.GAP.name: text, metrics.GAP_S.name: round(waited_s)}
 
     def write(self, stage: str, partition: int, figures: Figures, begun_ms: int | None = None) -> None:
         """Changes these figures of a partition. Never raises; what is left out is made good by the next batch.
@@ -63,7 +87,7 @@ def held_up(partitions: Mapping[tuple[str, int], Mapping[str, str]]) -> str:
 
 
 def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
-    """What a partition's record says of its fold, and up to where it is newly saved."""
+    """What its record says, but for gaps that stay: those need time."""
     figures: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,

@@ -4,7 +4,8 @@
     {"application":"market","sink":"rejected","partition":3,"offset":812,"length_bytes":4779,"origins":{...},...}
 
 The first line is the checksum of the second. `origins` holds of each origin the highest sequence and when it was
-last heard of by the clock of the log. JSON, because the reader of a position that fits no more is an operator.
+last heard of by the age of the table (`age`: see `bettong.delivery`). JSON, because the reader of a position that fits
+no more is an operator.
 """
 
 import dataclasses
@@ -19,7 +20,9 @@ from bettong.delivery import DeliveryTable
 from bettong_receiver.errors import PositionError
 from bettong_receiver.progress import Counts, Debt, Progress
 
-_VERSION = 1
+_VERSION = 2
+# Its table has no age: its origins count as just heard of.
+_VERSION_WITHOUT_AGE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ def encode(place: Place, progress: Progress, *, length_bytes: int = 0) -> bytes:
         "origins": {
             origin: [highest, table.heard_ns.get(origin, 0)] for origin, highest in table.highest.items()
         },
-        "next_sweep_ns": table.next_sweep_ns,
+        "age": [table.age_ns, table.clock_ns, table.behind],
         "counts": dataclasses.asdict(progress.counts),
         "adopts": progress.adopts,
         "debt": _debt(progress.debt),
@@ -66,16 +69,12 @@ def decode(place: Place, data: bytes) -> tuple[Progress, int]:
 
 
 def _read(place: Place, values: Mapping[str, Any]) -> tuple[Progress, int]:
-    if values["version"] != _VERSION:
+    if values["version"] not in (_VERSION, _VERSION_WITHOUT_AGE):
         raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
     found = Place(values["application"], values["sink"], values["partition"])
     if found != place:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
-    table = DeliveryTable(
-        highest={origin: _whole(highest) for origin, (highest, _) in values["origins"].items()},
-        heard_ns={origin: _whole(heard_ns) for origin, (_, heard_ns) in values["origins"].items()},
-        next_sweep_ns=_whole(values["next_sweep_ns"]),
-    )
+    table = _table_of(values)
     progress = Progress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
     progress.debt = _debt_of(values.get("debt", {}))
     return progress, _whole(values["length_bytes"])
@@ -85,6 +84,15 @@ def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise TypeError(f"expected a whole number from 0 on, got {str(value)[:100]}")
     return value
+
+
+def _table_of(values: Mapping[str, Any]) -> DeliveryTable:
+    origins = values["origins"]
+    table = DeliveryTable.of({origin: _whole(highest) for origin, (highest, _) in origins.items()})
+    if values["version"] == _VERSION:
+        table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}
+        table.age_ns, table.clock_ns, table.behind = map(_whole, values["age"])
+    return table
 
 
 def _debt(debt: Debt) -> dict[str, Any]:

@@ -13,25 +13,18 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
 from bettong.errors import LogError
-from bettong.v1.ingest_pb2 import Hello, IngestFrame, Receipt
+from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
 from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, Progress
+from bettong_sender.feed import Feed, Number, Work
 from bettong_sender.guards import Guards
-from bettong_sender.ledger import Entry, Ledger
-from bettong_sender.ownership import Lease
+from bettong_sender.ledger import Entry
 from bettong_sender.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
-from bettong_sender.requests import read_frame
 from bettong_sender.session import Route, Session, Taken
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
 from bettong_sender.status import Status
-
-# Gives, for the ingest time, what is to be appended. Runs no code of users.
-Number = Callable[[int], Taken]
-# Reads a frame, by users' decoders and key functions: it may take long, or never return.
-Work = Callable[[], Number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +80,9 @@ class Intake:
         self._empty = asyncio.Event()
         self._empty.set()
         self._loop = asyncio.get_running_loop()
-        self._answers: Answers[tuple[Feed, Entry, int | LogError]] = Answers(self._loop, self._answered)
+        # Where the partitions of each stage end, as far as sessions know: see Numbering.
+        self._ends = {route.stage_topic: [-1] * route.partitions for route in routes.values()}
+        self._answers: Answers[_Answer] = Answers(self._loop, self._answered)
         # A source whose decoder stands still holds its own share of the buffer with frames that nobody has read.
         share = max(1, limits.buffer_bytes_max // max(1, len(routes)))
         self._splitters = {name: Splitter(name, share, self._split) for name in routes}
@@ -107,7 +102,8 @@ class Intake:
                 " room for another; connect to another sender, or later"
             )
         self._present_log()
-        feed = Feed(self, route, Session(route, hello, now_ns=self._clock()), hello, client)
+        session = Session(route, hello, self._ends[route.stage_topic])
+        feed = Feed(self, route, session, client, claimed=hello.acknowledged)
         self._feeds.add(feed)
         self._empty.clear()
         self.status.sessions = len(self._feeds)
@@ -123,6 +119,8 @@ class Intake:
     def use(self, log: Log, identities: Mapping[str, str]) -> None:
         """There is a log now, or another one. `identities`: what tells its topics from others of the same name."""
         self._log, self._identities = log, identities
+        for ends in self._ends.values():
+            ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
 
     def log_of(self, route: Route) -> str:
         """What tells the log of a source from one of the same name."""
@@ -189,13 +187,13 @@ class Intake:
         appended, whole = 0, False
         try:
             self._now_ns = max(self._now_ns, self._clock())
-            taken = number(self._now_ns)
+            taken = number(self._loop.time(), self._now_ns)
             entry.dead_letters = len(taken.refused)
             if taken.appends:
                 entry.handed = True
                 self.progress.handed(self._loop.time())
             for each in taken.appends:
-                on_done = partial(self._answer, feed, entry)
+                on_done = partial(self._answer, feed, entry, each.place, each.opens)
                 log.append(each.topic, each.partition, each.value, on_done)
                 appended += 1
             whole = True
@@ -208,9 +206,9 @@ class Intake:
             entry.appends = appended
         return taken
 
-    def _answer(self, feed: "Feed", entry: Entry, answer: int | LogError) -> None:
+    def _answer(self, feed: "Feed", entry: Entry, place: int, opens: bool, answer: int | LogError) -> None:  # noqa: FBT001
         """In the log's thread."""
-        self._answers.put((feed, entry, answer))
+        self._answers.put((feed, entry, place, opens, answer))
 
     def _handed_over(self, feed: "Feed", entry: Entry, done: asyncio.Future[Taken]) -> None:
         if done.cancelled() or done.exception() is not None:
@@ -225,13 +223,12 @@ class Intake:
         if entry.is_answered:
             feed.wake()
 
-    def _answered(self, answer: tuple["Feed", Entry, int | LogError]) -> None:
-        feed, entry, result = answer
+    def _answered(self, answer: "_Answer") -> None:
+        feed, entry, place, opens, result = answer
         self.progress.heard(self._loop.time())
-        entry.answered += 1
-        if isinstance(result, LogError):
+        if not feed.answered(place, result, opens=opens):
             entry.failed = True
-            feed.fail(refused_by_log(result))
+        entry.answered += 1
         self._settle(entry)
         if entry.is_answered:
             feed.wake()
@@ -259,134 +256,5 @@ class Intake:
                 feed.wake()
 
 
-class Feed:
-    """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
-
-    def __init__(self, intake: Intake, route: Route, session: Session, hello: Hello, client: str) -> None:
-        self.route = route
-        self.origin = session.origin
-        self.client = client
-        self._intake = intake
-        self._session = session
-        self._ledger = Ledger(session.origin, acknowledged=hello.acknowledged, window=intake.limits.credits)
-        self._changed = asyncio.Event()
-        self._failure: Refusal | None = None
-        self._opening: Entry | None = None
-        self._finished = False
-
-    @property
-    def acknowledged(self) -> int:
-        """Up to here the client's frames are durable."""
-        return self._ledger.acknowledged
-
-    @property
-    def log(self) -> str:
-        """See `Intake.log_of`."""
-        return self._intake.log_of(self.route)
-
-    async def open(self, durable: int) -> int:
-        """Opens the session in the log, and returns the client's first credits. Raises Refusal.
-
-        `durable`: see `Session.open`.
-        """
-        await self._intake.guards.refresh()
-        entry = self._opening = self._ledger.opening()
-        await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
-        return self._ledger.grant(full=self._intake.buffer.is_full)
-
-    async def opened(self) -> None:
-        """Returns when the session's opening is durable. Raises Refusal when the log refused it."""
-        while self._opening is None or not self._opening.is_answered:
-            self._changed.clear()
-            await self._changed.wait()
-        if self._failure is not None:
-            raise self._failure
-
-    async def take_request(self, data: bytes, lease: Lease) -> None:
-        """Hands a frame to the log that is still as it came. See `take`."""
-        read = partial(read_frame, data, self.origin, messages_max=self.route.frame_messages_max)
-        await self._take(read, len(data), lease)
-
-    async def take(
-        self, frame: IngestFrame, lease: Lease | None, giants: Mapping[int, str] = MappingProxyType({})
-    ) -> None:
-        """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal.
-
-        Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `giants`: see
-        `Session.take`.
-        """
-        await self._take(lambda: frame, frame.ByteSize(), lease, giants)
-
-    async def _take(
-        self,
-        read: Callable[[], IngestFrame],
-        size: int,
-        lease: Lease | None,
-        giants: Mapping[int, str] = MappingProxyType({}),
-    ) -> None:
-        splitter = self._intake.splitter_of(self.route)
-        while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
-            await self._intake.room.wait()
-            await splitter.room.wait()
-            if lease is not None:
-                await lease.certain()
-        entry = self._ledger.spend(0, size)
-        work = partial(self._split, read, entry, self._ledger.acknowledged, giants)
-        try:
-            taken = await self._intake.hand_over(self, entry, work)
-        except Refusal:
-            self._ledger.drop(entry)
-            raise
-        if entry.is_answered:
-            self.wake()  # nothing of it went to the log, so the log will not
-        self._intake.status.took(taken, self.origin, entry.sequence)
-
-    def _split(
-        self,
-        read: Callable[[], IngestFrame],
-        entry: Entry,
-        acknowledged: int,
-        giants: Mapping[int, str],
-    ) -> Number:
-        """In the splitter's thread."""
-        frame = read()
-        entry.sequence = frame.sequence
-        guard = self._intake.guards.of(self.route.source.name)
-        care = guard.begin(self.origin, frame.sequence)
-        try:
-            return partial(self._session.number, self._session.read(frame, giants, care), acknowledged)
-        finally:
-            guard.end()
-
-    async def receipt(self) -> Receipt | None:
-        """The next receipt, when there is something to tell; None when a finished feed has told all.
-
-        Raises Refusal when the log refused a frame.
-        """
-        while True:
-            if self._failure is not None:
-                raise self._failure
-            if (receipt := self._ledger.receipt(full=self._intake.buffer.is_full)) is not None:
-                return receipt
-            if self._finished and self._ledger.is_settled:
-                return None
-            self._changed.clear()
-            await self._changed.wait()
-
-    def finish(self) -> None:
-        """No more frames come: `receipt` ends when all is told."""
-        self._finished = True
-        self.wake()
-
-    def fail(self, refusal: Refusal) -> None:
-        """Ends the feed: `receipt` raises this; the first one counts."""
-        self._failure = self._failure or refusal
-        self.wake()
-
-    def wake(self) -> None:
-        """Something has changed that a receipt might tell."""
-        self._changed.set()
-
-    def close(self) -> None:
-        """The call has ended. What is on its way to the log goes on."""
-        self._intake.closed(self)
+# Of a record: its session, its frame, its place, whether it opens that, and its offset, or why it has none.
+_Answer = tuple[Feed, Entry, int, bool, int | LogError]

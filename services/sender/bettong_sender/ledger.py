@@ -45,9 +45,9 @@ class Entry:
 class Ledger:
     """A session's frames under way in their order, and the credits of its client."""
 
-    def __init__(self, origin: str, *, acknowledged: int, window: int) -> None:
+    def __init__(self, origin: str, *, window: int) -> None:
         """`window`: the most credits that the client holds or has under way."""
-        self.acknowledged = acknowledged
+        self.acknowledged = 0
         self._origin = origin
         self._window = window
         self._held = 0
@@ -60,8 +60,12 @@ class Ledger:
         """Whether a receipt was made for everything that was taken."""
         return not self._under_way
 
-    def opening(self) -> Entry:
-        """The entry of the session's OPEN records: it costs no credit, and holds back what follows."""
+    def opening(self, acknowledged: int) -> Entry:
+        """The entry of the session's OPEN records: it costs no credit, and holds back what follows.
+
+        `acknowledged`: up to there all of the stream is known to be durable; not what the client says of it.
+        """
+        self.acknowledged = acknowledged
         entry = Entry(self.acknowledged, credits=0)
         self._under_way.append(entry)
         return entry

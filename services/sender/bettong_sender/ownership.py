@@ -1,6 +1,7 @@
 """Which session feeds a stream: the leases that this sender holds, renewed while their sessions last.
 
-    acquired   before a session opens; another client's stream is refused with ALREADY_EXISTS
+    acquired   before a session opens; another client's stream is refused with ALREADY_EXISTS, and a client that says it
+               holds receipts for more than was ever acknowledged with INVALID_ARGUMENT
     confirmed  before the first sessions of a sender are welcomed (see `Ownership.confirm`)
     renewed    three times a lease, all together
     in doubt   when it could have run out, because Redis did not answer for so long: the session takes no frames,
@@ -20,7 +21,7 @@ from typing import Protocol, TypeVar
 
 from structlog.stdlib import BoundLogger
 
-from bettong.edges.redis_store import Answer, Claim, Held, Settling
+from bettong.edges.redis_store import Answer, Claim, Granted, Held, Settling
 from bettong.errors import LogError, StoreError
 from bettong_sender.refusal import Code, Refusal, aborted, invalid, unavailable
 
@@ -56,14 +57,15 @@ class Leases(Protocol):
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """See RedisLeases."""
 
-    def release(self, claim: Claim, acknowledged: int) -> None:
+    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
         """See RedisLeases."""
 
 
 class Holder(Protocol):
-    """The session that a lease is for; see `Feed`."""
+    """The session that a lease is for; see `Feed`. `claimed`: up to where its client says that it holds receipts."""
 
     origin: str
+    claimed: int
 
     @property
     def acknowledged(self) -> int:
@@ -136,6 +138,23 @@ class Lease:
         return refusal
 
 
+def check_claim(granted: Granted, stream: str, claimed: int) -> None:
+    """Raises Refusal (INVALID_ARGUMENT) for a client that claims receipts which nobody gave."""
+    if granted.exact and claimed > granted.acknowledged:
+        raise invalid(
+            f"stream {stream!r}: Hello.acknowledged is {claimed}, more than was ever acknowledged,"
+            f" {granted.acknowledged}; say 0 and go on behind Welcome.acknowledged"
+        )
+
+
+def is_exact(granted: Granted, *, claimed: int, told: int) -> bool:
+    """Whether nobody holds a receipt above what is stored at the end of a session that gave receipts up to `told`.
+
+    Else some may have been given by a session of which nothing is known but what the client says, `claimed`.
+    """
+    return granted.exact or claimed <= max(granted.acknowledged, told)
+
+
 class Ownership:
     """The leases of one sender. `instance` is its name, `new_token` draws a random text that nobody else has.
 
@@ -189,13 +208,20 @@ class Ownership:
             peer=peer,
             log=holder.log,
         )
+        exact = False
         try:
-            yield await self._acquire(claim, holder)
+            granted, lease = await self._acquire(claim, holder)
+            exact = granted.exact
+            check_claim(granted, claim.stream, holder.claimed)
+            try:
+                yield lease
+            finally:
+                exact = is_exact(granted, claimed=holder.claimed, told=holder.acknowledged)
         finally:
             if (held := self._held.get(claim.stream)) is not None and held.claim is claim:
                 del self._held[claim.stream]
             # Also when it was not granted: perhaps its answer was lost. Redis knows whose the stream is.
-            release = self._loop.create_task(self._release(claim, holder.acknowledged))
+            release = self._loop.create_task(self._release(claim, holder.acknowledged, exact=exact))
             self._releases.add(release)
             release.add_done_callback(self._releases.discard)
             # So that who is told that the session has ended can have the stream.
@@ -237,7 +263,7 @@ class Ownership:
         if self._releases:
             await asyncio.wait(self._releases, timeout=timeout_s)
 
-    async def _acquire(self, claim: Claim, holder: Holder) -> Lease:
+    async def _acquire(self, claim: Claim, holder: Holder) -> tuple[Granted, Lease]:
         while True:
             early = not self._in_use
             async with self._calls:
@@ -254,19 +280,22 @@ class Ownership:
                 break
             if not await self._need_not_settle(answer.epoch):
                 await asyncio.sleep(min(answer.left_s, self._lease_s))
+        durable = answer.acknowledged
         if (older := self._held.get(claim.stream)) is not None:
+            if older.claim.log == claim.log:
+                durable = max(durable, older.holder.acknowledged)  # newer than the last renewal
             older.lose(f"is fed from {claim.peer} now")
         lease = Lease(
             claim,
             holder,
-            answer.acknowledged,
+            durable,
             early=early,
             sent_s=sent_s,
             length_s=self._lease_s,
             clock_s=self._loop.time,
         )
         self._held[claim.stream] = lease
-        return lease
+        return answer, lease
 
     async def _need_not_settle(self, epoch: str) -> bool:
         """Whether Redis has been told that no session can have opened before it started; asked once an epoch."""
@@ -309,11 +338,11 @@ class Ownership:
         self._leases.look()
         return self._leases.renew(claims)
 
-    async def _release(self, claim: Claim, acknowledged: int) -> None:
+    async def _release(self, claim: Claim, acknowledged: int, *, exact: bool) -> None:
         async with self._calls:
             if self._absence is None:
                 with contextlib.suppress(StoreError):  # it runs out by itself
-                    await self._ask(partial(self._leases.release, claim, acknowledged))
+                    await self._ask(partial(self._leases.release, claim, acknowledged, exact=exact))
 
     async def _ask(self, call: Callable[[], _Result]) -> _Result:
         """The result of a call that may block, from a thread that nobody waits for at the end of the process."""

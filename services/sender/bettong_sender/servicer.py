@@ -18,7 +18,8 @@ from bettong.v1.ingest_pb2 import (
     Source,
     Welcome,
 )
-from bettong_sender.intake import Feed, Intake
+from bettong_sender.feed import Feed
+from bettong_sender.intake import Intake
 from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.refusal import Refusal, invalid, unavailable
 from bettong_sender.requests import read_hello
@@ -112,11 +113,13 @@ class IngestServicer:
                     frame_bytes_max=feed.route.frame_bytes_max,
                     frame_messages_max=feed.route.frame_messages_max,
                     source=describe(feed.route),
-                    acknowledged=max(hello.acknowledged, lease.durable),
+                    acknowledged=lease.durable,
                 )
                 await context.write(IngestResponse(welcome=welcome))
                 logger.info("session opened", origin=feed.origin, acknowledged=welcome.acknowledged)
                 await self._converse(feed, lease, requests, context)
+                if hello.ephemeral:
+                    await feed.end()
                 logger.info("session closed", origin=feed.origin)
         finally:
             feed.close()

@@ -1,9 +1,11 @@
-"""A session: one client's frames in, records of the log out. Pure; the clock is passed in.
+"""A session: one client's frames in, records of the log out. Pure; clocks are passed in.
 
-    hello        -> OPEN to every partition of the stage
+    hello        -> OPEN to one partition of the stage
     frame 7      -> one DATA record for each partition that its keys touch       origin  <source>/<stream>
                     (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
                     origin: they lie in its record, beside columns or alone)
+                    OPEN before it, to a partition that is not open
+    end          -> END to each partition that was opened, when nobody comes back under the stream's name
 
 What a resend repeats is a function of the frame's contents, number and origin alone: its partitions, the order in them,
 what was refused. So a consumer can tell a repetition by its number.
@@ -25,12 +27,14 @@ from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.body import Body, assign, read_body, read_rows_without
 from bettong_sender.deaths import Care
-from bettong_sender.numbering import Numbering
+from bettong_sender.numbering import DISTANCE_MAX, Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
 from bettong_sender.requests import check_count
 
 # Where it is marked that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
+# Of a record that no consumer judges by the delivery rule.
+NO_PLACE = -1
 
 # See `SenderSettings.frame_messages_max`.
 FRAME_MESSAGES_MAX = 65_536
@@ -52,11 +56,13 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A record to be appended."""
+    """A record to be appended. `place` and `opens` are for `Session.answered`."""
 
     topic: str
     partition: int
     value: bytes
+    place: int
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +90,11 @@ class Shares:
 class Session:
     """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
 
-    def __init__(self, route: Route, hello: Hello, *, now_ns: int) -> None:
-        """Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one."""
+    def __init__(self, route: Route, hello: Hello, ends: list[int]) -> None:
+        """`ends`: see Numbering; one for each partition. Sessions of one stage share it.
+
+        Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
+        """
         if not _STREAM.fullmatch(hello.stream):
             raise invalid(
                 f"stream {hello.stream[:140]!r} of source {hello.source!r}: expected 1 to 128 letters, digits,"
@@ -94,33 +103,32 @@ class Session:
         self.origin = f"{route.source.name}/{hello.stream}"
         self._route = route
         self._schema = route.source.schema.fingerprint
-        self._sequence = hello.acknowledged
-        self._durable = hello.acknowledged
-        # Always the same, so that a client's dead letters keep their order.
-        self._refused_place = partition_of(self.origin, route.partitions)
+        self.claimed = hello.acknowledged
+        self._ends = ends
+        # Where its opening and what is refused go. Always the same, so that a client's dead letters keep their order.
+        self._home = partition_of(self.origin, route.partitions)
         self._letter = LetterId.of_stream(hello.stream)
-        self._numbering = self._numbered(now_ns)
+        self._begin(hello.acknowledged)
 
-    def open(self, now_ns: int, durable: int = 0) -> Taken:
+    def open(self, now_s: float, now_ns: int, durable: int) -> Taken:
         """The records that start the session; nothing may be acknowledged before all of them are durable.
 
-        `durable`: all frames of the stream up to this lie in the log, whatever the client knows of it.
+        `durable`: all frames of the stream up to this are known to lie in the log. What the client says beyond that
+        is not believed, and need not be: its first frame follows on whatever the log holds of the stream.
+        `now_s` is of a clock that is never set, `now_ns` the log's.
         """
-        if durable > self._durable:
-            self._durable = durable
-            self._numbering = self._numbered(now_ns)
-        opens = [self._open(place, now_ns) for place in range(self._route.partitions)]
-        return Taken([*opens, *self._marks(now_ns)])
+        self._begin(durable)
+        return Taken([self._open(self._home, now_s, now_ns), *self._marks(now_ns)])
 
     def take(
         self,
         frame: IngestFrame,
-        acknowledged: int,
+        now_s: float,
         now_ns: int,
         giants: Mapping[int, str] = MappingProxyType({}),
     ) -> Taken:
         """The records that a frame leads to: `read`, then `number`."""
-        return self.number(self.read(frame, giants), acknowledged, now_ns)
+        return self.number(self.read(frame, giants), now_s, now_ns)
 
     def read(
         self,
@@ -149,25 +157,51 @@ class Session:
         body, shares = self._shares(frame.sequence, read, care)
         refused, skipped = self._judged(frame.sequence, body.refused)
         packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None
-        if packed is not None and all(place != self._refused_place for place, _, _ in shares):
-            shares.append((self._refused_place, 0, None))
+        if packed is not None and all(place != self._home for place, _, _ in shares):
+            shares.append((self._home, 0, None))
         for _, _, columns in shares:
             if columns is not None and len(columns) > self._route.frame_bytes_max:
                 raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
         return Shares(frame, shares, packed, body.columns.length + len(body.refused), refused, skipped)
 
-    def number(self, shares: Shares, acknowledged: int, now_ns: int) -> Taken:
-        """The records of what was read last. `acknowledged`: up to where this session's frames are durable.
-
-        Raises Refusal when frames before it have not become durable for hours.
-        """
-        frame, acknowledged = shares.frame, max(acknowledged, self._durable)
+    def number(self, shares: Shares, now_s: float, now_ns: int) -> Taken:
+        """The records of what was read last. The clocks are those of `open`."""
+        frame = shares.frame
         appends: list[Append] = []
         for place, count, columns in shares.parts:
-            appends += self._reopened(place, acknowledged, now_ns)
-            beside = shares.packed if place == self._refused_place else None
-            appends.append(self._data(place, frame, now_ns, count=count, columns=columns, refused=beside))
+            if self._numbering.must_open(place, now_s):
+                appends.append(self._open(place, now_s, now_ns))
+            beside = shares.packed if place == self._home else None
+            appends.append(
+                self._data(place, frame, now_s, now_ns, count=count, columns=columns, refused=beside)
+            )
         return Taken(appends, shares.messages, shares.refused, shares.skipped)
+
+    def end(self, now_s: float, now_ns: int) -> Taken:
+        """The records that end the stream; everything must be acknowledged, and nobody come back under its name."""
+        del now_s
+        return Taken([self._mark(place, last, Kind.END, now_ns) for place, last in self._numbering.opened()])
+
+    def answered(self, place: int, offset: int, *, opens: bool) -> None:
+        """Notes that a record lies at `offset`; from any one thread, in the order of the records of a place.
+
+        Raises Refusal (UNAVAILABLE) when consumers may pass over the record as a gap: no receipt is due for its frame.
+        """
+        if place != NO_PLACE and not self._numbering.answered(place, offset, opens=opens):
+            raise unavailable(
+                f"a frame of {self.origin!r} came to the log more than {DISTANCE_MAX} records behind the one before it,"
+                " so it may not count; connect again and resend what has no receipt"
+            )
+
+    def lost(self, place: int) -> None:
+        """Notes that a record did not come to the log, as far as can be told."""
+        if place != NO_PLACE:
+            self._numbering.lost(place)
+
+    def _begin(self, durable: int) -> None:
+        self._durable = durable
+        self._sequence = self.claimed
+        self._numbering = Numbering(self._ends, acknowledged=durable)
 
     def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
         """The rows that are refused unread. Raises Refusal where all of it is, and nothing of it is known unread."""
@@ -177,9 +211,6 @@ class Session:
         if care.all_refused and not callable(self._route.source.key):
             raise invalid(f"frame {frame.sequence} of {self.origin!r}: {care.all_refused}; leave it out")
         return {}
-
-    def _numbered(self, now_ns: int) -> Numbering:
-        return Numbering(self._route.partitions, acknowledged=self._durable, now_ns=now_ns)
 
     def _check(self, frame: IngestFrame, *, without: int) -> None:
         if frame.sequence <= self._sequence:
@@ -237,6 +268,7 @@ class Session:
         self,
         place: int,
         frame: IngestFrame,
+        now_s: float,
         now_ns: int,
         *,
         count: int,
@@ -246,7 +278,7 @@ class Session:
         numbered = Frame(
             origin=self.origin,
             sequence=frame.sequence,
-            previous=self._numbering.number(place, frame.sequence, now_ns),
+            previous=self._numbering.number(place, frame.sequence, now_s),
             count=count,
             schema=self._schema if columns is not None else 0,
             ingest_ns=now_ns,
@@ -256,21 +288,12 @@ class Session:
         )
         return self._append(place, numbered)
 
-    def _reopened(self, place: int, acknowledged: int, now_ns: int) -> list[Append]:
-        """OPEN, when the session was silent there for long. What it says must be durable by then."""
-        if not self._numbering.is_silent(place, now_ns):
-            return []
-        last = self._numbering.last(place)
-        if last > acknowledged:
-            raise unavailable(
-                f"frame {last} of {self.origin!r} has not become durable for hours; connect again"
-            )
-        return [self._open(place, now_ns)]
+    def _open(self, place: int, now_s: float, now_ns: int) -> Append:
+        return self._mark(place, self._numbering.open(place, now_s), Kind.OPEN, now_ns)
 
-    def _open(self, place: int, now_ns: int) -> Append:
-        last = self._numbering.open(place, now_ns)
+    def _mark(self, place: int, last: int, kind: Kind, now_ns: int) -> Append:
         return self._append(
-            place, Frame(origin=self.origin, sequence=last, previous=last, kind=Kind.OPEN, ingest_ns=now_ns)
+            place, Frame(origin=self.origin, sequence=last, previous=last, kind=kind, ingest_ns=now_ns)
         )
 
     def _marks(self, now_ns: int) -> list[Append]:
@@ -281,7 +304,7 @@ class Session:
         mark = Frame(
             origin=self.origin, sequence=durable, previous=durable, kind=Kind.SENT_AGAIN, ingest_ns=now_ns
         )
-        return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark))]
+        return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark), NO_PLACE)]
 
     def _append(self, place: int, frame: Frame) -> Append:
-        return Append(self._route.stage_topic, place, encode(frame))
+        return Append(self._route.stage_topic, place, encode(frame), place, frame.kind is not Kind.DATA)

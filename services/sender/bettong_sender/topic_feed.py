@@ -22,7 +22,8 @@ from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.beginning import begin, key_of
 from bettong_sender.cuts import SLICE_BYTES_MAX, Cuts, Slice, Slicer
-from bettong_sender.intake import Feed, Intake
+from bettong_sender.feed import Feed
+from bettong_sender.intake import Intake
 from bettong_sender.refusal import Refusal
 
 _POLL_MS = 100

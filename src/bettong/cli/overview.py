@@ -23,7 +23,8 @@ class Overview:
     """Messages taken in, results delivered, and what is between. Latencies are None where nothing came of late.
 
     `lag` is None where a part of it is not known: no figure is better than a wrong one.
-    `shared`: partitions that are folded on CPUs of others, where a worker was promised its own.
+    `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
+    where a frame is passed over for long, with its origin and number.
     """
 
     messages: int
@@ -35,6 +36,7 @@ class Overview:
     p50_ms: float | None
     p99_ms: float | None
     shared: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,11 @@ def overview(
             f"{stage}/{partition}"
             for (stage, partition), record in sorted(partitions.items())
             if record.get(metrics.EXCLUSIVE.name) == "0"
+        ),
+        gaps=tuple(
+            f"{stage}/{partition}: {gap}, for {record.get(metrics.GAP_S.name)} s"
+            for (stage, partition), record in sorted(partitions.items())
+            if (gap := record.get(metrics.GAP.name))
         ),
     )
 

@@ -201,6 +201,9 @@ def summary(found: Overview) -> list[str]:
         lines.append("no dead letters")
     if found.skipped:
         lines.append(f'[yellow]{found.skipped:,} messages skipped[/yellow], as on_error="skip" says')
+    if found.gaps:
+        shown = "; ".join(found.gaps[:_NAMED_MAX]) + ("; ..." if len(found.gaps) > _NAMED_MAX else "")
+        lines.append(f"[red]{len(found.gaps)} partitions wait for a lost frame[/red]: {escape(shown)}")
     if found.shared:
         first = ", ".join(found.shared[:_NAMED_MAX]) + (", ..." if len(found.shared) > _NAMED_MAX else "")
         lines.append(

@@ -228,6 +228,7 @@ class Courier:
             stream=self._hello.stream,
             acknowledged=self._outbox.acknowledged,
             client=self._hello.client,
+            ephemeral=self._hello.ephemeral,
         )
         yield IngestRequest(hello=hello)
         while (request := self._next(session)) is not None:

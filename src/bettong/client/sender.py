@@ -86,7 +86,13 @@ class Sender:
         self._numbers_known = acknowledged is not None
         self._credit_wait_s = credit_wait_s
         self._time_ns = time_ns
-        hello = Hello(source=source, stream=self.stream, acknowledged=self.sequence, client=new_name())
+        hello = Hello(
+            source=source,
+            stream=self.stream,
+            acknowledged=self.sequence,
+            client=new_name(),
+            ephemeral=stream is None,
+        )
         self._courier = Courier(
             target,
             hello,

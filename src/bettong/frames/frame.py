@@ -26,6 +26,7 @@ class Kind(IntEnum):
     DATA = frame_pb2.FRAME_KIND_DATA
     OPEN = frame_pb2.FRAME_KIND_OPEN
     TICK = frame_pb2.FRAME_KIND_TICK
+    END = frame_pb2.FRAME_KIND_END
     SENT_AGAIN = frame_pb2.FRAME_KIND_SENT_AGAIN
 
 

@@ -61,7 +61,8 @@ def decode(data: bytes, *, application: str, stage: str, partition: int) -> Snap
         raise SnapshotError(f"{name}: it belongs to {'/'.join(map(str, found))}")
     largest = max(
         snapshot.now_ns,
-        snapshot.delivery.next_sweep_ns,
+        snapshot.delivery.age_ns,
+        snapshot.delivery.clock_ns,
         *(each.sequence for each in snapshot.sent),
         *(value for _, value in snapshot.counters.ListFields()),
     )

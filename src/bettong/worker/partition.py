@@ -10,7 +10,7 @@ from functools import partial
 
 from bettong.application.plan import Entrance
 from bettong.application.streams import Stateful
-from bettong.delivery import DeliveryTable, Verdict
+from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
@@ -74,6 +74,11 @@ class PartitionWorker:
         return self._now_ns
 
     @property
+    def gap(self) -> Gap | None:
+        """The oldest gap in what an origin sent that is not filled, since this worker began."""
+        return self._delivery.gap
+
+    @property
     def keys(self) -> int:
         """How many keys have a state, over all computations."""
         return sum(fold.keys for fold in self._folds.values())
@@ -124,7 +129,9 @@ class PartitionWorker:
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if frame.kind is Kind.OPEN:
-            self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=self._now_ns)
+            self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
+        elif frame.kind is Kind.END:
+            self._delivery.end(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.DATA and self._take(frame):
             return self._process(offset, frame, value)
         return []
@@ -179,11 +186,7 @@ class PartitionWorker:
         self.next_offset = stored.offset
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
-        self._delivery = DeliveryTable(
-            highest={heard.origin: heard.highest for heard in stored.delivery.heard},
-            heard_ns={heard.origin: heard.heard_ns for heard in stored.delivery.heard},
-            next_sweep_ns=stored.delivery.next_sweep_ns,
-        )
+        self._delivery = _delivery_of(stored.delivery)
         self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
         self._note(stored, data)
         shapes = self.program.shapes
@@ -206,17 +209,13 @@ class PartitionWorker:
         return f"snapshot of {place} at {stored.offset}"
 
     def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
-        delivery = StoredDelivery(next_sweep_ns=self._delivery.next_sweep_ns)
-        for origin, highest in self._delivery.highest.items():
-            heard_ns = self._delivery.heard_ns.get(origin, 0)
-            delivery.heard.append(Heard(origin=origin, highest=highest, heard_ns=heard_ns))
         stored = Snapshot(
             application=self.assignment.application,
             stage=self.program.stage.name,
             partition=self.assignment.partition,
             offset=self.next_offset,
             now_ns=self._now_ns,
-            delivery=delivery,
+            delivery=_stored_delivery(self._delivery),
             counters=self.counters,
             states=states,
             shapes=self.program.shapes,
@@ -251,7 +250,7 @@ class PartitionWorker:
 
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(
-            frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=self._now_ns
+            frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
         )
         if verdict is Verdict.DUPLICATE:
             self.counters.duplicates += 1
@@ -364,6 +363,26 @@ class PartitionWorker:
             frame=frame,
             sent=self._sent,
         )
+
+
+def _stored_delivery(table: DeliveryTable) -> StoredDelivery:
+    stored = StoredDelivery(age_ns=table.age_ns, clock_ns=table.clock_ns, behind=table.behind)
+    for origin, highest in table.highest.items():
+        ended_ns = table.ended_ns.get(origin)
+        age_ns = table.heard_ns.get(origin, 0) if ended_ns is None else ended_ns
+        stored.heard.append(Heard(origin=origin, highest=highest, age_ns=age_ns, ended=ended_ns is not None))
+    return stored
+
+
+def _delivery_of(stored: StoredDelivery) -> DeliveryTable:
+    return DeliveryTable(
+        highest={heard.origin: heard.highest for heard in stored.heard},
+        heard_ns={heard.origin: heard.age_ns for heard in stored.heard if not heard.ended},
+        ended_ns={heard.origin: heard.age_ns for heard in stored.heard if heard.ended},
+        age_ns=stored.age_ns,
+        clock_ns=stored.clock_ns,
+        behind=stored.behind,
+    )
 
 
 def _shortened(text: str, characters: int) -> str:

@@ -28,7 +28,7 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import programs
 from bettong_processor.restoring import Limits, Restoring
-from bettong_processor.telling import PartitionFigures, figures_of
+from bettong_processor.telling import PartitionFigures
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
 
@@ -119,7 +119,7 @@ class Process:
         news = saved if self.told.get((stage, partition)) != saved else None
         if news is not None:
             self.told[stage, partition] = news
-        self.figures.write(stage, partition, figures_of(worker, news), begun_ms)
+        self.figures.write(stage, partition, self.figures.of(worker, news), begun_ms)
 
 
 def task_attempt() -> int:
@@ -139,7 +139,9 @@ def process_of(settings: ProcessorSettings) -> Process:
         local=local_states(settings.state_folder(application)),
         durable=snapshot_store(settings.snapshots, application, store),
     )
-    figures = PartitionFigures(LiveFigures(store), time.monotonic, log, kept().figures())
+    figures = PartitionFigures(
+        LiveFigures(store), time.monotonic, log, settings.gap_alarm_s, kept().figures()
+    )
     guard = guarded(settings, application, figures, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(

@@ -23,7 +23,7 @@ from bettong_processor.resident.attendance import Attendance, Orders
 from bettong_processor.resident.dealing import Place, stage_of
 from bettong_processor.resident.holding import Buffer, Cut, Holding
 from bettong_processor.restoring import Restoring
-from bettong_processor.telling import PartitionFigures, figures_of
+from bettong_processor.telling import PartitionFigures
 
 # Beyond this much output under way nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
@@ -242,7 +242,7 @@ class Loop:
         for holding in self._held.values():
             worker = holding.worker
             lag = self._reader.lag(holding.topic, holding.partition)
-            figures = figures_of(worker, holding.saved_offset)
+            figures = self._figures.of(worker, holding.saved_offset)
             figures |= holding.measure.figures(worker.counters.messages, lag, now_s)
             if again or figures != holding.told:
                 holding.told = figures

@@ -82,7 +82,9 @@ class SlotTask:
         ):
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
-            figures = PartitionFigures(LiveFigures(redis), time.monotonic, log, kept().figures())
+            figures = PartitionFigures(
+                LiveFigures(redis), time.monotonic, log, settings.gap_alarm_s, kept().figures()
+            )
             guard = guarded(settings, ready.plan.application, figures, log)
             attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
             task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))

@@ -5,6 +5,7 @@ One hash a stream, which outlives the lease, so that a stream is known by name a
     token  client  instance  peer  since     the session that holds the stream; no token: nobody does
     until                                    when its lease runs out, by Redis' own clock, Unix ms
     log  acknowledged                        up to here all is durable in that log; a lower bound
+    exact                                    it is more than that: nobody holds a receipt for anything above
 
 A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
 still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
@@ -53,7 +54,7 @@ local unsettled = redis.call('HGET', KEYS[#KEYS], 'since') + ARGV[1] - now
 # ARGV: lease ms, token, log, kept ms, client, instance, peer.
 _ACQUIRE = f"""{_TIME}{_EPOCH}
 local found = redis.call('HMGET', KEYS[1], 'token', 'client', 'until', 'instance', 'peer', 'since', 'log',
-  'acknowledged')
+  'acknowledged', 'exact')
 local token, client, left = found[1], found[2], (tonumber(found[3]) or 0) - now
 local ours = token and (token == ARGV[2] or (ARGV[5] ~= '' and client == ARGV[5]))
 if token and left > 0 and not ours then
@@ -61,10 +62,12 @@ if token and left > 0 and not ours then
 end
 if unsettled > 0 and not ours then return {{'settling', number(unsettled), epoch}} end
 local acknowledged = found[7] == ARGV[3] and found[8] or ''
+local exact = found[7] == ARGV[3] and not token and found[9] or ''
+redis.call('HDEL', KEYS[1], 'exact')
 redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[5], 'instance', ARGV[6], 'peer', ARGV[7],
   'since', number(now), 'until', number(now + ARGV[1]), 'log', ARGV[3], 'acknowledged', acknowledged)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
-return {{'granted', acknowledged}}
+return {{'granted', acknowledged, exact}}
 """
 
 # ARGV: lease ms, the epoch whose time to settle ends.
@@ -81,23 +84,34 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 """
 
+# What a session acknowledged before it lost its stream is as true: else nobody would know of its last receipts.
+_TOLD_LATE = """
+local known = redis.call('HMGET', KEYS[1], 'log', 'acknowledged')
+if known[1] == ARGV[3] and known[2] and known[2] < ARGV[5] then
+  redis.call('HSET', KEYS[1], 'acknowledged', ARGV[5])
+end
+return 0
+"""
+
 # ARGV: lease ms, token, log, kept ms, acknowledged, client, instance, peer. A stream that Redis lost is taken again.
 _RENEW = f"""{_TIME}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[6], 'instance', ARGV[7], 'peer', ARGV[8],
     'since', number(now))
 end
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then return 0 end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_TOLD_LATE} end
 redis.call('HSET', KEYS[1], 'until', number(now + ARGV[1]))
 {_NOTE}
 return 1
 """
 
-# ARGV: nothing, token, log, kept ms, acknowledged. Without a token a late renewal does not take it again.
+# ARGV: nothing, token, log, kept ms, acknowledged, whether that is exact ('1' or ''). Without a token a late renewal
+# does not take it again.
 _RELEASE = f"""
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then return 0 end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_TOLD_LATE} end
 redis.call('HDEL', KEYS[1], 'token', 'until')
 {_NOTE}
+if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'exact', '1') end
 return 1
 """
 
@@ -120,9 +134,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The stream is the claim's, from now for one lease time. All up to `acknowledged` is durable; 0: not known."""
+    """The stream is the claim's, from now for one lease time. All up to `acknowledged` is durable; 0: not known.
+
+    `exact`: nobody holds a receipt for more. It is not when the last session ended without giving the stream back (its
+    sender died, the same client took it over), or Redis may have lost what it knew.
+    """
 
     acknowledged: int
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +199,8 @@ class RedisLeases:
         if kind == "settling":
             left_ms, epoch = fields
             return Settling(int(left_ms) / 1000, epoch)
-        return Granted(int(fields[0] or 0))
+        acknowledged, exact = fields
+        return Granted(int(acknowledged or 0), exact == "1")
 
     def waive(self, epoch: str) -> None:
         """Ends the time in which Redis settles, if it has not started anew since that answer.
@@ -218,12 +238,20 @@ class RedisLeases:
             found += self._store.ask(f"renewing {len(claims)} stream(s)", together)
         return [answer == 1 for answer in found]
 
-    def release(self, claim: Claim, acknowledged: int) -> None:
-        """Gives the stream back, if it is still the claim's, with what is acknowledged."""
+    def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
+        """Gives the stream back, if it is still the claim's; what is acknowledged is noted anyway.
+
+        `exact`: see Granted.
+        """
         self._store.ask(
             f"releasing stream {claim.stream}",
             lambda client: client.eval(
-                _RELEASE, 1, self._key(claim), *self._arguments(claim), _text(acknowledged)
+                _RELEASE,
+                1,
+                self._key(claim),
+                *self._arguments(claim),
+                _text(acknowledged),
+                "1" if exact else "",
             ),
         )
 

@@ -1,0 +1,179 @@
+"""A feed: one client's session on its way through an intake. Used on the event loop, but for its session."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from bettong.errors import LogError
+from bettong.v1.ingest_pb2 import IngestFrame, Receipt
+from bettong_sender.ledger import Entry, Ledger
+from bettong_sender.ownership import Lease
+from bettong_sender.refusal import Refusal, refused_by_log
+from bettong_sender.requests import read_frame
+from bettong_sender.session import Route, Session, Taken
+
+if TYPE_CHECKING:
+    from bettong_sender.intake import Intake
+
+# Gives what is to be appended, for the time in seconds of a clock that is never set, and for the ingest time. Runs no
+# code of users.
+Number = Callable[[float, int], Taken]
+# Reads a frame, by users' decoders and key functions: it may take long, or never return.
+Work = Callable[[], Number]
+
+
+class Feed:
+    """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
+
+    def __init__(
+        self, intake: "Intake", route: Route, session: Session, client: str, *, claimed: int
+    ) -> None:
+        """`claimed`: up to where the client says that it holds receipts."""
+        self.route = route
+        self.origin = session.origin
+        self.client = client
+        self.claimed = claimed
+        self._intake = intake
+        self._session = session
+        self._ledger = Ledger(session.origin, window=intake.limits.credits)
+        self._changed = asyncio.Event()
+        self._failure: Refusal | None = None
+        self._opening: Entry | None = None
+        self._finished = False
+
+    @property
+    def acknowledged(self) -> int:
+        """Up to here the client's frames are durable."""
+        return self._ledger.acknowledged
+
+    @property
+    def log(self) -> str:
+        """See `Intake.log_of`."""
+        return self._intake.log_of(self.route)
+
+    async def open(self, durable: int) -> int:
+        """Opens the session in the log, and returns the client's first credits. Raises Refusal.
+
+        `durable`: see `Session.open`.
+        """
+        await self._intake.guards.refresh()
+        entry = self._opening = self._ledger.opening(durable)
+        await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
+        return self._ledger.grant(full=self._intake.buffer.is_full)
+
+    async def opened(self) -> None:
+        """Returns when the session's opening is durable. Raises Refusal when the log refused it."""
+        while self._opening is None or not self._opening.is_answered:
+            self._changed.clear()
+            await self._changed.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    async def take_request(self, data: bytes, lease: Lease) -> None:
+        """Hands a frame to the log that is still as it came. See `take`."""
+        read = partial(read_frame, data, self.origin, messages_max=self.route.frame_messages_max)
+        await self._take(read, len(data), lease)
+
+    async def take(
+        self, frame: IngestFrame, lease: Lease | None, giants: Mapping[int, str] = MappingProxyType({})
+    ) -> None:
+        """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal.
+
+        Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `giants`: see
+        `Session.take`.
+        """
+        await self._take(lambda: frame, frame.ByteSize(), lease, giants)
+
+    async def _take(
+        self,
+        read: Callable[[], IngestFrame],
+        size: int,
+        lease: Lease | None,
+        giants: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
+        splitter = self._intake.splitter_of(self.route)
+        while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
+            await self._intake.room.wait()
+            await splitter.room.wait()
+            if lease is not None:
+                await lease.certain()
+        entry = self._ledger.spend(0, size)
+        work = partial(self._split, read, entry, giants)
+        try:
+            taken = await self._intake.hand_over(self, entry, work)
+        except Refusal:
+            self._ledger.drop(entry)
+            raise
+        if entry.is_answered:
+            self.wake()  # nothing of it went to the log, so the log will not
+        self._intake.status.took(taken, self.origin, entry.sequence)
+
+    def _split(
+        self,
+        read: Callable[[], IngestFrame],
+        entry: Entry,
+        giants: Mapping[int, str],
+    ) -> Number:
+        """In the splitter's thread."""
+        frame = read()
+        entry.sequence = frame.sequence
+        guard = self._intake.guards.of(self.route.source.name)
+        care = guard.begin(self.origin, frame.sequence)
+        try:
+            return partial(self._session.number, self._session.read(frame, giants, care))
+        finally:
+            guard.end()
+
+    async def end(self) -> None:
+        """Ends the stream in the log, for good. After `receipt` gave None."""
+        with contextlib.suppress(Refusal):  # without a log consumers forget it later
+            await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: self._session.end)
+
+    def answered(self, place: int, answer: int | LogError, *, opens: bool) -> bool:
+        """Notes what the log said of a record; False ends the session, for the record may not count."""
+        if isinstance(answer, LogError):
+            self._session.lost(place)
+            self.fail(refused_by_log(answer))
+            return False
+        try:
+            self._session.answered(place, answer, opens=opens)
+        except Refusal as refusal:
+            self.fail(refusal)
+            return False
+        return True
+
+    async def receipt(self) -> Receipt | None:
+        """The next receipt, when there is something to tell; None when a finished feed has told all.
+
+        Raises Refusal when the log refused a frame.
+        """
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if (receipt := self._ledger.receipt(full=self._intake.buffer.is_full)) is not None:
+                return receipt
+            if self._finished and self._ledger.is_settled:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+
+    def finish(self) -> None:
+        """No more frames come: `receipt` ends when all is told."""
+        self._finished = True
+        self.wake()
+
+    def fail(self, refusal: Refusal) -> None:
+        """Ends the feed: `receipt` raises this; the first one counts."""
+        self._failure = self._failure or refusal
+        self.wake()
+
+    def wake(self) -> None:
+        """Something has changed that a receipt might tell."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """The call has ended. What is on its way to the log goes on."""
+        self._intake.closed(self)

@@ -1,0 +1,115 @@
+"""When a session opens a partition, and when a frame comes too late."""
+
+import pytest
+
+from bettong.delivery import REMEMBERED_RECORDS
+from bettong.frames.frame import Frame, Kind
+from bettong.routing import partition_of
+from bettong.v1.ingest_pb2 import Hello
+from bettong_sender.numbering import DISTANCE_MAX, OPEN_DISTANCE, SILENT_S_MAX
+from bettong_sender.refusal import Code, Refusal
+from bettong_sender.session import Append, Session
+from tests.sender_samples import PARTITIONS, MemoryLog, orders, route, rows_frame
+
+STAGE = "shop.stage.orders"
+HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
+
+
+def session(*, acknowledged: int = 0, ends: list[int] | None = None) -> Session:
+    hello = Hello(source="orders", stream="feed-1", acknowledged=acknowledged)
+    return Session(route(), hello, ends or [-1] * PARTITIONS)
+
+
+def places(log: MemoryLog, kind: Kind) -> list[tuple[str, int]]:
+    return [place for place, frames in log.frames.items() for frame in frames if frame.kind is kind]
+
+
+def test_hello_opens_one_partition_with_what_is_known_to_be_durable() -> None:
+    log = MemoryLog()
+    log.extend(session(acknowledged=50).open(0, 9, 41).appends)
+    assert places(log, Kind.OPEN) == [HOME]
+    for frames in log.frames.values():
+        assert frames == [
+            Frame(origin="orders/feed-1", sequence=41, previous=41, kind=Kind.OPEN, ingest_ns=9)
+        ]
+
+
+def test_each_other_partition_is_opened_right_before_its_first_frame() -> None:
+    ours, log = session(), MemoryLog()
+    ours.open(0, 9, 3)
+    for sequence in (4, 5):
+        log.extend(ours.take(rows_frame(sequence, orders(range(11))), 0, 9).appends)
+    for place, frames in log.frames.items():
+        expected = [(Kind.DATA, 3), (Kind.DATA, 4)]
+        if place != HOME:
+            expected.insert(0, (Kind.OPEN, 3))
+        assert [(each.kind, each.previous) for each in frames] == expected
+    assert len(log.frames) == PARTITIONS
+
+
+AAAA = partition_of("AAAA", PARTITIONS)
+
+
+def told(ours: Session, appends: list[Append], first: int) -> None:
+    for offset, append in enumerate((one for one in appends if one.place == AAAA), first):
+        ours.answered(AAAA, offset, opens=append.opens)
+
+
+def test_a_partition_is_opened_again_after_a_silence_or_when_others_have_sent_much() -> None:
+    ends = [-1] * PARTITIONS
+    ours, log = session(ends=ends), MemoryLog()
+    moments = [
+        (1, 0.0, 0),
+        (2, SILENT_S_MAX - 0.1, OPEN_DISTANCE),
+        (3, 2 * SILENT_S_MAX, OPEN_DISTANCE + 1),
+        (4, 2 * SILENT_S_MAX, 2 * OPEN_DISTANCE + 2),
+    ]
+    for sequence, now_s, end in moments:
+        ends[AAAA] = end
+        taken = ours.take(rows_frame(sequence, orders([1], "AAAA")), now_s, 9)
+        log.extend(taken.appends)
+        told(ours, taken.appends, end)
+    found = [(each.kind, each.previous) for each in log.frames[STAGE, AAAA]]
+    assert found == [
+        (Kind.OPEN, 0),
+        (Kind.DATA, 0),
+        (Kind.DATA, 1),
+        (Kind.OPEN, 2),
+        (Kind.DATA, 2),
+        (Kind.OPEN, 3),
+        (Kind.DATA, 3),
+    ]
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_partition_is_not_opened_over_a_frame_that_is_on_its_way_or_lost(*, lost: bool) -> None:
+    ours = session()
+    ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10)
+    if lost:
+        for _ in range(2):
+            ours.lost(AAAA)
+    (append,) = ours.take(rows_frame(2, orders([2], "AAAA")), 2 * SILENT_S_MAX, 10).appends
+    assert not append.opens
+
+
+def test_a_frame_that_consumers_may_pass_over_ends_the_session() -> None:
+    ours = session()
+    told(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
+    at_most = 8 + DISTANCE_MAX
+    told(ours, ours.take(rows_frame(2, orders([1], "AAAA")), 0, 10).appends, at_most)
+    taken = ours.take(rows_frame(3, orders([1], "AAAA")), 0, 10)
+    with pytest.raises(Refusal, match=f"more than {DISTANCE_MAX} records behind the one before it") as caught:
+        told(ours, taken.appends, at_most + DISTANCE_MAX + 1)
+    assert caught.value.code is Code.UNAVAILABLE
+    assert DISTANCE_MAX <= REMEMBERED_RECORDS // 2
+
+
+def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened() -> None:
+    ours, log = session(), MemoryLog()
+    log.extend(ours.open(0, 9, 3).appends)
+    log.extend(ours.take(rows_frame(5, orders([1], "AAAA")), 0, 9).appends)
+    log.extend(ours.end(0, 9).appends)
+    for place, frames in log.frames.items():
+        last = 5 if place == (STAGE, AAAA) else 3
+        assert (frames[-1].kind, frames[-1].previous) == (Kind.END, last)
+    assert set(log.frames) == {(STAGE, AAAA), HOME}
