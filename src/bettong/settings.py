@@ -223,6 +223,11 @@ class ProcessorSettings(ServiceSettings):
         description="How long the processing of one message may take, in milliseconds, before its worker is ended and"
         " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
     )
+    state_key_file: Path | None = Field(
+        None,
+        description="File of 32 random bytes or more, its owner's alone, that signs the states of computations with"
+        " state_codec=bettong.Pickle; the same on every machine that runs them.",
+    )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."
     )

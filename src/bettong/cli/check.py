@@ -32,8 +32,10 @@ def check(application: Annotated[str, APPLICATION]) -> None:
     from bettong.worker.stage_program import program
 
     planned = plan(load(application))
+    cache = folder_of(ServiceSettings.model_fields["kernel_cache"].default)
     for stage in planned.stages:
-        program(stage, compiled=True, cache=folder_of(ServiceSettings.model_fields["kernel_cache"].default))
+        # Nothing is saved here, so nothing needs a true key.
+        program(stage, compiled=True, cache=cache, state_key=b"check")
     Console().print(tree(planned))
 
 

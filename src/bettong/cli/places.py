@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,6 +56,7 @@ class Places:
     frame_bytes_max: int
     state_dir: Path
     snapshots: str
+    state_key: bytes | None = field(default=None, repr=False)
 
 
 def places(
@@ -71,6 +72,7 @@ def places(
     Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
     SettingsError for a wrong environment.
     """
+    from bettong.edges.state_key import state_key
     from bettong.errors import LocalError
     from bettong.local.record import find
     from bettong.reaching import KafkaPlace, RedisPlace
@@ -104,4 +106,5 @@ def places(
         frame_bytes_max=settings.frame_bytes_max,
         state_dir=settings.state_dir,
         snapshots=record.snapshots if record is not None else settings.snapshots,
+        state_key=state_key(settings.state_key_file),
     )
