@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.edges.kernel_folder import kernel_folder
 from bettong.edges.state_key import state_key
 from bettong.settings import ProcessorSettings
-from bettong.worker.kernel_cache import folder_of
 from bettong.worker.stage_program import StageProgram, program
 
 
@@ -32,7 +32,7 @@ def programs(settings: ProcessorSettings) -> Programs:
 
 @lru_cache(maxsize=4)
 def _programs(application: str, compiled: bool, cache: Path, key: bytes | None) -> Programs:  # noqa: FBT001
-    planned, folder = plan(load(application)), folder_of(cache)
+    planned, folder = plan(load(application)), kernel_folder(cache)
     return Programs(
         planned,
         {
