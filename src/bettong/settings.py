@@ -198,6 +198,11 @@ class ProcessorSettings(ServiceSettings):
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
     )
+    spark_ui: bool | None = Field(
+        None,
+        description="Whether Spark serves its web page, which asks nobody who he is; by default not on one machine"
+        " (local[...]), and on clusters. On one machine it listens on loopback, where all of its users see it.",
+    )
     checkpoint: str = Field(
         "checkpoint",
         description="Where Spark keeps its offset log, in a folder named by the application: a directory or a URL"
