@@ -4,6 +4,7 @@ What an application is written with; see `examples/` for applications to copy.
 """
 
 from bettong.application.application import Application
+from bettong.application.codecs import Pickle
 from bettong.application.decoders import each
 from bettong.application.destinations import (
     AtLeastOnceTcp,
@@ -28,6 +29,7 @@ __all__ = [
     "BettongError",
     "ExternalTopic",
     "KafkaTopic",
+    "Pickle",
     "Places",
     "Postgres",
     "Stream",

@@ -198,6 +198,11 @@ class ProcessorSettings(ServiceSettings):
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
     )
+    spark_ui: bool | None = Field(
+        None,
+        description="Whether Spark serves its web page, which asks nobody who he is; by default not on one machine"
+        " (local[...]), and on clusters. On one machine it listens on loopback, where all of its users see it.",
+    )
     checkpoint: str = Field(
         "checkpoint",
         description="Where Spark keeps its offset log, in a folder named by the application: a directory or a URL"
@@ -222,6 +227,11 @@ class ProcessorSettings(ServiceSettings):
         0,
         description="How long the processing of one message may take, in milliseconds, before its worker is ended and"
         " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
+    )
+    state_key_file: Path | None = Field(
+        None,
+        description="File of 32 random bytes or more, its owner's alone, that signs the states of computations with"
+        " state_codec=bettong.Pickle; the same on every machine that runs them.",
     )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."

@@ -73,7 +73,7 @@ def output_of(record: SuiteRecord) -> tuple[Output, Output]:
     (stage,) = planned.stages
     source = stage_topic(planned.application, stage.name)
     topics = [source, sink_topic(planned.application, "totals"), dead_letter_topic(planned.application)]
-    with LogAdmin(record.kafka) as admin:
+    with LogAdmin(record.kafka_place) as admin:
         ends = admin.ends(topics)
     exclusions = ExclusionLog(record.kafka, planned.application, frame_bytes_max=FRAME_BYTES_MAX)
     exclusions.refresh()

@@ -14,6 +14,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
 from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.kafka_log.secured import python_options
 from bettong.local.background import down
 from bettong.local.record import find
 from bettong.topics import stage_topic
@@ -176,7 +177,7 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
     record = find(folder)
     assert record is not None
     topic = stage_topic("kept", "notes")
-    with LogAdmin(record.kafka) as admin:
+    with LogAdmin(record.kafka_place) as admin:
         end = admin.ends([topic])[topic, 0]
 
     def saved() -> bool:
@@ -185,7 +186,7 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
 
     eventually(saved, seconds=60, what="it is saved, though nothing follows")
     eventually(lambda: "lag 0, " in shell("status").stdout, seconds=60)
-    deleting = KafkaAdminClient(bootstrap_servers=record.kafka)
+    deleting = KafkaAdminClient(bootstrap_servers=record.kafka, **python_options(record.kafka_place))
     deleting.delete_records({TopicPartition(topic, 0): end})
     deleting.close()
     shell.right("down")

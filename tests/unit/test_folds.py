@@ -169,6 +169,7 @@ def test_a_function_that_would_end_the_process_leads_to_a_dead_letter() -> None:
     assert [each.total for each in results(records, OUT, Sum)] == [1, 2]
 
 
+@dataclass
 class Broken:
     def __init__(self) -> None:
         Broken.made += 1
@@ -238,7 +239,7 @@ def test_a_state_that_no_snapshot_can_hold_is_refused_before_anything_runs() -> 
     def use(item: Item, kept: Any) -> Sum:
         return Sum(item.key, len(kept))
 
-    with pytest.raises(ApplicationError, match="stateful 'fold': a new state cannot be made and pickled"):
+    with pytest.raises(ApplicationError, match="stateful 'fold': a new state cannot be made and saved"):
         python(application(use, lambda: defaultdict(lambda: 0)))
 
 
@@ -249,14 +250,14 @@ def test_a_state_of_garbage_is_refused() -> None:
             one._folds["fold"].load(junk, begins=True)
 
 
-def test_a_state_that_can_no_longer_be_pickled_names_its_computation() -> None:
+def test_a_state_that_can_no_longer_be_saved_names_its_computation() -> None:
     def use(item: Item, kept: Kept) -> Sum:
         kept.seen.append(lambda: item)  # type: ignore[arg-type]
         return Sum(item.key, 0)
 
     one = worker(python(application(use)))
     fold(one, [data("in/a", 1, [Item("k", 1)])])
-    with pytest.raises(ApplicationError, match="stateful 'fold': a state cannot be pickled"):
+    with pytest.raises(ApplicationError, match="stateful 'fold': a state cannot be saved"):
         one.increment()
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bettong.errors import LogHoleError, StateChangedError
+from bettong.settings import ProcessorSettings, read
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -37,7 +38,8 @@ TOPIC = "kept.stage.notes"
 def made(folder: Path, name: str, field: str) -> Programs:
     file = folder / name
     file.write_text(PROGRAM.format(field=field))
-    return programs(str(file), compiled=False, cache=folder / "kernels")
+    overrides = {"application": str(file), "compiled": False, "kernel_cache": folder / "kernels"}
+    return programs(read(ProcessorSettings, overrides))
 
 
 def saved(ready: Programs, store: DirectorySnapshots, *, partition: int) -> int:

@@ -34,7 +34,7 @@ def main() -> None:
         keep(cpus)
         tell = configure(settings, "processor-worker")
         (tell.warning if cpus.broken else tell.info)("CPUs", found=cpus.said())
-        programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+        programs(settings)
     except BettongError as error:
         # A task that needs the application meets the same error again and reports it where it is seen.
         sys.stderr.write(f"daemon: {error}\n")

@@ -54,9 +54,7 @@ def _run(
 ) -> None:
     beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
     # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
-    compiled = beside.submit(
-        programs, settings.application, compiled=settings.compiled, cache=settings.kernel_cache
-    )
+    compiled = beside.submit(programs, settings)
     lead = RedisLead(store, ttl_ms=TTL_MS)
     with Leading(lead, settings.instance, clock=time.monotonic, log=log) as leading:
         begun_s = time.monotonic()
@@ -145,6 +143,6 @@ def _check(settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: R
     stores = [snapshot_store(settings.snapshots, application, store)]
     if settings.schedule is Schedule.MICRO_BATCH:
         stores.insert(0, local_states(settings.state_folder(application)))
-    ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+    ready = programs(settings)
     begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
     resuming.check(ready, Limits(settings.partitions, settings.frame_bytes_max), stores, begins)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
-from bettong.worker.kernel_cache import folder_of
+from bettong.edges.kernel_folder import kernel_folder
+from bettong.edges.state_key import state_key
+from bettong.settings import ProcessorSettings
 from bettong.worker.stage_program import StageProgram, program
 
 
@@ -18,11 +20,23 @@ class Programs:
     stages: dict[str, StageProgram]
 
 
+def programs(settings: ProcessorSettings) -> Programs:
+    """Loads the settings' application and compiles its stages. Takes seconds the first time in a process.
+
+    Raises ApplicationError, and SettingsError for a key that cannot be used.
+    """
+    return _programs(
+        settings.application, settings.compiled, settings.kernel_cache, state_key(settings.state_key_file)
+    )
+
+
 @lru_cache(maxsize=4)
-def programs(application: str, *, compiled: bool, cache: Path) -> Programs:
-    """Loads an application file and compiles its stages. Takes seconds the first time in a process."""
-    planned = plan(load(application))
-    folder = folder_of(cache)
+def _programs(application: str, compiled: bool, cache: Path, key: bytes | None) -> Programs:  # noqa: FBT001
+    planned, folder = plan(load(application)), kernel_folder(cache)
     return Programs(
-        planned, {stage.name: program(stage, compiled=compiled, cache=folder) for stage in planned.stages}
+        planned,
+        {
+            stage.name: program(stage, compiled=compiled, cache=folder, state_key=key)
+            for stage in planned.stages
+        },
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.callables import check_state
+from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
@@ -125,6 +126,7 @@ class Stream:
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
         on_error: OnError = DEAD_LETTER,
+        state_codec: type[Pickle] | None = None,
     ) -> Stateful:
         """Folds each key's messages into a state of its own: `function(message, state) -> output or None`.
 
@@ -136,6 +138,10 @@ class Stream:
         of one that was saved differently: its fields are attributes of `old`.
 
         What a function has changed before it raises stays, unless `on_error="stop"`.
+
+        States hold plain data (numbers, text, bytes, dates, lists, sets, dicts ..., numpy arrays), and dataclasses,
+        NamedTuples and Enums of the application's modules. What a state holds twice is two objects after it
+        was saved and read. Other classes need `state_codec=bettong.Pickle`, which see.
         """
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
@@ -147,6 +153,7 @@ class Stream:
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
         way = one_way(f"stateful {name!r}", by_schema.values())
+        check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
         if way is not Way.VECTORIZED:
             check_state(f"stateful {name!r}", state)
@@ -164,6 +171,7 @@ class Stream:
                 version=version,
                 migrate=migrate,
                 on_error=on_error,
+                state_codec=state_codec,
             )
         )
 
@@ -267,6 +275,7 @@ class Stateful(Uniform):
     version: int
     migrate: Callable[[Any, int], Any] | None
     on_error: OnError = DEAD_LETTER
+    state_codec: type[Pickle] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,7 +49,7 @@ class LagWatch:
         while not self._stop.wait(_LOOK_S):
             record = self._record()
             # Asked anew each time: both are killed and paused now and then.
-            with LogAdmin(record.kafka) as admin, RedisStore(record.redis, record.name) as store:
+            with LogAdmin(record.kafka_place) as admin, RedisStore(record.redis_place, record.name) as store:
                 try:
                     lag = self._lag(admin, LiveFigures(store))
                 except (LogError, StoreError):

@@ -27,13 +27,15 @@ def check(application: Annotated[str, APPLICATION]) -> None:
 
     from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.kernel_folder import kernel_folder
     from bettong.settings import ServiceSettings
-    from bettong.worker.kernel_cache import folder_of
     from bettong.worker.stage_program import program
 
     planned = plan(load(application))
+    cache = kernel_folder(ServiceSettings.model_fields["kernel_cache"].default)
     for stage in planned.stages:
-        program(stage, compiled=True, cache=folder_of(ServiceSettings.model_fields["kernel_cache"].default))
+        # Nothing is saved here, so nothing needs a true key.
+        program(stage, compiled=True, cache=cache, state_key=b"check")
     Console().print(tree(planned))
 
 

@@ -68,11 +68,11 @@ def inspect_suite(record: SuiteRecord) -> Inspection:
     partitions: Mapping[tuple[str, int], Record] = {}
     logs: Logs | None = None
     try:
-        live, partitions = _said(RedisPlace(record.redis), record.name)
+        live, partitions = _said(record.redis_place, record.name)
     except StoreError as error:
         silent["redis"] = str(error)
     try:
-        logs = _logs(KafkaPlace(record.kafka), record.name)
+        logs = _logs(record.kafka_place, record.name)
     except LogError as error:
         silent["kafka"] = str(error)
     rows = local_rows(live, processes_of(record), silent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,6 +56,7 @@ class Places:
     frame_bytes_max: int
     state_dir: Path
     snapshots: str
+    state_key: bytes | None = field(default=None, repr=False)
 
 
 def places(
@@ -71,11 +72,11 @@ def places(
     Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
     SettingsError for a wrong environment.
     """
+    from bettong.edges.kernel_folder import kernel_folder
+    from bettong.edges.state_key import state_key
     from bettong.errors import LocalError
     from bettong.local.record import find
-    from bettong.reaching import KafkaPlace, RedisPlace
     from bettong.settings import PREFIX, ProcessorSettings, read
-    from bettong.worker.kernel_cache import folder_of
 
     record = find(directory)
     if record is not None and record.name != name and kafka is None:
@@ -96,12 +97,13 @@ def places(
             f" --kafka or {PREFIX}KAFKA"
         )
     return Places(
-        kafka=KafkaPlace(record.kafka) if record is not None else settings.kafka_place,
-        redis=RedisPlace(settings.redis) if record is not None else settings.redis_place,
+        kafka=record.kafka_place if record is not None else settings.kafka_place,
+        redis=record.redis_place if record is not None and redis is None else settings.redis_place,
         sender=record.sender if record is not None else None,
         compiled=record.compiled if record is not None else settings.compiled,
-        kernel_cache=folder_of(settings.kernel_cache),
+        kernel_cache=kernel_folder(settings.kernel_cache),
         frame_bytes_max=settings.frame_bytes_max,
         state_dir=settings.state_dir,
         snapshots=record.snapshots if record is not None else settings.snapshots,
+        state_key=state_key(record.state_key_file if record is not None else settings.state_key_file),
     )

@@ -230,7 +230,7 @@ def _history(plan: Plan, stage: Stage, key: KeyValue, where: Places, stretch: St
         partitions=stretch.partitions,
         frame_bytes_max=where.frame_bytes_max,
     )
-    ready = program(stage, compiled=where.compiled, cache=where.kernel_cache)
+    ready = program(stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key)
     history = KeyHistory(ready, assignment, key, _exclusions(plan, stage, where, stretch.partition))
     if stretch.snapshot is not None:
         history.restore(stretch.snapshot)

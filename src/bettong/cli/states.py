@@ -143,8 +143,10 @@ class States:
 
     def _program(self, stage: Stage) -> StageProgram:
         if stage.name not in self._programs:
-            cache = self._where.kernel_cache
-            self._programs[stage.name] = program(stage, compiled=self._where.compiled, cache=cache)
+            where = self._where
+            self._programs[stage.name] = program(
+                stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key
+            )
         return self._programs[stage.name]
 
 

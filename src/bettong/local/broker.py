@@ -11,7 +11,9 @@ from bettong.jars import BROKER_JARS
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import kafka_answers
 from bettong.local.processes import Command, Process
+from bettong.local.secrets import write_private
 from bettong.local.server import Server
+from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity
 
 # About 4 s alone; a busy machine, or a log to recover after a crash, takes many times as long.
 _START_S_MAX = 120.0
@@ -90,6 +92,12 @@ rootLogger.level = info
 rootLogger.appenderRef.file.ref = file
 rootLogger.appenderRef.screen.ref = screen
 """
+# The one user of a broker that asks for a password: clients, the broker itself and its controller are this user.
+_USER = "bettong"
+_LOGIN = (
+    "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    ' username="{0}" password="{1}" user_{0}="{1}";'
+)
 
 
 class KafkaBroker(Server):
@@ -97,11 +105,20 @@ class KafkaBroker(Server):
 
     The ports stay over a stop and a start; a broker made anew over the same directory has other ports and the same
     data. `jars` is the folder of Kafka's jars, by default the one that `make setup` fills. The log of the broker is
-    `directory/broker.log`; what it says to its terminal, errors among it, `directory/terminal.log`.
+    `directory/broker.log`; what it says to its terminal, errors among it, `directory/terminal.log`. `password_file`:
+    without the password in it nobody is answered at any of its ports; with none, everybody on this machine is.
     """
 
-    def __init__(self, directory: Path, *, heap_mb: int = 512, jars: Path | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        heap_mb: int = 512,
+        jars: Path | None = None,
+        password_file: Path | None = None,
+    ) -> None:
         self.directory = directory
+        self._password_file = password_file
         self.port, self._controller_port = free_ports(2)
         self._jars = jars if jars is not None else BROKER_JARS
         self._java = shutil.which("java") or "java"
@@ -112,7 +129,7 @@ class KafkaBroker(Server):
         options = (*_BROKER_OPTIONS, *places, f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
         super().__init__(
             Command("kafka", self._call(*options, main="kafka.Kafka"), directory / "terminal.log"),
-            answers=lambda: kafka_answers(self.port),
+            answers=lambda: kafka_answers(self.port, self.place.user, self.place.password()),
             start_s_max=_START_S_MAX,
         )
 
@@ -120,6 +137,19 @@ class KafkaBroker(Server):
     def bootstrap(self) -> str:
         """Where clients connect."""
         return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def place(self) -> KafkaPlace:
+        """Where clients connect, and as whom."""
+        if self._password_file is None:
+            return KafkaPlace(self.bootstrap)
+        return KafkaPlace(
+            self.bootstrap,
+            KafkaSecurity.SASL_PLAINTEXT,
+            mechanism=KafkaMechanism.PLAIN,
+            user=_USER,
+            password_file=self._password_file,
+        )
 
     def prepare(self) -> None:
         """Writes the settings, and formats the storage the first time.
@@ -129,9 +159,9 @@ class KafkaBroker(Server):
         if not any(self._jars.glob("kafka-server-*.jar")):
             raise LocalError(f"Kafka's jars are not in {self._jars}: run `make setup`")
         self.directory.mkdir(parents=True, exist_ok=True)
-        settings = {**_SETTINGS, **self.addresses(), "log.dirs": str(self._data)}
-        lines = (f"{name}={value}\n" for name, value in settings.items())
-        self._settings_file.write_text("".join(lines))
+        settings = {**_SETTINGS, **self.addresses(), **self._closing(), "log.dirs": str(self._data)}
+        lines = "".join(f"{name}={value}\n" for name, value in settings.items())
+        write_private(self._settings_file, lines.encode())
         (self.directory / "log4j2.properties").write_text(
             _LOGGING.format(log=self.directory / "broker.log"),
         )
@@ -183,6 +213,20 @@ class KafkaBroker(Server):
             *arguments,
             str(self._settings_file),
         )
+
+    def _closing(self) -> dict[str, str]:
+        """What makes it ask for the password, at the controller's port too."""
+        if self._password_file is None:
+            return {}
+        login = _LOGIN.format(_USER, self.place.password())
+        return {
+            "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.inter.broker.protocol": "PLAIN",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.clients.plain.sasl.jaas.config": login,
+            "listener.name.controller.plain.sasl.jaas.config": login,
+        }
 
     def addresses(self) -> dict[str, str]:
         """Where it listens, in its own settings."""

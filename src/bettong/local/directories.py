@@ -24,7 +24,7 @@ _UNLOCKED = "bettong-new-"
 _MARK = ".bettong-suite"
 
 # All that a suite puts into its folder.
-_ENTRIES = ("logs", "scratch", "kafka", "redis", "checkpoint", "results", "state", *FILES, _MARK)
+_ENTRIES = ("logs", "scratch", "kafka", "redis", "checkpoint", "results", "state", "secrets", *FILES, _MARK)
 
 
 class Directories:
@@ -96,6 +96,8 @@ def claim(directory: Path) -> None:
     """Makes a folder, or marks an empty one, as a suite's. Raises LocalError when it holds something else."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        # The log, states and passwords of the suite.
+        directory.chmod(0o700)
         if not _is_marked(directory):
             if strange := sorted(path.name for path in directory.iterdir() if path.name not in FILES):
                 raise LocalError(

@@ -14,25 +14,40 @@ _ANSWER_BYTES_MAX = 4096
 _DESCRIBE_CLUSTER = struct.pack(">ihhihBBB", 13, 60, 0, 1, -1, 0, 0, 0)
 
 
-def redis_answers(port: int) -> bool:
+def redis_answers(port: int, password: str = "") -> bool:
     """Whether Redis takes commands; not while it loads its data."""
-    return _ask(port, b"PING\r\n", lambda answer: answer.endswith(b"\r\n")).startswith(b"+PONG")
+    question = (b"AUTH %s\r\n" % password.encode() if password else b"") + b"PING\r\n"
+    lines = 2 if password else 1
+    answer = _ask(port, [(question, lambda answer: answer.count(b"\r\n") >= lines)])
+    return answer.endswith(b"+PONG\r\n")
 
 
-def kafka_answers(port: int) -> bool:
-    """Whether a broker takes requests and counts itself as alive, so that topics can be made."""
+def kafka_answers(port: int, user: str = "", password: str = "") -> bool:
+    """Whether a broker takes requests and counts itself as alive, so that topics can be made.
 
-    def complete(answer: bytes) -> bool:
-        return len(answer) >= 4 and len(answer) >= 4 + int(struct.unpack_from(">i", answer)[0])
-
-    answer = _ask(port, _DESCRIBE_CLUSTER, complete)
-    if not answer or not complete(answer):
+    With a user it is asked by SASL/PLAIN (KIP-43, KIP-152), else without a word.
+    """
+    login = [(each, _is_complete) for each in _login(user, password)] if user else []
+    answer = _ask(port, [*login, (_DESCRIBE_CLUSTER, _is_complete)])
+    if not answer or not _is_complete(answer):
         return False
     # Length, correlation, tags, throttle; then error code, error text, cluster id, controller, brokers.
     (error,) = struct.unpack_from(">h", answer, 13)
     text = 15 + max(answer[15] - 1, 0) + 1
     brokers = text + max(answer[text] - 1, 0) + 1 + 4
     return error == 0 and answer[brokers] > 1  # lengths are written plus one, in one byte below 128
+
+
+def _is_complete(answer: bytes) -> bool:
+    return len(answer) >= 4 and len(answer) >= 4 + int(struct.unpack_from(">i", answer)[0])
+
+
+def _login(user: str, password: str) -> tuple[bytes, bytes]:
+    """SaslHandshake, version 1, and SaslAuthenticate, version 0."""
+    shown = b"\0%s\0%s" % (user.encode(), password.encode())
+    handshake = struct.pack(">hhihh", 17, 1, 2, -1, len(b"PLAIN")) + b"PLAIN"
+    authenticate = struct.pack(">hhihi", 36, 0, 3, -1, len(shown)) + shown
+    return struct.pack(">i", len(handshake)) + handshake, struct.pack(">i", len(authenticate)) + authenticate
 
 
 def grpc_serves(address: str) -> bool:
@@ -58,16 +73,19 @@ def grpc_serves(address: str) -> bool:
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-def _ask(port: int, question: bytes, complete: Callable[[bytes], bool]) -> bytes:
+def _ask(port: int, questions: list[tuple[bytes, Callable[[bytes], bool]]]) -> bytes:
+    """The answer to the last of some questions, each with what tells that its answer is complete."""
     answer = b""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=_ANSWER_S_MAX) as connection:
-            connection.sendall(question)
-            while not complete(answer) and len(answer) < _ANSWER_BYTES_MAX:
-                part = connection.recv(_ANSWER_BYTES_MAX)
-                if not part:
-                    break
-                answer += part
+            for question, complete in questions:
+                answer = b""
+                connection.sendall(question)
+                while not complete(answer) and len(answer) < _ANSWER_BYTES_MAX:
+                    part = connection.recv(_ANSWER_BYTES_MAX)
+                    if not part:
+                        return answer
+                    answer += part
     except OSError:
         return b""
     return answer

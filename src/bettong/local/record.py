@@ -11,6 +11,7 @@ import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bettong.errors import LocalError
+from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
 
 FILE = "suite.json"
 _UNFINISHED = "suite.new"
@@ -63,13 +64,35 @@ class SuiteRecord(BaseModel):
     directory: Path
     results: Path | None
     kafka: str
+    kafka_user: str = ""
+    kafka_password_file: Path | None = None
     redis: str
+    redis_password_file: Path | None = None
+    state_key_file: Path | None = None
     snapshots: str
     sender: str
     receiver: str
     ready: bool
     owner: ProcessRecord
     services: dict[str, ServiceRecord]
+
+    @property
+    def kafka_place(self) -> KafkaPlace:
+        """Its Kafka, for the edges."""
+        if self.kafka_password_file is None:
+            return KafkaPlace(self.kafka)
+        return KafkaPlace(
+            self.kafka,
+            KafkaSecurity.SASL_PLAINTEXT,
+            mechanism=KafkaMechanism.PLAIN,
+            user=self.kafka_user,
+            password_file=self.kafka_password_file,
+        )
+
+    @property
+    def redis_place(self) -> RedisPlace:
+        """Its Redis, for the edges."""
+        return RedisPlace(self.redis, password_file=self.redis_password_file)
 
     def write(self, directory: Path) -> None:
         """Replaces the file in a folder, in one step: a reader sees the old one or the new one."""

@@ -7,7 +7,9 @@ from bettong.errors import LocalError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import redis_answers
 from bettong.local.processes import Command
+from bettong.local.secrets import write_private
 from bettong.local.server import Server
+from bettong.reaching import RedisPlace
 
 _START_S_MAX = 30.0  # an append-only file of some GB is read at start
 
@@ -16,27 +18,35 @@ class RedisServer(Server):
     """Redis on a free loopback port, with its files in `directory`. The port stays over a stop and a start.
 
     With `appendonly`, a crash of the machine loses at most the last second; without, what it holds ends with it.
-    Raises LocalError when redis-server is not installed.
+    `password_file`: without the password in it nobody is answered; with none, everybody on this machine is. Raises
+    LocalError when redis-server is not installed.
     """
 
-    def __init__(self, directory: Path, *, appendonly: bool = False, port: int | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        appendonly: bool = False,
+        port: int | None = None,
+        password_file: Path | None = None,
+    ) -> None:
         program = shutil.which("redis-server")
         if program is None:
             raise LocalError("redis-server is not installed: run `apt-get install redis-server` as root")
         self.directory = directory
         self.port = port if port is not None else free_ports(1)[0]
-        settings = {
+        self._password_file = password_file
+        self._settings = {
             "bind": LOOPBACK,
             "port": str(self.port),
-            "dir": str(directory),
-            "save": "",
+            "dir": f'"{directory.resolve()}"',
+            "save": '""',
             "appendonly": "yes" if appendonly else "no",
             "maxmemory-policy": "noeviction",
         }
-        arguments = [text for name, value in settings.items() for text in (f"--{name}", value)]
         super().__init__(
-            Command("redis", (program, *arguments), directory / "redis.log"),
-            answers=lambda: redis_answers(self.port),
+            Command("redis", (program, str(self._settings_file)), directory / "redis.log"),
+            answers=lambda: redis_answers(self.port, self.place.password()),
             start_s_max=_START_S_MAX,
         )
 
@@ -45,6 +55,20 @@ class RedisServer(Server):
         """Where clients connect."""
         return f"redis://{LOOPBACK}:{self.port}/0"
 
+    @property
+    def place(self) -> RedisPlace:
+        """Where clients connect, and as whom."""
+        return RedisPlace(self.url, password_file=self._password_file)
+
     def prepare(self) -> None:
-        """See Server."""
+        """Writes the settings; all users of a machine see command lines."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        settings = dict(self._settings)
+        if self._password_file is not None:
+            settings["requirepass"] = self.place.password()
+        lines = "".join(f"{name} {value}\n" for name, value in settings.items())
+        write_private(self._settings_file, lines.encode())
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.directory / "redis.conf"

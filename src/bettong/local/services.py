@@ -13,6 +13,7 @@ from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import SINCE, STANDBY, STATE
+from bettong.reaching import RedisPlace
 from bettong.settings import PREFIX
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
@@ -86,9 +87,10 @@ def processor(
 ) -> Service:
     """Ready when its live record in Redis says that it runs or stands by. Spark's own files go to `scratch`."""
     launched_s = time.time()
+    place = RedisPlace(settings["redis"], password_file=Path(settings["redis_password_file"]))
 
     def answers() -> bool:
-        with RedisStore(settings["redis"], application) as store:
+        with RedisStore(place, application) as store:
             try:
                 figures = LiveFigures(store).live().get(name, {})
             except StoreError:

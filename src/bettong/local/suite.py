@@ -21,8 +21,10 @@ from bettong.local.options import SuiteOptions
 from bettong.local.processes import Process
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forget
 from bettong.local.redis_server import RedisServer
+from bettong.local.secrets import Secrets
 from bettong.local.server import Server
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
+from bettong.reaching import KafkaPlace, RedisPlace
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -162,9 +164,10 @@ class Suite:
         logs.mkdir(exist_ok=True)
         scratch = root / "scratch"
         scratch.mkdir(exist_ok=True)
-        kafka = KafkaBroker(root / "kafka")
-        redis = RedisServer(root / "redis", appendonly=directories.kept)
-        settings = self._settings(kafka.bootstrap, redis.url, directories)
+        own = Secrets.of(root)
+        kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
+        redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
+        settings = self._settings(kafka.place, redis.place, own, directories)
         more = self._options.environment
         self._servers = {
             "redis": redis,
@@ -186,7 +189,11 @@ class Suite:
             directory=root,
             results=Path(results) if results is not None else None,
             kafka=kafka.bootstrap,
+            kafka_user=kafka.place.user,
+            kafka_password_file=own.kafka,
             redis=redis.url,
+            redis_password_file=own.redis,
+            state_key_file=own.state_key,
             snapshots=settings["snapshots"],
             sender=settings["sender_listen"],
             receiver=settings["receiver_listen"],
@@ -213,15 +220,25 @@ class Suite:
             )
         }
 
-    def _settings(self, kafka: str, redis: str, directories: Directories) -> dict[str, str]:
+    def _settings(
+        self, kafka: KafkaPlace, redis: RedisPlace, own: Secrets, directories: Directories
+    ) -> dict[str, str]:
         options = self._options
         path, colon, chosen = options.application.partition(":")
         sender, receiver = (f"{LOOPBACK}:{port}" for port in free_ports(2))
         results = options.results or (directories.root / "results" if directories.kept else None)
         settings = {
             "application": f"{Path(path).resolve()}{colon}{chosen}",
-            "kafka": kafka,
-            "redis": redis,
+            "kafka": kafka.bootstrap,
+            "kafka_security": kafka.security.value,
+            "kafka_mechanism": kafka.mechanism.value,
+            "kafka_user": kafka.user,
+            "kafka_password_file": str(own.kafka),
+            "redis": redis.url,
+            "redis_password_file": str(own.redis),
+            "state_key_file": str(own.state_key),
+            # Of servers elsewhere, if the environment names any.
+            **dict.fromkeys(("kafka_ca", "kafka_certificate", "kafka_key", "redis_ca", "redis_user"), ""),
             "partitions": str(options.partitions),
             "schedule": options.schedule.value,
             "compiled": str(options.compiled).lower(),

@@ -80,7 +80,9 @@ class KeyHistory:
     ) -> None:
         """`key`: as messages have it; see `key_of` for that of a text. `exclusions`: see PartitionWorker."""
         self._watch = _Watch()
-        self._program = _WatchedProgram(program.stage, program.kernels, program.shapes, self._watch)
+        self._program = _WatchedProgram(
+            program.stage, program.kernels, program.shapes, self._watch, state_key=program.state_key
+        )
         self._worker = PartitionWorker(self._program, assignment)
         self._worker.exclusions = exclusions
         self._key = key

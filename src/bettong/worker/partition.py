@@ -141,7 +141,9 @@ class PartitionWorker:
         offset = self.next_offset
         return codec.encode(
             self._stored(
-                {name: fold.dump() for name, fold in self._folds.items()}, root=offset, round_=offset
+                {name: fold.dump(self._place(name)) for name, fold in self._folds.items()},
+                root=offset,
+                round_=offset,
             )
         )
 
@@ -152,7 +154,9 @@ class PartitionWorker:
         """
         begins = all(fold.settled for fold in self._folds.values())
         round_ = self.next_offset if begins else self._round
-        states = {name: fold.increment(begins=begins) for name, fold in self._folds.items()}
+        states = {
+            name: fold.increment(begins=begins, place=self._place(name)) for name, fold in self._folds.items()
+        }
         root = round_ if all(fold.settled for fold in self._folds.values()) else self._root
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
@@ -179,11 +183,16 @@ class PartitionWorker:
                 f"{self._name_of(stored)}: it goes on from {stored.since} ({stored.before:08x}), not"
                 f" from {follows[0]} ({follows[1]:08x})"
             )
+        self.next_offset = stored.offset
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, fold in self._folds.items():
-            fold.load(stored.states[computation], begins=begins, migration=migrations[computation])
-        self.next_offset = stored.offset
+            fold.load(
+                stored.states[computation],
+                begins=begins,
+                migration=migrations[computation],
+                place=self._place(computation),
+            )
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = _delivery_of(stored.delivery)
@@ -225,6 +234,12 @@ class PartitionWorker:
         for (origin, partition), sequence in self._sent.sequences.items():
             stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence))
         return stored
+
+    def _place(self, computation: str) -> bytes:
+        """What a signature of a computation's states covers beside them."""
+        assigned, stage = self.assignment, self.program.stage.name
+        names = [assigned.application, stage, str(assigned.partition), str(self.next_offset), computation]
+        return "\0".join(names).encode()
 
     def _note(self, stored: Snapshot, data: bytes) -> None:
         self._since, self._root, self._round = stored.since, stored.root, stored.round

@@ -1,23 +1,48 @@
 """Stateful computations as plain Python: a function of a message and its key's state, message by message."""
 
-import io
-import pickle
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from copy import copy
 from itertools import islice
 from operator import length_hint
-from typing import Any
+from typing import Any, Protocol
 
 from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.application.ways import Way
-from bettong.errors import ApplicationError, SnapshotError
+from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.worker import state_codec, state_reading
 from bettong.worker.given import several
 from bettong.worker.letters import Letters
-from bettong.worker.packing import pack, unpack
 from bettong.worker.plain import plain
 from bettong.worker.rows import NoKey, Rows
-from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration, OldStates
+from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state_classes import Classes
+from bettong.worker.state_pickles import SignedPickles
+
+
+class StateCodec(Protocol):
+    """States as bytes. `place` tells whose they are: application, stage, partition, offset, computation."""
+
+    def encode(self, keys: Collection[Any], states: Collection[Any], place: bytes) -> bytes:
+        """The bytes of states by their keys. Raises UnfitError, or what else says that they cannot be written."""
+
+    def decode(self, data: bytes, place: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:
+        """Keys and states. `old`: of classes that may have changed. Raises any error for what it has not written."""
+
+
+class PlainStates:
+    """The safe form: see `state_codec` and `state_reading`."""
+
+    def __init__(self, node: Stateful) -> None:
+        self._classes = Classes(node)
+
+    def encode(self, keys: Collection[Any], states: Collection[Any], place: bytes) -> bytes:  # noqa: ARG002
+        """See StateCodec."""
+        return state_codec.encode(keys, states, self._classes)
+
+    def decode(self, data: bytes, place: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:  # noqa: ARG002
+        """See StateCodec."""
+        return state_reading.decode(data, self._classes, old=old)
 
 
 class PythonFold:
@@ -27,9 +52,11 @@ class PythonFold:
     here and in every replay alike.
     """
 
-    def __init__(self, node: Stateful) -> None:
+    def __init__(self, node: Stateful, state_key: bytes | None = None) -> None:
+        """`state_key` signs states that are pickles: see `bettong.Pickle`."""
         self.name = node.name
         self._node = node
+        self._codec = _codec(node, state_key)
         self._states: dict[Any, Any] = {}
         # The keys that may have changed since the last increment; None: any of them.
         self._changed: set[Any] | None = None
@@ -83,12 +110,12 @@ class PythonFold:
             given.columns(self.name, letters)
         return given
 
-    def dump(self) -> bytes:
+    def dump(self, place: bytes = b"") -> bytes:
         """The states of all keys, in an order that the keys alone decide."""
-        return self._packed(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))))
+        return self._packed(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), place)
 
-    def increment(self, *, begins: bool) -> bytes:
-        """See Fold. Bettong's own stores alone are read back with `load`: it unpickles."""
+    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
+        """See Fold."""
         states, changed = self._states, self._changed
         if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
             written = states
@@ -101,7 +128,7 @@ class PythonFold:
             others = list(islice(self._waiting, max(INCREMENT_KEYS, len(written))))
             self._waiting.difference_update(others)
             written |= {key: states[key] for key in others}
-        data = self._packed(written)
+        data = self._packed(written, place)
         self._changed = set() if len(states) > INCREMENT_KEYS else None
         return data
 
@@ -110,15 +137,15 @@ class PythonFold:
         """See Fold."""
         return not self._waiting
 
-    def load(self, data: bytes, *, begins: bool, migration: Migration | None = None) -> None:
+    def load(
+        self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+    ) -> None:
         """See Fold."""
         try:
-            file = io.BytesIO(data)
-            # Written by `increment`, behind a checksum, in our store.
-            reader = OldStates(file) if migration else pickle.Unpickler(file)  # noqa: S301
-            keys = reader.load()
-            states = unpack(reader.load())
+            keys, states = self._codec.decode(data, place, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
+        except StateChangedError as error:
+            raise StateChangedError(f"state of {self.name!r}: {error}") from None
         except Exception as error:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
@@ -129,13 +156,12 @@ class PythonFold:
         self._waiting.difference_update(written)
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
 
-    def _packed(self, states: dict[Any, Any]) -> bytes:
+    def _packed(self, states: dict[Any, Any], place: bytes) -> bytes:
         try:
-            return pickle.dumps(list(states), protocol=5) + pack(states.values())
+            return self._codec.encode(states, states.values(), place)
         except Exception as error:
             raise ApplicationError(
-                f"stateful {self.name!r}: a state cannot be pickled, as snapshots need"
-                f" ({type(error).__name__}: {error}); keep only plain values and classes of a module in it"
+                f"stateful {self.name!r}: a state cannot be saved: {_reason(error)}; {_remedy(self._node)}"
             ) from error
 
     @property
@@ -152,12 +178,36 @@ class PythonFold:
         return ((key, plain(state)) for key, state in self._states.items())
 
 
-def check_state(node: Stateful) -> None:
+def check_state(node: Stateful, state_key: bytes | None = None) -> None:
     """Raises ApplicationError for a state that no snapshot could hold."""
+    codec = _codec(node, state_key)
     try:
-        pickle.dumps(node.state(), protocol=5)
+        codec.encode([""], [node.state()], b"")
     except Exception as error:
         raise ApplicationError(
-            f"stateful {node.name!r}: a new state cannot be made and pickled, as snapshots need"
-            f" ({type(error).__name__}: {error}); use classes and functions of a module"
+            f"stateful {node.name!r}: a new state cannot be made and saved: {_reason(error)}; {_remedy(node)}"
         ) from error
+
+
+def _codec(node: Stateful, state_key: bytes | None) -> StateCodec:
+    if node.state_codec is None:
+        return PlainStates(node)
+    if state_key is None:
+        raise ApplicationError(
+            f"stateful {node.name!r}: state_codec=bettong.Pickle needs a key: set BETTONG_STATE_KEY_FILE to a file of"
+            " 32 random bytes or more that only you can read (`head -c 32 /dev/urandom`, mode 0600), on every machine"
+            " that runs it"
+        )
+    return SignedPickles(state_key)
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, state_codec.UnfitError) else f"{type(error).__name__}: {error}"
+
+
+def _remedy(node: Stateful) -> str:
+    return (
+        "keep plain values and such classes in it, or give stateful(...) state_codec=bettong.Pickle"
+        if node.state_codec is None
+        else "use classes and functions of a module"
+    )

@@ -7,10 +7,9 @@ results that no version of the application ever meant.
 
 import dataclasses
 import hashlib
-import pickle
 from collections.abc import Callable
-from types import CodeType, SimpleNamespace
-from typing import Any, Self
+from types import CodeType
+from typing import Any
 
 from bettong.application.plan import Stage
 from bettong.application.streams import Stateful
@@ -71,41 +70,6 @@ def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migrati
         )
     migrate, version = node.migrate, stored.version
     return lambda old: migrate(old, version)
-
-
-class OldStates(pickle.Unpickler):
-    """Reads pickled states whose classes may have changed since: each object is its fields, as attributes."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """A stand-in for every class that is not of the standard library's data types."""
-        if module.partition(".")[0] in _PLAIN:
-            return super().find_class(module, name)
-        return _Old
-
-
-# Modules whose classes a state may be made of without being a class of the application.
-_PLAIN = frozenset({"builtins", "collections", "datetime", "decimal", "numpy", "uuid", "copyreg"})
-
-
-# Pickle's state of an object that has slots is a pair: its dictionary, and its slots.
-_PLAIN_AND_SLOTS = 2
-
-
-class _Old(SimpleNamespace):
-    """A state of a class that may be gone: whatever pickle gives back becomes attributes."""
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Pickle hands over what the class was made with, and calls no `__init__`."""
-        return super().__new__(cls)
-
-    def __setstate__(self, state: Any) -> None:
-        plain, slots = state if isinstance(state, tuple) and len(state) == _PLAIN_AND_SLOTS else (state, None)
-        for fields in (plain, slots):
-            if isinstance(fields, dict):
-                self.__dict__.update(fields)
-            elif fields is not None:
-                # A frozen dataclass with slots keeps its values without their names.
-                self.__dict__["values"] = fields
 
 
 def _tokens(fields: Any) -> str:

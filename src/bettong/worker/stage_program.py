@@ -1,7 +1,7 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,10 +36,10 @@ _PLAIN: Mapping[type[Stateless], Callable[[Any], Operator]] = {
 class Fold(Operator, Protocol):
     """A stateful computation of one partition: an operator whose state can be saved."""
 
-    def dump(self) -> bytes:
-        """The states of all keys; equal states have equal bytes."""
+    def dump(self, place: bytes = b"") -> bytes:
+        """The states of all keys; equal states have equal bytes. `place`, here and below: what a signature covers."""
 
-    def increment(self, *, begins: bool) -> bytes:
+    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
         """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
 
         `begins`: a new round of writing every key again begins with it.
@@ -49,7 +49,9 @@ class Fold(Operator, Protocol):
     def settled(self) -> bool:
         """Whether the present round has come to every key."""
 
-    def load(self, data: bytes, *, begins: bool, migration: Migration | None = None) -> None:
+    def load(
+        self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+    ) -> None:
         """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
 
         `migration`, when given, makes states of this version from the older ones in `data`. Raises
@@ -78,6 +80,8 @@ class StageProgram:
     stage: Stage
     kernels: dict[str, dict[Schema, Kernel]]
     shapes: dict[str, Shape]
+    # Signs states that are pickles: see `bettong.Pickle`.
+    state_key: bytes | None = field(default=None, repr=False, kw_only=True)
 
     def folds(self) -> dict[str, Fold]:
         """Empty states for one partition, by computation."""
@@ -92,7 +96,7 @@ class StageProgram:
             return CompiledFold(node, key_dtype(self.stage, node), self.kernels[node.name])
         if node.way is Way.VECTORIZED:
             return VectorizedFold(node, key_dtype(self.stage, node))
-        return PythonFold(node)
+        return PythonFold(node, self.state_key)
 
     def on_error(self) -> dict[str, OnError]:
         """See Stage."""
@@ -105,9 +109,11 @@ class StageProgram:
         )
 
 
-def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> StageProgram:
+def program(
+    stage: Stage, *, compiled: bool, cache: Path | None = None, state_key: bytes | None = None
+) -> StageProgram:
     """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless the
-    folder `cache` keeps kernels of an earlier run.
+    folder `cache` keeps kernels of an earlier run. `state_key` signs states that are pickles.
 
     Raises ApplicationError when a marked computation cannot be compiled, a vectorized one cannot run over a frame,
     or a state not be kept in a snapshot.
@@ -117,13 +123,13 @@ def program(stage: Stage, *, compiled: bool, cache: Path | None = None) -> Stage
     for node in (operator.node for operator in stage.operators):
         way = Way.PYTHON if node.way is Way.COMPILED and not compiled else node.way
         if isinstance(node, Stateful):
-            _try_state(stage, node, way)
+            _try_state(stage, node, way, state_key)
             shapes[node.name] = shape_of(stage, node, records=way is not Way.PYTHON)
         elif way is Way.VECTORIZED:
             try_operator(node)
         if way is Way.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
-    return StageProgram(stage, kernels, shapes)
+    return StageProgram(stage, kernels, shapes, state_key=state_key)
 
 
 def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
@@ -165,9 +171,9 @@ def run(
     return flows
 
 
-def _try_state(stage: Stage, node: Stateful, way: Way) -> None:
+def _try_state(stage: Stage, node: Stateful, way: Way, state_key: bytes | None) -> None:
     if way is Way.PYTHON:
-        check_state(node)
+        check_state(node, state_key)
         return
     key = key_dtype(stage, node)
     if way is Way.VECTORIZED:

@@ -43,11 +43,11 @@ class StateArray:
             self._changed[slots] = True
         return slots
 
-    def dump(self) -> bytes:
+    def dump(self, place: bytes = b"") -> bytes:  # noqa: ARG002 - arrays of numbers are not signed
         """The states of all keys, in the order of the keys."""
         return self._written(np.lexsort(self._table.keys.T))
 
-    def increment(self, *, begins: bool) -> bytes:
+    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:  # noqa: ARG002
         """See Fold. Two arrays in numpy's own format: keys and states."""
         count, changed = self._table.count, self._changed
         written = np.flatnonzero(changed[:count]) if changed is not None else np.arange(0)
@@ -69,7 +69,14 @@ class StateArray:
         """See Fold."""
         return not self._waiting.any()
 
-    def load(self, data: bytes, *, begins: bool, migration: Migration | None = None) -> None:
+    def load(
+        self,
+        data: bytes,
+        *,
+        begins: bool,
+        migration: Migration | None = None,
+        place: bytes = b"",  # noqa: ARG002
+    ) -> None:
         """See Fold."""
         file = io.BytesIO(data)
         try:

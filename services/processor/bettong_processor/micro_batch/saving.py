@@ -62,7 +62,7 @@ def save(
 
     Never raises: a crash would have saved nothing either.
     """
-    planned = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache).plan
+    planned = programs(settings).plan
     order = sorted(ends.items())
     places = tuple(
         (stage_of_topic(planned.application, topic), partition, offset)

@@ -132,7 +132,7 @@ def task_attempt() -> int:
 def process_of(settings: ProcessorSettings) -> Process:
     """This process's workers and connections: made by its first task, kept for all later ones."""
     log = configure(settings, "processor-worker")
-    ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+    ready = programs(settings)
     application = ready.plan.application
     store = RedisStore(settings.redis_place, application)
     stores = Stores(

@@ -64,7 +64,7 @@ class SlotTask:
         settings = self.settings
         log = configure(settings, "processor-worker").bind(slot=slot)
         sys.setswitchinterval(_SWITCH_S)
-        ready = programs(settings.application, compiled=settings.compiled, cache=settings.kernel_cache)
+        ready = programs(settings)
         with (
             RedisStore(settings.redis_place, ready.plan.application) as redis,
             LogWriter(

@@ -1,0 +1,36 @@
+"""The key that signs states which are pickles: a file that its owner alone can read, and that no store holds."""
+
+import os
+import stat
+from pathlib import Path
+
+from bettong.errors import SettingsError
+
+# As long as what the signature gives; a longer one would be taken for its hash.
+_BYTES_MIN = 32
+_BYTES_MAX = 4096
+
+
+def state_key(path: Path | None) -> bytes | None:
+    """The key in the file of `BETTONG_STATE_KEY_FILE`; None without one.
+
+    Raises SettingsError when it cannot be read, is another user's, may be read or written by others, or is too short.
+    """
+    if path is None:
+        return None
+    try:
+        with path.expanduser().open("rb") as file:
+            about, key = os.fstat(file.fileno()), file.read(_BYTES_MAX + 1)
+    except (OSError, RuntimeError) as error:
+        raise SettingsError(f"BETTONG_STATE_KEY_FILE: cannot read {path}: {error}") from None
+    if about.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(about.st_mode) & 0o077:
+        raise SettingsError(
+            f"BETTONG_STATE_KEY_FILE: {path} may be read or written by others, who could sign states of theirs: make it"
+            " yours alone (chmod 600), and the key a new one"
+        )
+    if not _BYTES_MIN <= len(key) <= _BYTES_MAX:
+        raise SettingsError(
+            f"BETTONG_STATE_KEY_FILE: {path} holds {len(key)} bytes, expected {_BYTES_MIN} to {_BYTES_MAX} random ones:"
+            f" head -c {_BYTES_MIN} /dev/urandom"
+        )
+    return key

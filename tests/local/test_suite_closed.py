@@ -1,0 +1,145 @@
+"""What a suite listens on answers nobody who does not know its secrets, and its folders show them to nobody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.errors import LogError, StoreError
+from bettong.local.options import SuiteOptions
+from bettong.local.record import SuiteRecord
+from bettong.local.suite import Suite
+from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
+
+APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
+
+_NOBODY = 65534
+
+# Asks a port in the words of whoever may listen there, and prints the first answer that is more than a refusal.
+_STRANGER = r"""
+import socket, struct, sys
+questions = {
+    "redis": b"KEYS *\r\n",
+    "kafka": struct.pack(">ihhihBBB", 13, 60, 0, 1, -1, 0, 0, 0),
+    "http": b"GET / HTTP/1.0\r\n\r\n",
+    "py4j": b"j\nj\nSystem\n\n",
+    "py4j command": b"c\nt\nexit\ne\n",
+}
+for port in map(int, sys.argv[1:]):
+    for name, question in questions.items():
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1.5) as asked:
+                asked.sendall(question)
+                answer = asked.recv(4096)
+        except OSError:
+            answer = b""
+        print(port, name, answer[:80])
+"""
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SuiteRecord]:
+    folder = tmp_path_factory.mktemp("closed") / "suite"
+    with Suite(SuiteOptions(application=str(APPLICATION), partitions=1, keep=folder)) as suite:
+        yield suite.record
+
+
+def processes(record: SuiteRecord) -> list[psutil.Process]:
+    found = [psutil.Process(each.pid) for each in record.services.values()]
+    return [*found, *(child for each in found for child in each.children(recursive=True))]
+
+
+def ports(record: SuiteRecord) -> dict[int, str]:
+    """Every port on which the suite's processes listen, and at which address."""
+    return {
+        each.laddr.port: each.laddr.ip
+        for process in processes(record)
+        for each in process.net_connections(kind="tcp")
+        if each.status == psutil.CONN_LISTEN
+    }
+
+
+def test_everything_listens_on_loopback_alone(record: SuiteRecord) -> None:
+    found = ports(record)
+    assert len(found) >= 5, "Redis, Kafka twice, sender, receiver"
+    assert {address.removeprefix("::ffff:") for address in found.values()} <= {"127.0.0.1", "::1"}
+
+
+def test_a_stranger_is_told_nothing_at_any_port(record: SuiteRecord) -> None:
+    """As another user of the machine where we may become one, else as one without the secrets.
+
+    Sender and receiver answer by gRPC, which asks for tokens where they are set: docs/security.md.
+    """
+    asked = [*map(str, ports(record))]
+    other = _NOBODY if os.geteuid() == 0 else None
+    command = [sys.executable if other is None else shutil.which("python3", path=os.defpath), "-c", _STRANGER]
+    done = subprocess.run(
+        [*map(str, command), *asked],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        cwd="/",
+        user=other,
+        group=other,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5 * len(asked)
+    grpc = {each.rpartition(":")[2] for each in (record.sender, record.receiver)}
+    told = [line for line in lines if line.partition(" ")[0] not in grpc and not line.endswith(" b''")]
+    refusals = ("-NOAUTH", "-ERR", "-DENIED", "!xAuthentication error", "!x")
+    assert [line for line in told if not any(each in line for each in refusals)] == []
+    assert any("-NOAUTH" in line for line in told), "Redis was among them"
+
+
+def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteRecord, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("wrong")
+    for place in (
+        KafkaPlace(record.kafka),
+        KafkaPlace(
+            record.kafka,
+            KafkaSecurity.SASL_PLAINTEXT,
+            mechanism=KafkaMechanism.PLAIN,
+            user=record.kafka_user,
+            password_file=wrong,
+        ),
+    ):
+        with pytest.raises(LogError), LogAdmin(place) as admin:
+            admin.ends(["word-count.dead-letters"])
+    with pytest.raises(StoreError), RedisStore(RedisPlace(record.redis), record.name) as store:
+        LiveFigures(store).live()
+    with LogAdmin(record.kafka_place) as admin, RedisStore(record.redis_place, record.name):
+        assert admin.ends([f"{record.name}.dead-letters"])
+
+
+def test_folders_and_secrets_are_the_owners_alone(record: SuiteRecord) -> None:
+    assert stat.S_IMODE(record.directory.stat().st_mode) == 0o700
+    secret_files = [record.kafka_password_file, record.redis_password_file, record.state_key_file]
+    settings_files = [
+        record.directory / "redis" / "redis.conf",
+        record.directory / "kafka" / "server.properties",
+    ]
+    for path in (*secret_files, *settings_files):
+        assert path is not None
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+
+
+def test_no_secret_stands_on_a_command_line_in_an_environment_or_in_the_record(record: SuiteRecord) -> None:
+    files = [record.kafka_password_file, record.redis_password_file]
+    secrets = [path.read_text() for path in files if path is not None]
+    assert len(secrets) == 2
+    seen = [(record.directory / "suite.json").read_text()]
+    for process in processes(record):
+        seen += [*process.cmdline(), *process.environ().values()]
+    assert not [text for text in seen for secret in secrets if secret in text]

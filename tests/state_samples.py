@@ -1,0 +1,124 @@
+"""Classes that states are made of, and a computation that keeps such states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, Flag, IntEnum
+from typing import Any, NamedTuple
+
+from bettong import Application
+from bettong.worker.python_fold import PythonFold
+
+
+@dataclass
+class Item:
+    key: str
+
+
+@dataclass
+class Sum:
+    key: str
+    total: int
+
+
+class Colour(Enum):
+    RED = 1
+    BLUE = "blue"
+
+
+class Level(IntEnum):
+    LOW = 0
+    HIGH = 1
+
+
+class Rights(Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Point(NamedTuple):
+    x: int
+    y: Any = None
+
+
+class Nothing(NamedTuple):
+    pass
+
+
+@dataclass
+class Empty:
+    pass
+
+
+@dataclass
+class Kept:
+    total: int = 0
+    held: Any = None
+
+
+@dataclass(slots=True)
+class Slots:
+    total: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    total: Any = 0
+
+
+@dataclass
+class Derived:
+    total: int = 0
+    double: int = field(init=False, default=7)
+
+
+@dataclass
+class Checked:
+    total: int = 0
+
+    def __post_init__(self) -> None:
+        self.total += 1
+
+
+@dataclass(kw_only=True)
+class ByName:
+    total: int = 0
+
+
+@dataclass
+class OwnWay:
+    total: int = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"total": -self.total}
+
+
+class NoDataclass:
+    pass
+
+
+def use(item: Item, kept: Any) -> Sum:
+    return Sum(item.key, 0)
+
+
+def fold(state: Callable[[], Any] = Kept) -> PythonFold:
+    app = Application("meters")
+    return PythonFold(app.source("in", schema=Item, key="key").stateful(use, state=state, name="fold"))
+
+
+def written(*states: Any) -> bytes:
+    one = fold()
+    one._states = dict(enumerate(states))
+    return one.dump()
+
+
+def read(data: bytes) -> list[Any]:
+    one = fold()
+    one.load(data, begins=True)
+    return [one._states[place] for place in range(len(one._states))]
+
+
+def again(*states: Any) -> list[Any]:
+    return read(written(*states))
