@@ -52,7 +52,7 @@ def unfaithful(letter: Letter) -> Iterator[Letter]:
 def deadly(letter: Letter) -> Letter:
     """Ends its process for one letter in 6,500."""
     if letter.payload[0] == 0 and letter.payload[1] < 10:
-        if letter.payload[1] % 2:
+        if letter.payload[2] % 2:
             os._exit(7)
         ctypes.string_at(0)
     return letter
