@@ -1,7 +1,7 @@
 """Harnesses of what stores give back: snapshots, positions of sinks, cuts of foreign topics.
 
-Their checksums find damage, so most inputs here are sealed anew after they were changed. What states themselves are is
-kept as it was: their codec has a harness of its own.
+Their checksums find damage, so most inputs here are sealed anew after they were changed. The states in a snapshot are
+left as they were: who reads them has a harness of its own to give (`registry`).
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ def test_a_state_that_cannot_change_is_refused_with_a_remedy(value: object) -> N
         trades().stateful(with_state, state=lambda: value)
 
 
-@pytest.mark.parametrize("value", CHANGING, ids=repr)
+@pytest.mark.parametrize("value", CHANGING, ids=lambda value: type(value).__name__)
 def test_a_state_that_can_change_is_taken(value: object) -> None:
     assert not is_unchanging(value)
     trades().stateful(with_state, state=lambda: value)
