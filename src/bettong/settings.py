@@ -166,7 +166,7 @@ class SenderSettings(ServingSettings):
         " message, and others wait for it.",
     )
     sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
-        10_000,
+        5_000,
         description="How long a stream stays its client's after its sender died, and how long sessions go on"
         " without Redis, in milliseconds.",
     )
