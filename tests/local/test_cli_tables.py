@@ -141,6 +141,7 @@ def test_lag_is_told_from_where_logs_end_and_not_at_all_where_nobody_knows() -> 
     assert ([row.lag for row in away], overview(LIVE, partitions, away).lag) == ([None], None)
     without_receiver = {"processor": LIVE["processor"]}
     assert overview(without_receiver, {}, []).lag is None, "what was not delivered is not known"
+    assert overview(dead, {}, []).lag is None, "of no partition anything is known"
     assert summary(overview({}, {}))[0].startswith("lag unknown, ")
 
 

@@ -219,7 +219,7 @@ def _lag(
 ) -> int | None:
     """Records not yet folded and not yet delivered; None while a part of it is not known."""
     drivers = [record for record in live.values() if service_of(record) == "processor"]
-    if rows is None:
+    if not rows:  # nobody has looked, or nothing is known of any partition: then a sum would be a wrong 0
         folds = [lag for record in drivers if (lag := _number(record, metrics.LAG)) is not None]
         to_fold: float | None = sum(folds) if folds else None
     else:
