@@ -259,6 +259,21 @@ class ReceiverSettings(ServingSettings):
     receiver_subscribers_max: Annotated[int, Ge(1), Le(4096)] = Field(
         64, description="Subscribers at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
+    receiver_subscriber_bytes_max: Annotated[int, Ge(65_536), Le(256 * _MEBIBYTE)] = Field(
+        _MEBIBYTE,
+        description="Bytes that are read ahead for one subscriber, one frame at the least; it takes three times that of"
+        " memory.",
+    )
+    receiver_subscribers_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
+        384 * _MEBIBYTE,
+        description="Bytes held for all subscribers. Beyond it those are ended that have not read for longest, a second"
+        " at the least.",
+    )
+    receiver_stall_ms: Annotated[int, Ge(100), Le(3_600_000)] = Field(
+        30_000,
+        description="How long a subscriber may leave one response unread, in milliseconds, before it is ended with"
+        " ABORTED; after the same time again its connection is closed.",
+    )
 
     @property
     def listen(self) -> str:
