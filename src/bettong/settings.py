@@ -156,6 +156,11 @@ class SenderSettings(ServingSettings):
     sender_sessions_max: Annotated[int, Ge(1), Le(65_536)] = Field(
         1024, description="Sessions at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
+    sender_sessions_per_client_max: Annotated[int, Ge(1), Le(65_536)] = Field(
+        128,
+        description="Sessions of one client at a time: of a token, else of a certificate's name, else of an address"
+        " (all of loopback are one); the next is refused with RESOURCE_EXHAUSTED.",
+    )
     sender_buffer_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
         256 * _MEBIBYTE,
         description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",

@@ -35,13 +35,19 @@ Context = grpc.aio.ServicerContext[pb.SubscribeRequest, bytes]
 
 # Of the partitions that a status names; one of 4096 would be cut by proxies.
 _NAMED_MAX = 16
+_NAME_CHARACTERS_MAX = 128
 
 # Where the receiver itself has delivered a sink to, by partition.
 Newest = Callable[[str], Mapping[int, Progress]]
 
 
+def _cut(sink: str) -> str:
+    """A name as it may be said: one that is longer is no sink's."""
+    return sink[:_NAME_CHARACTERS_MAX]
+
+
 # What a token must allow.
-WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(request.sink)}
+WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))}
 
 
 def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
@@ -100,7 +106,9 @@ class SubscribeServicer:
         """See the proto."""
         if request.sink not in self._formats:
             known = ", ".join(self._formats)
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"no sink {request.sink!r}; there are {known}")
+            await context.abort(
+                grpc.StatusCode.NOT_FOUND, f"no sink {_cut(request.sink)!r}; there are {known}"
+            )
         newest = self._newest
         if newest is None:
             await context.abort(

@@ -32,6 +32,7 @@ from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.servicer import WISHES, IngestServicer, handlers
 from bettong_sender.session import Route
+from bettong_sender.shares import Shares
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
 
@@ -179,7 +180,9 @@ async def _serve(
     """Until some time after it is `told` to stop."""
     stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
-    server = await _listen(settings, entrance, IngestServicer(intake, ownership, stopping, logger), serving)
+    shares = Shares(settings.sender_sessions_per_client_max)
+    servicer = IngestServicer(intake, ownership, shares, stopping, logger)
+    server = await _listen(settings, entrance, servicer, serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))

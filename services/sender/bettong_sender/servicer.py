@@ -8,7 +8,7 @@ import grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.access import Look, Write
-from bettong.edges.grpc_server import Wishes
+from bettong.edges.grpc_server import Wishes, caller
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
     Hello,
@@ -23,6 +23,7 @@ from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.refusal import Refusal, invalid, unavailable
 from bettong_sender.requests import read_hello
 from bettong_sender.session import Route
+from bettong_sender.shares import Shares
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
 _HELLO_WAIT_S = 10.0
@@ -68,9 +69,15 @@ class IngestServicer:
     """Each call is a feed of the intake. `stopping`: sessions end with UNAVAILABLE, new ones are refused."""
 
     def __init__(
-        self, intake: Intake, ownership: Ownership, stopping: asyncio.Event, logger: BoundLogger
+        self,
+        intake: Intake,
+        ownership: Ownership,
+        shares: Shares,
+        stopping: asyncio.Event,
+        logger: BoundLogger,
     ) -> None:
         self._intake = intake
+        self._shares = shares
         self._ownership = ownership
         self._stopping = stopping
         self._logger = logger
@@ -86,7 +93,9 @@ class IngestServicer:
         """See the proto."""
         logger = self._logger.bind(peer=context.peer())
         try:
-            await self._session(request_iterator, context, logger)
+            client = caller(context)
+            with self._shares.share(client):
+                await self._session(request_iterator, context, client, logger)
         except Refusal as refusal:
             # It is the answer of tasks that its traceback leads to: a circle around the frame that was refused, which
             # would be found by the garbage collector alone, and that looks rarely.
@@ -97,12 +106,14 @@ class IngestServicer:
                 grpc.StatusCode[refusal.code.value], str(refusal), tuple(refusal.metadata.items())
             )
 
-    async def _session(self, requests: _Requests, context: _Context, logger: BoundLogger) -> None:
+    async def _session(
+        self, requests: _Requests, context: _Context, client: str, logger: BoundLogger
+    ) -> None:
         hello = await self._hello(requests)
         if self._stopping.is_set():
             raise unavailable("the sender stops; connect again")
         self._check_name(hello)
-        feed = self._intake.open(hello, client=context.peer())
+        feed = self._intake.open(hello, client=client)
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
                 credits_ = await feed.open(lease.durable)

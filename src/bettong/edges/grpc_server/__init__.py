@@ -7,11 +7,13 @@
 | `guard`        | the interceptor that asks `bettong.access` before a call runs  |
 | `parsing`      | the interceptor that refuses what is no request                |
 | `entrance`     | all of it, out of settings                                     |
+| `callers`      | whose call it is                                               |
 | `hanging_up`   | the end of a connection whose client does not read              |
 """
 
+from bettong.edges.grpc_server.callers import caller
 from bettong.edges.grpc_server.entrance import Entrance
 from bettong.edges.grpc_server.guard import Wishes
 from bettong.edges.grpc_server.hanging_up import hang_up
 
-__all__ = ["Entrance", "Wishes", "hang_up"]
+__all__ = ["Entrance", "Wishes", "caller", "hang_up"]
