@@ -165,6 +165,11 @@ class SenderSettings(ServingSettings):
         256 * _MEBIBYTE,
         description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
     )
+    sender_receive_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
+        128 * _MEBIBYTE,
+        description="Bytes held of frames that have come in part. Beyond it the connections are closed that have sent"
+        " most of them; on Linux alone. Sessions times the largest frame cannot reach it: 25 by default.",
+    )
     frame_messages_max: Annotated[int, Ge(1), Le(16 * _MEBIBYTE)] = Field(
         65_536,
         description="Most messages of one frame from a client. Decoding and splitting take time and memory by the"
@@ -270,7 +275,7 @@ class ReceiverSettings(ServingSettings):
         " memory.",
     )
     receiver_subscribers_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
-        384 * _MEBIBYTE,
+        256 * _MEBIBYTE,
         description="Bytes held for all subscribers. Beyond it those are ended that have not read for longest, a second"
         " at the least.",
     )

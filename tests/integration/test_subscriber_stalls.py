@@ -25,7 +25,7 @@ STALLED = 48
 STALL_MS = 3000
 BYTES_MAX = 64 * 1024 * 1024
 # What subscribers cost beside what is counted: their threads, consumers of the log, Python's and C's shares of it.
-OTHER_BYTES = STALLED * 2.5 * MEGABYTE
+OTHER_BYTES = STALLED * 6 * MEGABYTE
 
 
 @pytest.fixture

@@ -41,6 +41,8 @@ _RECORDS_MAX = 10_000
 _GRACE_S = 2.0
 # A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
 _OPTIONS = (
+    # A request is small; windows that grow by what the line carries are for more.
+    ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.keepalive_time_ms", 20_000),

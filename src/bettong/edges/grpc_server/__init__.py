@@ -8,12 +8,12 @@
 | `parsing`      | the interceptor that refuses what is no request                |
 | `entrance`     | all of it, out of settings                                     |
 | `callers`      | whose call it is                                               |
-| `hanging_up`   | the end of a connection whose client does not read              |
+| `connections`  | what the system knows of connections, and their end            |
 """
 
 from bettong.edges.grpc_server.callers import caller
+from bettong.edges.grpc_server.connections import hang_up, received_bytes
 from bettong.edges.grpc_server.entrance import Entrance
 from bettong.edges.grpc_server.guard import Wishes
-from bettong.edges.grpc_server.hanging_up import hang_up
 
-__all__ = ["Entrance", "Wishes", "caller", "hang_up"]
+__all__ = ["Entrance", "Wishes", "caller", "hang_up", "received_bytes"]
