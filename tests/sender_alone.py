@@ -20,12 +20,12 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.logs import configure
 from bettong.settings import SenderSettings, read
+from bettong_sender.client_shares import ClientShares
 from bettong_sender.intake import Feed, Intake, Limits
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.service import _listen
 from bettong_sender.servicer import WISHES, IngestServicer
-from bettong_sender.shares import Shares
 from bettong_sender.status import Status
 from tests.sender_samples import route
 from tests.waiting import eventually
@@ -68,7 +68,7 @@ async def _serve() -> None:
     servicer = IngestServicer(
         intake,
         cast("Ownership", _Undisputed()),
-        Shares(settings.sender_sessions_per_client_max),
+        ClientShares(settings.sender_sessions_per_client_max),
         Receiving(
             bytes_max=settings.sender_receive_bytes_max,
             message_bytes_max=settings.frame_bytes_max + 1024 * 1024,

@@ -94,7 +94,8 @@ def test_what_is_not_read_yet_is_not_held(tmp_path: Path) -> None:
             flood.call(INGEST, half_a_frame(f"half-{call}"))
         flood.run(1.0)
         after = psutil.Process(pid).memory_info().rss
-        assert after - before < 4 * FRAME_BYTES_MAX + 40 * MEGABYTE
+        # All 60 would be 250 MB.
+        assert after - before < 4 * FRAME_BYTES_MAX + 80 * MEGABYTE
 
 
 def test_one_client_leaves_sessions_for_others(tmp_path: Path) -> None:

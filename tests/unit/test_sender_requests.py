@@ -4,9 +4,9 @@ import pytest
 
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
+from bettong_sender.client_shares import ClientShares
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.requests import HELLO_BYTES_MAX, read_frame, read_hello
-from bettong_sender.shares import Shares
 
 TEXT_CHARACTERS_MAX = 500
 
@@ -57,7 +57,7 @@ def test_what_is_no_frame_is_refused(data: bytes) -> None:
 
 
 def test_one_client_has_its_share_of_the_sessions_and_no_more() -> None:
-    shares = Shares(2)
+    shares = ClientShares(2)
     one, other = "address 10.0.0.7", "address 10.0.0.8"
     with shares.share(one):
         with shares.share(one), shares.share(other), pytest.raises(Refusal) as caught, shares.share(one):

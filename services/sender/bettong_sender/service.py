@@ -25,6 +25,7 @@ from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong_sender.body import warm
+from bettong_sender.client_shares import ClientShares
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
@@ -33,7 +34,6 @@ from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import WISHES, IngestServicer, handlers
 from bettong_sender.session import Route
-from bettong_sender.shares import Shares
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
 
@@ -181,7 +181,7 @@ async def _serve(
     """Until some time after it is `told` to stop."""
     stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
-    shares = Shares(settings.sender_sessions_per_client_max)
+    shares = ClientShares(settings.sender_sessions_per_client_max)
     receiving = Receiving(
         bytes_max=settings.sender_receive_bytes_max,
         message_bytes_max=settings.frame_bytes_max + _TRANSPORT_BYTES,

@@ -21,13 +21,13 @@ from bettong.v1.ingest_pb2 import (
     Source,
     Welcome,
 )
+from bettong_sender.client_shares import ClientShares
 from bettong_sender.intake import Feed, Intake
 from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.refusal import Refusal, invalid, unavailable
 from bettong_sender.requests import read_hello
 from bettong_sender.session import Route
-from bettong_sender.shares import Shares
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
 _HELLO_WAIT_S = 10.0
@@ -83,7 +83,7 @@ class IngestServicer:
         self,
         intake: Intake,
         ownership: Ownership,
-        shares: Shares,
+        shares: ClientShares,
         receiving: Receiving,
         stopping: asyncio.Event,
         logger: BoundLogger,

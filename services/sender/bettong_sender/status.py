@@ -4,7 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bettong import metrics
-from bettong_sender.session import REASON_CHARACTERS_MAX, Taken
+from bettong.frames.refused import REASON_CHARACTERS_MAX
+from bettong_sender.session import Taken
 
 
 class State(Enum):

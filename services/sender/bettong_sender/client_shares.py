@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from bettong_sender.refusal import exhausted
 
 
-class Shares:
+class ClientShares:
     """The sessions of each client; see `bettong.edges.grpc_server.caller` for who is one."""
 
     def __init__(self, sessions_max: int) -> None:
