@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -11,6 +12,43 @@ from bettong.settings import LogFormat, ServiceSettings
 Logger = structlog.stdlib.BoundLogger
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+# Of one value, however long what came from outside is: a reason with the last lines of a log in it fits.
+VALUE_CHARACTERS_MAX = 2000
+_ITEMS_MAX = 64
+# A stack trace is ours, and lines of it are no lines of the log.
+_TRACE_CHARACTERS_MAX = 50_000
+_TRACES = ("exception", "stack")
+
+
+def bound(_logger: object, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A processor that cuts every value, and escapes what would begin another line or speak to a terminal."""
+    for key, value in event.items():
+        if key in _TRACES:
+            event[key] = str(value)[-_TRACE_CHARACTERS_MAX:]
+        elif key != "exc_info":
+            event[key] = _bounded(value)
+    return event
+
+
+def _bounded(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        kept = [_bounded(each) for each, _ in zip(value, range(_ITEMS_MAX), strict=False)]
+        return kept if len(value) <= _ITEMS_MAX else [*kept, f"and {len(value) - _ITEMS_MAX} more"]
+    if isinstance(value, Mapping):
+        pairs = zip(value.items(), range(_ITEMS_MAX), strict=False)
+        return {str(_bounded(key)): _bounded(each) for (key, each), _ in pairs}
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > VALUE_CHARACTERS_MAX:
+        text = f"{text[:VALUE_CHARACTERS_MAX]}... ({len(text)} characters)"
+    return text if text.isprintable() else "".join(_shown(each) for each in text)
+
+
+def _shown(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
 
 
 def configure(settings: ServiceSettings, service: str) -> Logger:
@@ -26,7 +64,7 @@ def configure(settings: ServiceSettings, service: str) -> Logger:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.format_exc_info, renderer],
+        processors=[*shared, structlog.processors.format_exc_info, bound, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[settings.log_level]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
@@ -35,7 +73,7 @@ def configure(settings: ServiceSettings, service: str) -> Logger:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, bound, renderer],
         )
     )
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)

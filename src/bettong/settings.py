@@ -156,9 +156,19 @@ class SenderSettings(ServingSettings):
     sender_sessions_max: Annotated[int, Ge(1), Le(65_536)] = Field(
         1024, description="Sessions at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
+    sender_sessions_per_client_max: Annotated[int, Ge(1), Le(65_536)] = Field(
+        128,
+        description="Sessions of one client at a time: of a token, else of a certificate's name, else of an address"
+        " (all of loopback are one); the next is refused with RESOURCE_EXHAUSTED.",
+    )
     sender_buffer_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
         256 * _MEBIBYTE,
         description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
+    )
+    sender_receive_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
+        128 * _MEBIBYTE,
+        description="Bytes held of frames that have come in part. Beyond it the connections are closed that have sent"
+        " most of them; on Linux alone. Sessions times the largest frame cannot reach it: 25 by default.",
     )
     frame_messages_max: Annotated[int, Ge(1), Le(16 * _MEBIBYTE)] = Field(
         65_536,
@@ -273,6 +283,21 @@ class ReceiverSettings(ServingSettings):
     )
     receiver_subscribers_max: Annotated[int, Ge(1), Le(4096)] = Field(
         64, description="Subscribers at a time; the next is refused with RESOURCE_EXHAUSTED."
+    )
+    receiver_subscriber_bytes_max: Annotated[int, Ge(65_536), Le(256 * _MEBIBYTE)] = Field(
+        _MEBIBYTE,
+        description="Bytes that are read ahead for one subscriber, one frame at the least; it takes three times that of"
+        " memory.",
+    )
+    receiver_subscribers_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
+        256 * _MEBIBYTE,
+        description="Bytes held for all subscribers. Beyond it those are ended that have not read for longest, a second"
+        " at the least.",
+    )
+    receiver_stall_ms: Annotated[int, Ge(100), Le(3_600_000)] = Field(
+        30_000,
+        description="How long a subscriber may leave one response unread, in milliseconds, before it is ended with"
+        " ABORTED; after the same time again its connection is closed.",
     )
 
     @property

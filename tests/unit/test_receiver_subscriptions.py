@@ -92,7 +92,7 @@ def test_a_position_outside_the_log_is_out_of_range(offset: int) -> None:
 @pytest.fixture
 def subscription() -> Subscription:
     reader = cast("Callable[..., LogReader]", lambda _starts: None)
-    return Subscription(FORMATS["raw"], {0: Progress(), 1: Progress()}, reader)
+    return Subscription(FORMATS["raw"], {0: Progress(), 1: Progress()}, reader, ahead_bytes_max=1000)
 
 
 def record(offset: int, sequence: int, previous: int, partition: int = 0) -> Record:
@@ -103,7 +103,9 @@ def record(offset: int, sequence: int, previous: int, partition: int = 0) -> Rec
 
 
 def test_it_opens_with_the_position_of_every_partition(subscription: Subscription) -> None:
-    opening = subscription.opening()
+    found = subscription.opening()
+    assert [(each.partition, each.offset) for each in found] == [(0, 0), (1, 0)]
+    opening = [pb.SubscribeResponse.FromString(each.data) for each in found]
     assert [each.position.partition for each in opening] == [0, 1]
     assert not any(each.messages for each in opening)
 
@@ -131,3 +133,23 @@ def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) 
         (2, 1, 2),
         (0, 0, 3),
     ]
+
+
+def test_responses_are_made_as_they_are_asked_for() -> None:
+    """A round of records may become several times its size, so it does not become responses at once."""
+    large = [
+        Record("app.sink.raw", 0, n, rows([bytes(200_000)], origin="raw/again/0", sequence=n + 1, previous=n))
+        for n in range(5)
+    ]
+    rounds = [large]
+
+    class Reader:
+        def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
+            del timeout_ms, records_max
+            return rounds.pop() if rounds else []
+
+    reader = cast("Callable[..., LogReader]", lambda _starts: Reader())
+    one = Subscription(FORMATS["raw"], {0: Progress(), 1: Progress()}, reader, ahead_bytes_max=1000)
+    assert one.held == 3000
+    assert [[each.offset for each in one.round()] for _ in range(4)] == [[1, 2], [3, 4], [5], []]
+    assert one.held == 3 * max(len(each.value) for each in large)

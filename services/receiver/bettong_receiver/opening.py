@@ -19,8 +19,7 @@ from bettong_receiver.status import Status
 # One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
 _PAUSE_S = 0.2
-# Of a reader that serves one subscriber or one foreign system (see LogReader for what it holds): times
-# BETTONG_RECEIVER_SUBSCRIBERS_MAX, and the sinks with a destination.
+# Of a reader that serves one foreign system (see LogReader for what it holds): times the sinks with a destination.
 _OWN_FETCH_BYTES_MAX = 4 * 1024 * 1024
 # Of dead letters on their way to the log, of one foreign system.
 _LETTERS_BYTES_MAX = 4 * 1024 * 1024
@@ -72,16 +71,15 @@ class Opening:
         return self._patiently("Kafka", lambda: self._reader(starts))
 
     def own_reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
-        """What one subscriber, or one foreign system, is fed from.
+        """What one foreign system is fed from.
 
         Raises LogError, LogUnavailableError at once when Kafka is away.
         """
-        return LogReader(
-            self._settings.kafka_place,
-            starts,
-            frame_bytes_max=self._settings.frame_bytes_max,
-            fetch_bytes_max=_OWN_FETCH_BYTES_MAX,
-        )
+        return self._ahead(starts, _OWN_FETCH_BYTES_MAX)
+
+    def subscriber_reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
+        """What one subscriber is fed from. See `own_reader`."""
+        return self._ahead(starts, self._settings.receiver_subscriber_bytes_max)
 
     def writer(self) -> LogWriter:
         """What the dead letters of one foreign system are appended with. LogUnavailableError when Kafka is away."""
@@ -94,6 +92,14 @@ class Opening:
     def admin(self, *, answer_wait_s_max: float = 10.0) -> LogAdmin:
         """For one thread to ask the log questions with. Does not connect yet."""
         return LogAdmin(self._settings.kafka_place, answer_wait_s_max=answer_wait_s_max)
+
+    def _ahead(self, starts: Mapping[tuple[str, int], int], fetch_bytes_max: int) -> LogReader:
+        return LogReader(
+            self._settings.kafka_place,
+            starts,
+            frame_bytes_max=self._settings.frame_bytes_max,
+            fetch_bytes_max=fetch_bytes_max,
+        )
 
     def _patiently(self, part: str, attempt: Callable[[], _Found]) -> _Found | None:
         while not self._stopping.is_set():

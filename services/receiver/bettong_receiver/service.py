@@ -24,7 +24,6 @@ from bettong.edges.serving import Serving
 from bettong.errors import BettongError, LogError, SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
-from bettong.v1.subscribe_pb2_grpc import add_SubscribeServiceServicer_to_server
 from bettong_receiver.delivery import Delivery, Target
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
@@ -32,7 +31,7 @@ from bettong_receiver.outlets.lanes import Lanes
 from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
-from bettong_receiver.servicer import WISHES, SubscribeServicer
+from bettong_receiver.servicer import WISHES, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
 # How long one look at the log lasts: a stop, a sync and Redis wait no longer than this when it is quiet.
@@ -42,6 +41,8 @@ _RECORDS_MAX = 10_000
 _GRACE_S = 2.0
 # A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
 _OPTIONS = (
+    # A request is small; windows that grow by what the line carries are for more.
+    ("grpc.http2.bdp_probe", 0),
     ("grpc.so_reuseport", 0),
     ("grpc.max_send_message_length", -1),
     ("grpc.keepalive_time_ms", 20_000),
@@ -88,8 +89,11 @@ class Receiver:
         self._servicer = SubscribeServicer(
             self._formats,
             subscribers_max=settings.receiver_subscribers_max,
+            bytes_max=settings.receiver_subscribers_bytes_max,
+            ahead_bytes_max=settings.receiver_subscriber_bytes_max,
+            stall_s=settings.receiver_stall_ms / 1000,
             open_admin=self._opening.admin,
-            open_reader=self._opening.own_reader,
+            open_reader=self._opening.subscriber_reader,
             log=log,
         )
         self._delivery: Delivery | None = None
@@ -107,6 +111,7 @@ class Receiver:
         await self._entrance.answer_probes(
             lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
         )
+        self._also(self._servicer.watch())
         self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
         stopped = asyncio.create_task(self._serving.drain(stop, self._settings.drain_ms / 1000))
         work = asyncio.create_task(self._work())
@@ -198,7 +203,7 @@ class Receiver:
         server = grpc.aio.server(
             interceptors=self._entrance.interceptors, options=(*_OPTIONS, *self._entrance.options)
         )
-        add_SubscribeServiceServicer_to_server(self._servicer, server)
+        server.add_generic_rpc_handlers((handlers(self._servicer),))
         health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
         listen = self._settings.receiver_listen
         try:
@@ -217,6 +222,6 @@ class Receiver:
         self._tasks.append(task)
 
     def _notice(self, task: "asyncio.Task[None]") -> None:
-        """Figures are not worth a stop, but their end must not go unseen."""
+        """What runs beside is not worth a stop, but its end must not go unseen."""
         if not task.cancelled() and task.exception() is not None:
-            self._log.error("live figures are no longer told", exc_info=task.exception())
+            self._log.error("what runs beside the deliveries has ended", exc_info=task.exception())

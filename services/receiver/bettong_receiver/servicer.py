@@ -1,45 +1,80 @@
 """The gRPC service: who may subscribe, and results to those who do. The contract is `subscribe.proto`."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
 from bettong.access import Read
-from bettong.edges.grpc_server import Wishes
+from bettong.edges.grpc_server import Wishes, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogHoleError
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2 as pb
-from bettong.v1.subscribe_pb2_grpc import SubscribeServiceServicer
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import Progress
-from bettong_receiver.subscriptions import LogFacts, Refusal, Refused, Subscription, starts
+from bettong_receiver.room import Guest, Room
+from bettong_receiver.subscriptions import (
+    LogFacts,
+    Outgoing,
+    Refusal,
+    Refused,
+    Subscription,
+    held_ahead,
+    starts,
+)
 
 _CODES = {
     Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
     Refusal.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
 }
 
-Context = grpc.aio.ServicerContext[pb.SubscribeRequest, pb.SubscribeResponse]
+Context = grpc.aio.ServicerContext[pb.SubscribeRequest, bytes]
+
+# Of the partitions that a status names; one of 4096 would be cut by proxies.
+_NAMED_MAX = 16
+_NAME_CHARACTERS_MAX = 128
 
 # Where the receiver itself has delivered a sink to, by partition.
 Newest = Callable[[str], Mapping[int, Progress]]
 
 
+def _cut(sink: str) -> str:
+    """A name as it may be said: one that is longer is no sink's."""
+    return sink[:_NAME_CHARACTERS_MAX]
+
+
 # What a token must allow.
-WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(request.sink)}
+WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))}
 
 
-class SubscribeServicer(SubscribeServiceServicer):
-    """Serves subscribers, each on a thread of its own, from when `serve` gives it a log to read until `stop`."""
+def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
+    """What a server needs to serve it: as protoc's, but that responses are bytes already."""
+    subscribe: grpc.RpcMethodHandler[pb.SubscribeRequest, bytes] = grpc.unary_stream_rpc_method_handler(
+        servicer.Subscribe, request_deserializer=pb.SubscribeRequest.FromString
+    )
+    return grpc.method_handlers_generic_handler(
+        pb.DESCRIPTOR.services_by_name["SubscribeService"].full_name, {"Subscribe": subscribe}
+    )
+
+
+class SubscribeServicer:
+    """Serves subscribers, each on a thread of its own, from when `serve` gives it a log to read until `stop`.
+
+    Who does not read for `stall_s` is ended, and who has stood still for longest when `bytes_max` are held for all:
+    see `Room`. For each is read ahead `ahead_bytes_max`. Make it on the event loop.
+    """
 
     def __init__(
         self,
         formats: Mapping[str, SinkFormat],
         *,
         subscribers_max: int,
+        bytes_max: int,
+        ahead_bytes_max: int,
+        stall_s: float,
         open_admin: Callable[[], LogAdmin],
         open_reader: Callable[[Mapping[tuple[str, int], int]], LogReader],
         log: Logger,
@@ -51,23 +86,29 @@ class SubscribeServicer(SubscribeServiceServicer):
         self._log = log
         self._newest: Newest | None = None
         self._stopping = asyncio.Event()
+        self._ahead_bytes_max = ahead_bytes_max
+        self._room = Room(bytes_max=bytes_max, stall_s=stall_s, clock_s=time.monotonic)
         self.subscribers = 0
 
     def serve(self, newest: Newest) -> None:
         """From now on subscriptions are taken. `newest(sink)`: how far the receiver itself has delivered."""
         self._newest = newest
 
+    async def watch(self) -> None:
+        """Ends subscribers that do not read, until it is cancelled."""
+        await self._room.watch()
+
     def stop(self) -> None:
         """Ends every subscription with UNAVAILABLE, within the time of one poll."""
         self._stopping.set()
 
-    async def Subscribe(  # type: ignore[override]  # noqa: N802 - gRPC's name; grpc.aio takes coroutines that write
-        self, request: pb.SubscribeRequest, context: Context
-    ) -> None:
+    async def Subscribe(self, request: pb.SubscribeRequest, context: Context) -> None:  # noqa: N802 - gRPC's name
         """See the proto."""
         if request.sink not in self._formats:
             known = ", ".join(self._formats)
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"no sink {request.sink!r}; there are {known}")
+            await context.abort(
+                grpc.StatusCode.NOT_FOUND, f"no sink {_cut(request.sink)!r}; there are {known}"
+            )
         newest = self._newest
         if newest is None:
             await context.abort(
@@ -80,8 +121,12 @@ class SubscribeServicer(SubscribeServiceServicer):
             )
         self.subscribers += 1
         self._log.info("subscriber comes", sink=request.sink, peer=context.peer())
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - a coroutine runs in a task
+        guest = self._room.enter(task)
+        sent: dict[int, int] = {}
         try:
-            await self._send_results(request, newest, context)
+            await self._send_results(request, newest, context, guest, sent)
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the receiver stops; subscribe again")
         except Refused as error:
             await context.abort(_CODES[error.refusal], str(error))
@@ -91,26 +136,83 @@ class SubscribeServicer(SubscribeServiceServicer):
             await context.abort(
                 grpc.StatusCode.UNAVAILABLE, f"{error}; subscribe again from the last position"
             )
+        except asyncio.CancelledError:
+            if not guest.reason:
+                raise
+            task.uncancel()
+            guest.held = guest.sending  # its reader is closed
+            await self._end(request.sink, context, guest, sent)
         finally:
+            self._room.leave(guest)
             self.subscribers -= 1
             self._log.info("subscriber goes", sink=request.sink, peer=context.peer())
 
-    async def _send_results(self, request: pb.SubscribeRequest, newest: Newest, context: Context) -> None:
-        """Reads a round when gRPC has taken the one before, so a subscriber that does not read is not read for."""
+    async def _send_results(
+        self,
+        request: pb.SubscribeRequest,
+        newest: Newest,
+        context: Context,
+        guest: Guest,
+        sent: dict[int, int],
+    ) -> None:
+        """Reads a round when gRPC has taken the one before, so a subscriber that does not read is not read for.
+
+        `sent`: the offset behind what gRPC has taken, by partition.
+        """
         loop = asyncio.get_running_loop()
         thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="subscriber")
         opened: list[Subscription] = []
         try:
+            await self._room.hold(guest, held_ahead(self._ahead_bytes_max))
             await loop.run_in_executor(thread, lambda: opened.append(self._subscribe(request, newest)))
-            for response in opened[0].opening():
-                await context.write(response)
+            (subscription,) = opened
+            await self._write(subscription, subscription.opening(), context, guest, sent)
             while not self._stopping.is_set():
-                for response in await loop.run_in_executor(thread, opened[0].round):
-                    await context.write(response)
+                found = await loop.run_in_executor(thread, subscription.round)
+                await self._write(subscription, found, context, guest, sent)
         finally:
             # Behind the call that may still be under way on that thread, when the subscriber went meanwhile.
             thread.submit(_close, opened)
             thread.shutdown(wait=False)
+
+    async def _write(
+        self,
+        subscription: Subscription,
+        responses: list[Outgoing],
+        context: Context,
+        guest: Guest,
+        sent: dict[int, int],
+    ) -> None:
+        guest.sending = sum(len(each.data) for each in responses)
+        await self._room.hold(guest, subscription.held + guest.sending)
+        for each in responses:
+            self._room.hands(guest)
+            await context.write(each.data)
+            self._room.handed(guest)
+            sent[each.partition] = each.offset
+
+    async def _end(self, sink: str, context: Context, guest: Guest, sent: Mapping[int, int]) -> None:
+        """Tells a subscriber that it must go. Its status waits behind what it has not read, so that has an end, too."""
+        named = [f"partition {partition} offset {offset}" for partition, offset in sorted(sent.items())]
+        more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
+        text = (
+            f"this subscriber of {sink!r} {guest.reason}; it was sent all before {', '.join(named[:_NAMED_MAX])}{more};"
+            " subscribe again from the last position received"
+        )
+        self._log.warning("subscriber does not read", sink=sink, peer=context.peer(), reason=text)
+        ending = asyncio.ensure_future(context.abort(grpc.StatusCode.ABORTED, text))
+        pressed = asyncio.create_task(guest.must_hang_up.wait())
+        try:
+            await asyncio.wait(
+                (ending, pressed), timeout=self._room.stall_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if ending.done():
+                await ending
+            hang_up(context.peer())
+            # gRPC's word for a status that found nobody is of no use.
+            await asyncio.gather(ending, return_exceptions=True)
+        finally:
+            pressed.cancel()
 
     def _subscribe(self, request: pb.SubscribeRequest, newest: Newest) -> Subscription:
         sink_format = self._formats[request.sink]
@@ -120,7 +222,7 @@ class SubscribeServicer(SubscribeServiceServicer):
                 ends=_of_one_topic(admin.ends([sink_format.topic])),
             )
         progress = starts(request, facts=facts, newest=newest(request.sink))
-        return Subscription(sink_format, progress, self._open_reader)
+        return Subscription(sink_format, progress, self._open_reader, ahead_bytes_max=self._ahead_bytes_max)
 
 
 def _of_one_topic(offsets: Mapping[tuple[str, int], int]) -> dict[int, int]:

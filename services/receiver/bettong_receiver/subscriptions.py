@@ -1,7 +1,7 @@
 """A subscriber: where it starts, and its own way through the log.
 
 It reads with a reader of its own and applies the delivery rule with a table of its own, so a slow one slows nobody,
-and holds at most one round of records in memory.
+and holds at most one round of records in memory, of which it makes responses as they are asked for.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +23,10 @@ _RECORDS_MAX = 256
 # Origins in one position: streams that lead to a sink (for dead letters, stages and destinations), and those of earlier
 # versions of the application: far more than anybody writes. At 50 bytes each such a position has 50 kB.
 _ORIGINS_MAX = 1024
+# Responses are made until they have so many bytes together: a response may be several times its record.
+_RESPONSES_BYTES_MAX = 256 * 1024
+# What a reader holds beside what it reads ahead; see `LogReader`.
+_READER_TIMES = 3
 
 
 class Refusal(Enum):
@@ -105,26 +109,64 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
     return Progress(position.offset, DeliveryTable.of(position.highest), adopts=beginning > 0)
 
 
+def held_ahead(ahead_bytes: int) -> int:
+    """What a reader holds that reads so far ahead."""
+    return _READER_TIMES * ahead_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A response as it goes over the wire, and where its partition stands after it."""
+
+    data: bytes
+    partition: int
+    offset: int
+
+
 class Subscription:
-    """One subscriber's way through the log of a sink. Use it from one thread."""
+    """One subscriber's way through the log of a sink. Use it from one thread.
+
+    `held`: bytes that it holds beside the responses that it has given away.
+    """
 
     def __init__(
-        self, sink_format: SinkFormat, progress: Mapping[int, Progress], open_reader: Callable[..., LogReader]
+        self,
+        sink_format: SinkFormat,
+        progress: Mapping[int, Progress],
+        open_reader: Callable[..., LogReader],
+        *,
+        ahead_bytes_max: int,
     ) -> None:
-        """`open_reader(starts)` connects; what it raises passes through."""
+        """`open_reader(starts)` connects; what it raises passes through. It reads ahead `ahead_bytes_max`."""
+        self.held = held_ahead(ahead_bytes_max)
+        self._responses: Iterator[pb.SubscribeResponse] = iter(())
         self._format = sink_format
         self._progress = progress
         self._reader = open_reader(
             {(sink_format.topic, partition): each.offset for partition, each in progress.items()}
         )
 
-    def opening(self) -> list[pb.SubscribeResponse]:
+    def opening(self) -> list[Outgoing]:
         """Where each partition starts, so that a subscriber that is cut off at once comes back to the same place."""
-        return [self._response(partition) for partition in self._progress]
+        return [_outgoing(self._response(partition)) for partition in self._progress]
 
-    def round(self) -> list[pb.SubscribeResponse]:
+    def round(self) -> list[Outgoing]:
         """The next results; [] when none came for a moment. Raises LogError, LogHoleError when the log was lost."""
-        return list(self.responses(self._reader.poll(_POLL_MS, _RECORDS_MAX)))
+        if found := self._made():
+            return found
+        records = self._reader.poll(_POLL_MS, _RECORDS_MAX)
+        self.held = max(self.held, held_ahead(max((len(each.value) for each in records), default=0)))
+        self._responses = self.responses(records)
+        return self._made()
+
+    def _made(self) -> list[Outgoing]:
+        """Some of the responses to the records that were read."""
+        found: list[Outgoing] = []
+        size = 0
+        while size < _RESPONSES_BYTES_MAX and (response := next(self._responses, None)) is not None:
+            found.append(_outgoing(response))
+            size += len(found[-1].data)
+        return found
 
     def responses(self, records: Sequence[Record]) -> Iterator[pb.SubscribeResponse]:
         """The messages of records that are to be delivered, then the positions of partitions that only moved on."""
@@ -164,3 +206,7 @@ class Subscription:
         return pb.SubscribeResponse(
             messages=messages, position=position, sent_ns=frame.sent_ns if frame is not None else 0
         )
+
+
+def _outgoing(response: pb.SubscribeResponse) -> Outgoing:
+    return Outgoing(response.SerializeToString(), response.position.partition, response.position.offset)

@@ -25,8 +25,6 @@ from bettong.edges.redis_store import Answer, Claim, Granted, Held, Settling
 from bettong.errors import LogError, StoreError
 from bettong_sender.refusal import Code, Refusal, aborted, invalid, unavailable
 
-CLIENT_CHARACTERS_MAX = 128
-
 # The trailing metadata of ALREADY_EXISTS, see the proto.
 LEASE_METADATA = "bettong-lease-ms"
 
@@ -196,10 +194,6 @@ class Ownership:
         Blocks for a lease time at most when Redis has started anew and the log is not new, else as long as Redis and
         Kafka take to answer.
         """
-        if len(client) > CLIENT_CHARACTERS_MAX:
-            raise invalid(
-                f"Hello.client has {len(client)} characters, expected at most {CLIENT_CHARACTERS_MAX}"
-            )
         claim = Claim(
             stream=holder.origin,
             token=self._new_token(),

@@ -25,11 +25,13 @@ from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong_sender.body import warm
+from bettong_sender.client_shares import ClientShares
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
+from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import WISHES, IngestServicer, handlers
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
@@ -179,12 +181,18 @@ async def _serve(
     """Until some time after it is `told` to stop."""
     stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
-    server = await _listen(settings, entrance, IngestServicer(intake, ownership, stopping, logger), serving)
+    shares = ClientShares(settings.sender_sessions_per_client_max)
+    receiving = Receiving(
+        bytes_max=settings.sender_receive_bytes_max,
+        message_bytes_max=settings.frame_bytes_max + _TRANSPORT_BYTES,
+    )
+    servicer = IngestServicer(intake, ownership, shares, receiving, stopping, logger)
+    server = await _listen(settings, entrance, servicer, serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
-    renewing = asyncio.create_task(ownership.run())
+    beside = [asyncio.create_task(ownership.run()), asyncio.create_task(servicer.watch())]
     running: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():
@@ -193,7 +201,7 @@ async def _serve(
             running.append(asyncio.create_task(feed.run(stopping)))
             # A feed ends when it is told to; by itself only by a mistake of ours, which ends the sender.
             running[-1].add_done_callback(lambda _: stopping.set())
-        await _first_of(keeper.run(stopping), renewing)
+        await _first_of(keeper.run(stopping), *beside)
         await asyncio.gather(*running)
     finally:
         stopping.set()
@@ -207,7 +215,8 @@ async def _serve(
         await entrance.close()
         await ownership.settled(_RELEASES_STOP_S)
         draining.cancel()
-        renewing.cancel()
+        for task in beside:
+            task.cancel()
         await asyncio.to_thread(intake.close)
         await keeper.close()
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
@@ -219,10 +228,10 @@ def _is_new(kafka: KafkaPlace, topics: tuple[str, ...]) -> bool:
         return not any(admin.ends(topics).values())
 
 
-async def _first_of(keeping: Coroutine[None, None, None], renewing: asyncio.Task[None]) -> None:
-    """Returns when `keeping` has ended; raises what either raises."""
+async def _first_of(keeping: Coroutine[None, None, None], *beside: asyncio.Task[None]) -> None:
+    """Returns when `keeping` has ended; raises what any of them raises."""
     task = asyncio.create_task(keeping)
-    done, _ = await asyncio.wait((task, renewing), return_when=asyncio.FIRST_COMPLETED)
+    done, _ = await asyncio.wait((task, *beside), return_when=asyncio.FIRST_COMPLETED)
     for each in done:
         each.result()
 
@@ -234,6 +243,9 @@ async def _listen(
         interceptors=entrance.interceptors,
         options=[
             ("grpc.max_receive_message_length", settings.frame_bytes_max + _TRANSPORT_BYTES),
+            # Windows that grow by what the line carries reach 128 MB a call, unread. So a call holds 64 KB until it is
+            # read, and then one message.
+            ("grpc.http2.bdp_probe", 0),
             ("grpc.so_reuseport", 0),
             ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
             ("grpc.keepalive_timeout_ms", _KEEPALIVE_ANSWER_MS),

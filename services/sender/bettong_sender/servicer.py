@@ -1,14 +1,17 @@
 """The gRPC service: one client's call, from hello to status. See `protos/bettong/v1/ingest.proto`."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+import threading
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.access import Look, Write
-from bettong.edges.grpc_server import Wishes
+from bettong.edges.grpc_server import Wishes, caller, hang_up, received_bytes
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
     Hello,
@@ -18,9 +21,11 @@ from bettong.v1.ingest_pb2 import (
     Source,
     Welcome,
 )
+from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
 from bettong_sender.ownership import Lease, Ownership
+from bettong_sender.receiving import Receiving
 from bettong_sender.refusal import Refusal, invalid, unavailable
 from bettong_sender.requests import read_hello
 from bettong_sender.session import Route
@@ -30,6 +35,13 @@ _HELLO_WAIT_S = 10.0
 
 # Before a session ends with a status, receipts for what is under way are waited for this long.
 _SETTLE_WAIT_S = 4.0
+
+# Between two looks a network of 10 Gbit/s brings 25 MB, this machine itself some more. Looking takes 20 us a
+# connection, a twentieth of a core at most.
+_LOOK_S = 0.02
+_LOOK_TIMES = 20
+# While all sessions together could not hold too much.
+_IDLE_LOOK_S = 5.0
 
 # Requests come as they are on the wire: see `bettong_sender.requests`.
 _Requests = AsyncIterator[bytes]
@@ -69,12 +81,45 @@ class IngestServicer:
     """Each call is a feed of the intake. `stopping`: sessions end with UNAVAILABLE, new ones are refused."""
 
     def __init__(
-        self, intake: Intake, ownership: Ownership, stopping: asyncio.Event, logger: BoundLogger
+        self,
+        intake: Intake,
+        ownership: Ownership,
+        shares: ClientShares,
+        receiving: Receiving,
+        stopping: asyncio.Event,
+        logger: BoundLogger,
     ) -> None:
         self._intake = intake
+        self._shares = shares
+        self._receiving = receiving
         self._ownership = ownership
         self._stopping = stopping
         self._logger = logger
+
+    async def watch(self) -> None:
+        """Closes the connections that have sent most in part while that is too much, until it is cancelled."""
+        over = threading.Event()
+        try:
+            # A thread of its own: the event loop is at its busiest when much comes in.
+            await asyncio.to_thread(self._watch, over)
+        finally:
+            over.set()
+            self._receiving.crowded.set()
+
+    def _watch(self, over: threading.Event) -> None:
+        wait_s = 0.0
+        while not over.wait(wait_s):
+            self._receiving.crowded.wait(_IDLE_LOOK_S)
+            begun_s = time.thread_time()
+            for peer, size in self._receiving.look(received_bytes()).items():
+                hang_up(peer)
+                self._logger.warning(
+                    "connection closed: its messages have come in part, and there is no room for more",
+                    peer=peer,
+                    bytes=size,
+                    setting="BETTONG_SENDER_RECEIVE_BYTES_MAX",
+                )
+            wait_s = max(_LOOK_S, _LOOK_TIMES * (time.thread_time() - begun_s))
 
     async def ListSources(  # noqa: N802 - the name in the proto
         self, request: ListSourcesRequest, context: grpc.aio.ServicerContext[Any, Any]
@@ -87,7 +132,11 @@ class IngestServicer:
         """See the proto."""
         logger = self._logger.bind(peer=context.peer())
         try:
-            await self._session(request_iterator, context, logger)
+            client = caller(context)
+            with self._shares.share(client):
+                requests = self._received(request_iterator, context.peer())
+                async with contextlib.aclosing(requests):
+                    await self._session(requests, context, client, logger)
         except Refusal as refusal:
             # It is the answer of tasks that its traceback leads to: a circle around the frame that was refused, which
             # would be found by the garbage collector alone, and that looks rarely.
@@ -98,12 +147,24 @@ class IngestServicer:
                 grpc.StatusCode[refusal.code.value], str(refusal), tuple(refusal.metadata.items())
             )
 
-    async def _session(self, requests: _Requests, context: _Context, logger: BoundLogger) -> None:
+    async def _received(self, requests: _Requests, peer: str) -> AsyncGenerator[bytes, None]:
+        """The requests, each counted when it has come whole."""
+        self._receiving.opened(peer)
+        try:
+            async for request in requests:
+                self._receiving.delivered(peer, len(request))
+                yield request
+        finally:
+            self._receiving.closed(peer)
+
+    async def _session(
+        self, requests: _Requests, context: _Context, client: str, logger: BoundLogger
+    ) -> None:
         hello = await self._hello(requests)
         if self._stopping.is_set():
             raise unavailable("the sender stops; connect again")
         self._check_name(hello)
-        feed = self._intake.open(hello, client=context.peer())
+        feed = self._intake.open(hello, client=client)
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
                 credits_ = await feed.open(lease.durable)

@@ -11,7 +11,6 @@ What a resend repeats is a function of the frame's contents, number and origin a
 what was refused. So a consumer can tell a repetition by its number.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -29,7 +28,7 @@ from bettong_sender.body import Body, assign, read_body, read_rows_without
 from bettong_sender.deaths import Care
 from bettong_sender.numbering import DISTANCE_MAX, Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
-from bettong_sender.requests import check_count
+from bettong_sender.requests import check_count, check_stream
 
 # Where it is marked that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
@@ -38,8 +37,6 @@ NO_PLACE = -1
 
 # See `SenderSettings.frame_messages_max`.
 FRAME_MESSAGES_MAX = 65_536
-
-_STREAM = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +92,7 @@ class Session:
 
         Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
         """
-        if not _STREAM.fullmatch(hello.stream):
-            raise invalid(
-                f"stream {hello.stream[:140]!r} of source {hello.source!r}: expected 1 to 128 letters, digits,"
-                " '.', '_' or '-'; choose a name that is unique among the clients of the source"
-            )
+        check_stream(hello.source, hello.stream)
         self.origin = f"{route.source.name}/{hello.stream}"
         self._route = route
         self._schema = route.source.schema.fingerprint

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bettong import metrics
+from bettong.frames.refused import REASON_CHARACTERS_MAX
 from bettong_sender.session import Taken
 
 
@@ -51,9 +52,8 @@ class Status:
         if taken.refused:
             last = taken.refused[-1]
             source = origin.partition("/")[0]
-            self.dead_letter_last = (
-                f"{source}: {last.reason} ({origin}, frame {sequence}, message {last.place})"
-            )
+            reason = last.reason[:REASON_CHARACTERS_MAX]
+            self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.place})"
 
     def figures(self, *, buffered: int) -> dict[str, str | int | float]:
         """The live record. May be called from another thread."""

@@ -16,6 +16,7 @@ import psutil
 
 from bettong.errors import LocalError
 from bettong.local import tether
+from bettong.local.log_files import LOG_BYTES_MAX, rotate
 
 TAIL_LINES = 5
 _TAIL_BYTES_MAX = 64 * 1024  # enough for the last lines of a log with long stack traces
@@ -125,6 +126,11 @@ class Process:
             log.seek(max(self._log_start, end - _TAIL_BYTES_MAX))
             text = log.read().decode(errors="replace")
         return [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]
+
+    def rotate_log(self, bytes_max: int = LOG_BYTES_MAX) -> None:
+        """Keeps its log small; see `rotate`. Call it from time to time."""
+        if rotate(self.command.log, bytes_max=bytes_max):
+            self._log_start = 0
 
     def obituary(self) -> str:
         """One line about its end: how, the last it wrote, and where its log is."""

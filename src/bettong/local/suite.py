@@ -283,6 +283,8 @@ class Suite:
             self._write()
         now = time.monotonic()
         for name, server in self._servers.items():
+            if server.process is not None:
+                server.process.rotate_log()
             if name in self._due_s:
                 if now >= self._due_s[name]:
                     del self._due_s[name]

@@ -7,9 +7,13 @@
 | `guard`        | the interceptor that asks `bettong.access` before a call runs  |
 | `parsing`      | the interceptor that refuses what is no request                |
 | `entrance`     | all of it, out of settings                                     |
+| `callers`      | whose call it is                                               |
+| `connections`  | what the system knows of connections, and their end            |
 """
 
+from bettong.edges.grpc_server.callers import caller
+from bettong.edges.grpc_server.connections import hang_up, received_bytes
 from bettong.edges.grpc_server.entrance import Entrance
 from bettong.edges.grpc_server.guard import Wishes
 
-__all__ = ["Entrance", "Wishes"]
+__all__ = ["Entrance", "Wishes", "caller", "hang_up", "received_bytes"]

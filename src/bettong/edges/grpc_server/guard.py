@@ -9,6 +9,7 @@ from typing import Any, Never, TypeAlias
 import grpc
 
 from bettong.access import Grants, Look, Wish
+from bettong.edges.grpc_server.callers import HOLDER
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.logs import Logger
 
@@ -54,6 +55,7 @@ class Guard(grpc.aio.ServerInterceptor):
             asked = _Call(self._grants, self._wishes.get(method), _bearer(context))
             log = self._log.bind(method=method, peer=context.peer())
             await _end(context, asked.refusal(), log)
+            HOLDER.set(asked.holder_name)
             if streaming:
                 judged = _first_judged(request, asked, context, log)
             else:
@@ -73,7 +75,7 @@ class Guard(grpc.aio.ServerInterceptor):
 
 
 class _Call:
-    """One call: its token, and what it asks for once its first message has told."""
+    """One call: its token and that one's holder, and what it asks for once its first message has told."""
 
     def __init__(
         self, grants: Reloaded[Grants], wish_of: Callable[[Any], Wish] | None, token: str | None
@@ -81,6 +83,7 @@ class _Call:
         self._grants = grants
         self._wish_of = wish_of
         self._token = token
+        self.holder_name = ""
         self._wish: Wish = Look()
 
     def wants(self, message: Any) -> None:
@@ -97,6 +100,7 @@ class _Call:
                 f"{what}; clients take theirs from BETTONG_CLIENT_TOKEN or BETTONG_CLIENT_TOKEN_FILE, and"
                 " BETTONG_TOKENS here must hold its SHA-256"
             )
+        self.holder_name = holder.name
         if self._wish_of is None:
             return grpc.StatusCode.PERMISSION_DENIED, "no token lets anybody call this method"
         if not holder.may(self._wish):

@@ -1,0 +1,100 @@
+"""What is held for subscribers, its bounds, and who must go when they are reached. Used on the event loop.
+
+gRPC takes a response when the one before it has left, so a subscriber that does not read costs its reader and one
+response. Whose response has not left for `stall_s` is ended. When there is no room for all of them together, those go
+first that have stood still for longest: nobody waits for a subscriber that does not read for longer than a second.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+# Who stands still for less may only be slow: a response of a megabyte takes so long at 8 Mbit/s.
+_SLOW_S = 1.0
+_LOOK_S = 0.25
+
+
+@dataclass(eq=False, slots=True)
+class Guest:
+    """One subscriber. `held`: bytes, `sending` of them as responses.
+
+    `since_s`: when its response was handed to gRPC; None between two of them.
+    `reason`: why it must go; empty while it need not. `must_hang_up` is set when it cannot be waited for any longer.
+    """
+
+    task: "asyncio.Task[object]"
+    held: int = 0
+    sending: int = 0
+    since_s: float | None = None
+    reason: str = ""
+    must_hang_up: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Room:
+    """The subscribers of one receiver."""
+
+    def __init__(self, *, bytes_max: int, stall_s: float, clock_s: Callable[[], float]) -> None:
+        self.stall_s = stall_s
+        self._bytes_max = bytes_max
+        self._clock_s = clock_s
+        self._guests: set[Guest] = set()
+        self._changed = asyncio.Event()
+
+    @property
+    def held(self) -> int:
+        """Bytes held for all subscribers."""
+        return sum(guest.held for guest in self._guests)
+
+    def enter(self, task: "asyncio.Task[object]") -> Guest:
+        """A subscriber comes, served by `task`, which is cancelled when it must go."""
+        guest = Guest(task)
+        self._guests.add(guest)
+        return guest
+
+    def leave(self, guest: Guest) -> None:
+        """It is gone, with all that was held for it."""
+        self._guests.discard(guest)
+        self._changed.set()
+
+    async def hold(self, guest: Guest, size: int) -> None:
+        """Returns when there is room to hold so many bytes for it, in place of what was held."""
+        guest.held = size
+        while self.held > self._bytes_max and (others := self._standing(guest)):
+            oldest = others[0]
+            stood_s = self._stood_s(oldest)
+            if stood_s >= _SLOW_S:
+                self._end(oldest, f"has not read for {stood_s:.0f} s while others need its room")
+                oldest.must_hang_up.set()
+            self._changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), max(_SLOW_S - stood_s, _LOOK_S))
+
+    def hands(self, guest: Guest) -> None:
+        """A response is handed to gRPC."""
+        guest.since_s = self._clock_s()
+
+    def handed(self, guest: Guest) -> None:
+        """It has left."""
+        guest.since_s = None
+
+    async def watch(self) -> None:
+        """Ends who stands still for too long, until it is cancelled."""
+        while True:
+            for guest in list(self._guests):
+                if self._stood_s(guest) >= self.stall_s:
+                    self._end(guest, f"has not read for {self.stall_s:g} s")
+            await asyncio.sleep(_LOOK_S)
+
+    def _standing(self, but: Guest) -> list[Guest]:
+        """Whose response has not left, the oldest first."""
+        found = [guest for guest in self._guests if guest.since_s is not None and guest is not but]
+        return sorted(found, key=self._stood_s, reverse=True)
+
+    def _stood_s(self, guest: Guest) -> float:
+        return self._clock_s() - guest.since_s if guest.since_s is not None else 0.0
+
+    def _end(self, guest: Guest, reason: str) -> None:
+        if not guest.reason:
+            guest.reason = reason
+            guest.task.cancel()

@@ -1,0 +1,144 @@
+"""Subscribers that do not read: what is held for them, how they end, and that nobody waits for them."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+
+from bettong.client.subscriber import Subscriber
+from bettong.local.broker import KafkaBroker
+from bettong.local.redis_server import RedisServer
+from bettong.v1 import subscribe_pb2 as pb
+from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
+from tests.receiver_process import Feed, ReceiverProcess, Store
+from tests.result_frames import rows
+from tests.waiting import eventually
+
+MEGABYTE = 1_000_000
+MESSAGE = bytes(900_000)
+MESSAGES = 60
+STALLED = 48
+STALL_MS = 3000
+BYTES_MAX = 64 * 1024 * 1024
+# What subscribers cost beside what is counted: their threads, consumers of the log, Python's and C's shares of it.
+OTHER_BYTES = STALLED * 6 * MEGABYTE
+
+
+@pytest.fixture
+def name(unique_name: Callable[..., str]) -> str:
+    return unique_name("stalls")
+
+
+@pytest.fixture
+def receiver(
+    kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path, name: str, feed: Feed
+) -> Iterator[ReceiverProcess]:
+    feed.append(
+        "raw",
+        0,
+        [rows([MESSAGE], origin="raw/again/0", sequence=n, previous=n - 1) for n in range(1, MESSAGES + 1)],
+    )
+    one = ReceiverProcess(
+        name,
+        tmp_path,
+        kafka=kafka.bootstrap,
+        redis=redis_server.url,
+        BETTONG_RECEIVER_DIR=None,
+        BETTONG_RECEIVER_STALL_MS=str(STALL_MS),
+        BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX=str(BYTES_MAX),
+        BETTONG_RECEIVER_SUBSCRIBER_BYTES_MAX=str(1024 * 1024),
+    )
+    with one:
+        yield one
+
+
+def resident_bytes(receiver: ReceiverProcess) -> int:
+    assert receiver.process is not None
+    return psutil.Process(receiver.process.pid).memory_info().rss
+
+
+@pytest.fixture
+def stalled(receiver: ReceiverProcess) -> Iterator[Callable[[], Any]]:
+    """Subscribes on a connection of its own, and reads nothing."""
+    channels: list[grpc.Channel] = []
+
+    def subscribe() -> Any:
+        options = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", -1))
+        channels.append(grpc.insecure_channel(receiver.address, options))
+        return SubscribeServiceStub(channels[-1]).Subscribe(pb.SubscribeRequest(sink="raw"))
+
+    yield subscribe
+    for channel in channels:
+        channel.close()
+
+
+def status_of(call: Any) -> tuple[grpc.StatusCode, str, int]:
+    """Reads to the end: its status, and the offset of the last position received."""
+    offset = 0
+    try:
+        for response in call:
+            if response.position.partition == 0:
+                offset = response.position.offset
+    except grpc.RpcError as error:
+        return error.code(), error.details() or "", offset
+    raise AssertionError("the call ended well")
+
+
+def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
+    receiver: ReceiverProcess, stalled: Callable[[], Any]
+) -> None:
+    before = peak = resident_bytes(receiver)
+    calls = [stalled() for _ in range(STALLED)]
+    begun_s = time.monotonic()
+    with Subscriber(receiver.address, "raw") as results:
+        seen = 0
+        for result in results:
+            peak = max(peak, resident_bytes(receiver))
+            seen += len(result.messages)
+            if seen == MESSAGES:
+                break
+    took_s = time.monotonic() - begun_s
+
+    def gone() -> bool:
+        nonlocal peak
+        peak = max(peak, resident_bytes(receiver))
+        return receiver.log.read_text().count("subscriber goes") == STALLED + 1
+
+    eventually(gone, seconds=60)
+    assert (
+        len({status_of(call)[0] for call in calls} - {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED})
+        == 0
+    )
+    assert peak - before < BYTES_MAX + OTHER_BYTES, f"{before / MEGABYTE:.0f} to {peak / MEGABYTE:.0f} MB"
+    assert took_s < 20, f"{took_s:.1f} s"
+
+
+def test_one_that_reads_again_is_told_how_far_it_was_sent_and_goes_on_from_there(
+    receiver: ReceiverProcess, stalled: Callable[[], Any]
+) -> None:
+    call = stalled()
+    eventually(lambda: receiver.said("subscriber does not read"), seconds=60)
+    code, text, offset = status_of(call)
+    assert code is grpc.StatusCode.ABORTED
+    assert "this subscriber of 'raw' has not read for 3 s" in text
+    assert "subscribe again from the last position received" in text
+    assert 0 < offset < MESSAGES
+    # The response that was under way came, too.
+    assert f"partition 0 offset {offset - 1}" in text
+    position = pb.Position(partition=0, offset=offset, highest={"raw/again/0": offset})
+    with Subscriber(receiver.address, "raw", [position]) as results:
+        assert next(results).position.offset == offset + 1
+
+
+def test_one_that_never_reads_loses_its_connection(
+    receiver: ReceiverProcess, stalled: Callable[[], Any], store: Store
+) -> None:
+    call = stalled()
+    eventually(lambda: store.figures().get("sessions") == "1")
+    eventually(lambda: store.figures().get("sessions") == "0", seconds=60)
+    code, _, _ = status_of(call)
+    assert code is grpc.StatusCode.UNAVAILABLE

@@ -1,0 +1,110 @@
+"""Who of the subscribers must go, and when."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from bettong_receiver.room import Guest, Room
+
+
+class Clock:
+    """Moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def guest(room: Room) -> Guest:
+    """A subscriber whose task waits, and leaves when it is cancelled."""
+
+    async def stay() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            room.leave(found)
+
+    found = room.enter(asyncio.create_task(stay()))
+    await asyncio.sleep(0)
+    return found
+
+
+def in_a_room(work: Callable[[Room, Clock], "asyncio.Future[None]"], *, bytes_max: int = 100) -> None:
+    async def run() -> None:
+        clock = Clock()
+        await work(Room(bytes_max=bytes_max, stall_s=30, clock_s=clock), clock)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_who_leaves_a_response_unread_for_too_long_is_ended_and_others_are_not() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        stalled, reading, idle = [await guest(room) for _ in range(3)]
+        room.hands(stalled)
+        clock.now_s += 15
+        room.hands(reading)
+        clock.now_s += 16
+        watching = asyncio.create_task(room.watch())
+        with contextlib.suppress(asyncio.CancelledError):
+            await stalled.task
+        watching.cancel()
+        assert stalled.reason == "has not read for 30 s"
+        assert not stalled.must_hang_up.is_set()
+        assert [each.reason for each in (reading, idle)] == ["", ""]
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_there_is_room_until_it_is_full() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        del clock
+        first, second = [await guest(room) for _ in range(2)]
+        await room.hold(first, 60)
+        await room.hold(second, 30)
+        await room.hold(second, 40)
+        assert room.held == 100
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_when_it_is_full_those_go_that_have_stood_still_for_longest() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        older, newer, reading = [await guest(room) for _ in range(3)]
+        for each in (older, newer):
+            await room.hold(each, 50)
+            room.hands(each)
+            clock.now_s += 5
+        await room.hold(reading, 50)
+        assert older.reason == "has not read for 10 s while others need its room"
+        assert older.must_hang_up.is_set()
+        assert newer.reason == ""
+        assert room.held == 100
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_who_may_only_be_slow_is_waited_for_a_second() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        slow, other = [await guest(room) for _ in range(2)]
+        await room.hold(slow, 90)
+        room.hands(slow)
+        waiting = asyncio.create_task(room.hold(other, 90))
+        clock.now_s += 0.5
+        await asyncio.wait((waiting,), timeout=0.5)
+        assert not waiting.done()
+        assert slow.reason == ""
+        room.handed(slow)
+        room.leave(slow)
+        await waiting
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_who_is_alone_gets_what_it_needs() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        del clock
+        await room.hold(await guest(room), 1_000_000)
+
+    in_a_room(work)  # type: ignore[arg-type]

@@ -1,0 +1,69 @@
+"""A client's requests, before anybody believes them."""
+
+import pytest
+
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
+from bettong_sender.client_shares import ClientShares
+from bettong_sender.refusal import Code, Refusal
+from bettong_sender.requests import HELLO_BYTES_MAX, read_frame, read_hello
+
+TEXT_CHARACTERS_MAX = 500
+
+
+def hello(source: str = "orders", stream: str = "feed-1", client: str = "tester") -> bytes:
+    return IngestRequest(hello=Hello(source=source, stream=stream, client=client)).SerializeToString()
+
+
+def test_a_hello_is_read() -> None:
+    assert read_hello(hello()) == Hello(source="orders", stream="feed-1", client="tester")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (hello(source="x" * 4_000_000), f"at most {HELLO_BYTES_MAX} are taken"),
+        (hello(source="x" * 129), "Hello.source has 129 characters, expected at most 128"),
+        (hello(client="x" * 129), "Hello.client has 129 characters, expected at most 128"),
+        (hello(client="a\nb"), "expected printable characters"),
+        (hello(stream="a/b"), "stream 'a/b' of source 'orders': expected 1 to 128 letters"),
+        (hello(stream="x" * 3000), "expected 1 to 128 letters"),
+        (hello(stream=""), "expected 1 to 128 letters"),
+        (b"\xff\xff\xff", "is no IngestRequest"),
+        (b"", "must be a hello"),
+        (IngestRequest(frame=IngestFrame(sequence=1)).SerializeToString(), "this one was a frame"),
+    ],
+)
+def test_what_is_no_hello_or_has_strange_names_is_refused_in_few_words(data: bytes, words: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_hello(data)
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    assert words in str(caught.value)
+    assert len(str(caught.value)) < TEXT_CHARACTERS_MAX
+
+
+def test_a_large_frame_in_place_of_a_hello_is_not_parsed() -> None:
+    frame = IngestRequest(frame=IngestFrame(sequence=1, rows=Rows(messages=[b""] * 1000)))
+    with pytest.raises(Refusal, match="this one was a frame"):
+        read_hello(frame.SerializeToString()[:500])
+
+
+@pytest.mark.parametrize("data", [hello(), b"", b"\x12\xff"])
+def test_what_is_no_frame_is_refused(data: bytes) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_frame(data, "orders/feed-1", messages_max=10)
+    assert caught.value.code is Code.INVALID_ARGUMENT
+    assert "'orders/feed-1'" in str(caught.value)
+
+
+def test_one_client_has_its_share_of_the_sessions_and_no_more() -> None:
+    shares = ClientShares(2)
+    one, other = "address 10.0.0.7", "address 10.0.0.8"
+    with shares.share(one):
+        with shares.share(one), shares.share(other), pytest.raises(Refusal) as caught, shares.share(one):
+            raise AssertionError("one too many")
+        assert caught.value.code is Code.RESOURCE_EXHAUSTED
+        assert "address 10.0.0.7 has 2 sessions here" in str(caught.value)
+        with shares.share(one):
+            pass
+    assert not shares._sessions
