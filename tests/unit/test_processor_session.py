@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from py4j.java_gateway import GatewayClient
 
-from bettong_processor.session import silence_py4j
+from bettong.settings import ProcessorSettings, read
+from bettong_processor.session import options, silence_py4j
 
 
 @pytest.fixture
@@ -44,3 +45,24 @@ def test_py4j_does_not_tell_that_java_does_not_answer(
     logging.getLogger("ours").warning("heard")
     logging.getLogger().warning("heard too")
     assert len(caplog.records) == 2
+
+
+def told(**more: object) -> dict[str, str]:
+    """What Spark is told."""
+    return options(read(ProcessorSettings, {"application": "app.py", **more}))
+
+
+def test_on_one_machine_spark_asks_for_a_secret_and_serves_no_page() -> None:
+    """All users of the machine reach loopback, where its driver and block manager listen."""
+    found = told()
+    assert found["spark.authenticate"] == "true"
+    assert found["spark.ui.enabled"] == "false"
+    assert found["spark.driver.bindAddress"] == "127.0.0.1"
+    assert told(spark_ui=True)["spark.ui.enabled"] == "true"
+
+
+def test_on_a_cluster_sparks_own_settings_decide() -> None:
+    found = told(spark_master="spark://master:7077")
+    assert "spark.authenticate" not in found
+    assert "spark.ui.enabled" not in found
+    assert told(spark_master="spark://master:7077", spark_ui=False)["spark.ui.enabled"] == "false"
