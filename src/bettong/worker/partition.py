@@ -154,9 +154,8 @@ class PartitionWorker:
         """
         begins = all(fold.settled for fold in self._folds.values())
         round_ = self.next_offset if begins else self._round
-        states = {
-            name: fold.increment(begins=begins, place=self._place(name)) for name, fold in self._folds.items()
-        }
+        folds = self._folds.items()
+        states = {name: fold.increment(begins=begins, place=self._place(name)) for name, fold in folds}
         root = round_ if all(fold.settled for fold in self._folds.values()) else self._root
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
@@ -187,12 +186,8 @@ class PartitionWorker:
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, fold in self._folds.items():
-            fold.load(
-                stored.states[computation],
-                begins=begins,
-                migration=migrations[computation],
-                place=self._place(computation),
-            )
+            place, changes = self._place(computation), migrations[computation]
+            fold.load(stored.states[computation], begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = _delivery_of(stored.delivery)
@@ -237,9 +232,9 @@ class PartitionWorker:
 
     def _place(self, computation: str) -> bytes:
         """What a signature of a computation's states covers beside them."""
-        assigned, stage = self.assignment, self.program.stage.name
-        names = [assigned.application, stage, str(assigned.partition), str(self.next_offset), computation]
-        return "\0".join(names).encode()
+        of = self.assignment
+        names = (of.application, self.program.stage.name, of.partition, self.next_offset, computation)
+        return "\0".join(map(str, names)).encode()
 
     def _note(self, stored: Snapshot, data: bytes) -> None:
         self._since, self._root, self._round = stored.since, stored.root, stored.round
