@@ -209,9 +209,7 @@ class ProcessorSettings(ServiceSettings):
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
     )
     spark_ui: bool | None = Field(
-        None,
-        description="Whether Spark serves its web page, which asks nobody who he is; by default not on one machine"
-        " (local[...]), and on clusters. On one machine it listens on loopback, where all of its users see it.",
+        None, description="Whether Spark serves its web page, to anybody; by default on clusters alone."
     )
     checkpoint: str = Field(
         "checkpoint",
@@ -239,9 +237,7 @@ class ProcessorSettings(ServiceSettings):
         " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
     )
     state_key_file: Path | None = Field(
-        None,
-        description="File of 32 random bytes or more, its owner's alone, that signs the states of computations with"
-        " state_codec=bettong.Pickle; the same on every machine that runs them.",
+        None, description="File of 32 random bytes, its owner's alone, that signs states of bettong.Pickle."
     )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."
