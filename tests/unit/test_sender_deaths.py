@@ -3,6 +3,8 @@
 import asyncio
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -141,3 +143,30 @@ def test_a_folder_that_cannot_be_used_costs_marks_and_nothing_else(tmp_path: Pat
 def test_last_words_of_another_kind_are_told_as_they_are() -> None:
     assert told("Fatal Python error: Bus error\n\nCurrent thread ...") == "signal 7 (Bus error)"
     assert told("Fatal Python error: deallocating None\n") == "deallocating None"
+
+
+class Hanging(Shared):
+    """A store that does not answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = threading.Event()
+
+    def known(self) -> list[str]:
+        """See DeathStore."""
+        self.over.wait(60)
+        return super().known()
+
+
+def test_a_session_does_not_wait_for_a_store_that_does_not_answer() -> None:
+    store = Hanging()
+    guards = Guards(["orders"], store=store)
+
+    async def refreshed_s() -> float:
+        begun_s = time.monotonic()
+        await guards.refresh()
+        took_s = time.monotonic() - begun_s
+        store.over.set()
+        return took_s
+
+    assert asyncio.run(refreshed_s()) < 10
