@@ -201,16 +201,11 @@ class PartitionWorker:
         self._migrations(self._decoded(data))
 
     def _decoded(self, data: bytes) -> Snapshot:
-        return codec.decode(
-            data,
-            application=self.assignment.application,
-            stage=self.program.stage.name,
-            partition=self.assignment.partition,
-        )
+        own, stage = self.assignment, self.program.stage.name
+        return codec.decode(data, application=own.application, stage=stage, partition=own.partition)
 
     def _name_of(self, stored: Snapshot) -> str:
-        place = f"{self.assignment.application}/{self.program.stage.name}/{self.assignment.partition}"
-        return f"snapshot of {place} at {stored.offset}"
+        return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
 
     def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
         stored = Snapshot(
