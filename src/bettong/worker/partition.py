@@ -18,8 +18,8 @@ from bettong.frames.refused import unpack
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.frame_pb2 import RefusedMessages
-from bettong.v1.snapshot_pb2 import Counters, Heard, Sent, Snapshot
-from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
+from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
+from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
 from bettong.worker.letters import Letter, Letters
@@ -190,7 +190,7 @@ class PartitionWorker:
             fold.load(stored.states[computation], begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
-        self._delivery = _delivery_of(stored.delivery)
+        self._delivery = delivery_of(stored.delivery)
         self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
         self._note(stored, data)
         shapes = self.program.shapes
@@ -214,7 +214,7 @@ class PartitionWorker:
             partition=self.assignment.partition,
             offset=self.next_offset,
             now_ns=self._now_ns,
-            delivery=_stored_delivery(self._delivery),
+            delivery=stored_delivery(self._delivery),
             counters=self.counters,
             states=states,
             shapes=self.program.shapes,
@@ -368,26 +368,6 @@ class PartitionWorker:
             frame=frame,
             sent=self._sent,
         )
-
-
-def _stored_delivery(table: DeliveryTable) -> StoredDelivery:
-    stored = StoredDelivery(age_ns=table.age_ns, clock_ns=table.clock_ns, behind=table.behind)
-    for origin, highest in table.highest.items():
-        ended_ns = table.ended_ns.get(origin)
-        age_ns = table.heard_ns.get(origin, 0) if ended_ns is None else ended_ns
-        stored.heard.append(Heard(origin=origin, highest=highest, age_ns=age_ns, ended=ended_ns is not None))
-    return stored
-
-
-def _delivery_of(stored: StoredDelivery) -> DeliveryTable:
-    return DeliveryTable(
-        highest={heard.origin: heard.highest for heard in stored.heard},
-        heard_ns={heard.origin: heard.age_ns for heard in stored.heard if not heard.ended},
-        ended_ns={heard.origin: heard.age_ns for heard in stored.heard if heard.ended},
-        age_ns=stored.age_ns,
-        clock_ns=stored.clock_ns,
-        behind=stored.behind,
-    )
 
 
 def _shortened(text: str, characters: int) -> str:

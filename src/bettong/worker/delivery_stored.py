@@ -1,0 +1,27 @@
+"""The delivery table in a snapshot."""
+
+from bettong.delivery import DeliveryTable
+from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
+from bettong.v1.snapshot_pb2 import Heard
+
+
+def stored_delivery(table: DeliveryTable) -> StoredDelivery:
+    """As a snapshot holds it. Gaps that stay are not in it: they are for people to see, and decide nothing."""
+    stored = StoredDelivery(age_ns=table.age_ns, clock_ns=table.clock_ns, behind=table.behind)
+    for origin, highest in table.highest.items():
+        ended_ns = table.ended_ns.get(origin)
+        age_ns = table.heard_ns.get(origin, 0) if ended_ns is None else ended_ns
+        stored.heard.append(Heard(origin=origin, highest=highest, age_ns=age_ns, ended=ended_ns is not None))
+    return stored
+
+
+def delivery_of(stored: StoredDelivery) -> DeliveryTable:
+    """The table of a snapshot."""
+    return DeliveryTable(
+        highest={heard.origin: heard.highest for heard in stored.heard},
+        heard_ns={heard.origin: heard.age_ns for heard in stored.heard if not heard.ended},
+        ended_ns={heard.origin: heard.age_ns for heard in stored.heard if heard.ended},
+        age_ns=stored.age_ns,
+        clock_ns=stored.clock_ns,
+        behind=stored.behind,
+    )
