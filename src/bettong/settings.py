@@ -172,8 +172,7 @@ class SenderSettings(ServingSettings):
     )
     frame_messages_max: Annotated[int, Ge(1), Le(16 * _MEBIBYTE)] = Field(
         65_536,
-        description="Most messages of one frame from a client. Decoding and splitting take time and memory by the"
-        " message, and others wait for it.",
+        description="Most messages of one frame from a client: time and memory go by the message, and others wait.",
     )
     sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
         5_000,
@@ -282,13 +281,11 @@ class ReceiverSettings(ServingSettings):
     )
     receiver_subscriber_bytes_max: Annotated[int, Ge(65_536), Le(256 * _MEBIBYTE)] = Field(
         _MEBIBYTE,
-        description="Bytes that are read ahead for one subscriber, one frame at the least; it takes three times that of"
-        " memory.",
+        description="Bytes read ahead for one subscriber, one frame at least; it takes three times that of memory.",
     )
     receiver_subscribers_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
         256 * _MEBIBYTE,
-        description="Bytes held for all subscribers. Beyond it those are ended that have not read for longest, a second"
-        " at the least.",
+        description="Bytes held for all subscribers; beyond it those that have not read for longest are ended.",
     )
     receiver_stall_ms: Annotated[int, Ge(100), Le(3_600_000)] = Field(
         30_000,
