@@ -114,16 +114,22 @@ def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
         receiver.kill()
 
 
-def test_a_topic_that_is_not_there_stops_the_start(
-    name: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+def test_a_topic_that_is_not_there_is_waited_for_and_said(
+    name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
 ) -> None:
     receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
-    receiver.launch()
-    assert receiver.process is not None
-    ending = receiver.process.wait(60.0)
-    assert ending is not None
-    assert ending.status == 1
-    assert receiver.said(f"topic {name}.out of Kafka at {kafka.bootstrap}: there is no such topic; create it")
+    words = f"topic {name}.out of Kafka at {kafka.bootstrap}: there is no such topic; create it"
+    with closing(Store(redis_server.url, name)) as store:
+        try:
+            receiver.start()
+            feed.append("notes", 0, [frame(0, 1)])
+            eventually(lambda: words in store.figures().get("detail", ""), seconds=30)
+            assert store.figures()["state"] == "waiting"
+            created(kafka.bootstrap, f"{name}.out")
+            eventually(lambda: delivered(kafka, name, 0) == [2, 3], seconds=60)
+            eventually(lambda: store.figures()["state"] == "running", seconds=30)
+        finally:
+            receiver.kill()
 
 
 def topic(bootstrap: str, name: str) -> TransactionalTopic:
@@ -167,7 +173,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
     created(kafka.bootstrap, f"{name}.out")
     receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
     giant = columns(
-        [Note("p0", 4, 0.5), Note("p0" * 70_000, 5, 0.5), Note("p0", 6, 0.5)],
+        [Note("p0", 4, 0.5), Note("p0" * 200_000, 5, 0.5), Note("p0", 6, 0.5)],
         origin="notes/same/0",
         sequence=2,
         previous=1,

@@ -182,7 +182,7 @@ def test_unreadable_rows_go_to_their_stage_and_the_stream_goes_on(
     ]
     letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))
     assert not any(letters.values()), "that the stage makes of it; no client's session leaves anything there"
-    eventually(lambda: int(sender.figures()["dead_letters"]) == before + 1)
+    eventually(lambda: int(sender.figures()["dead_letters"]) > before)
     assert "12 bytes, expected 18 (orders/unreadable, frame 1" in sender.figures()["dead_letter_last"]
 
 
@@ -293,10 +293,15 @@ def test_live_figures_tell_state_and_counts(sender: SenderProcess) -> None:
     with opened(sender.address, stream="counted") as session:
         session.send(rows_frame(1, orders(range(25))))
         session.acknowledged(1)
-        eventually(lambda: int(sender.figures()["messages"]) >= before + 25)
+        # Figures are written every 100 ms: `before` may be of a moment ago, and count less than there was.
+        eventually(
+            lambda: (
+                int((figures := sender.figures())["messages"]) >= before + 25
+                and int(figures["sessions"]) >= 1
+            )
+        )
         figures = sender.figures()
     assert (figures["state"], figures["detail"]) == ("running", "")
-    assert int(figures["sessions"]) >= 1
     assert int(figures["frames"]) >= 1
 
 

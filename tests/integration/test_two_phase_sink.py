@@ -122,11 +122,13 @@ def test_what_the_sink_raises_is_said_and_the_others_go_on(
         eventually(lambda: store.figures()["state"] == "running", seconds=30)
 
 
-def test_a_sink_that_cannot_be_opened_stops_the_start(receiver: ReceiverProcess, tmp_path: Path) -> None:
+def test_a_sink_that_cannot_be_opened_is_waited_for_and_the_others_go_on(
+    receiver: ReceiverProcess, feed: Feed, name: str, redis_server: RedisServer, tmp_path: Path
+) -> None:
     (tmp_path / "connections.json").write_text("{}")
-    receiver.launch()
-    assert receiver.process is not None
-    ending = receiver.process.wait(60.0)
-    assert ending is not None
-    assert ending.status == 1
-    assert receiver.said("sink raw: opening: KeyError: 'path'")
+    receiver.start()
+    feed.append("raw", 0, [frame(0, 1)])
+    with closing(Store(redis_server.url, name)) as store:
+        eventually(lambda: "opening: KeyError: 'path'" in store.figures().get("detail", ""), seconds=30)
+        assert store.figures()["state"] == "waiting"
+        eventually(lambda: store.figures().get("messages") == "1", what="files go on")

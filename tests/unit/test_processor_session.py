@@ -59,6 +59,9 @@ def test_on_one_machine_spark_asks_for_a_secret_and_serves_no_page() -> None:
     assert found["spark.ui.enabled"] == "false"
     assert found["spark.driver.bindAddress"] == "127.0.0.1"
     assert told(spark_ui=True)["spark.ui.enabled"] == "true"
+    assert "spark.authenticate" not in told(spark_master="local-cluster[2,1,1024]"), (
+        "it would need a secret of ours"
+    )
 
 
 def test_on_a_cluster_sparks_own_settings_decide() -> None:

@@ -147,14 +147,16 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
             "spark.executor.extraClassPath": os.pathsep.join(jars),
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            # All users of the machine reach loopback: what listens there asks for a secret that Spark draws itself.
-            "spark.authenticate": "true",
             "spark.driver.memory": "1g",
             # On few cores a collector that works beside the program only takes its time, and so does the second
             # compiler: 7.9 instead of 12.5 CPU seconds for 3 M messages, start included (docs/performance.md).
             "spark.driver.extraJavaOptions": java,
             "spark.executor.extraJavaOptions": java,
         }
+        if not settings.spark_master.startswith("local-cluster"):
+            # All users of the machine reach loopback: what listens there asks for a secret, which Spark draws itself
+            # where driver and executor are one process.
+            options["spark.authenticate"] = "true"
     else:
         options["spark.jars"] = ",".join(jars)
     return options

@@ -112,16 +112,18 @@ class LogKeeper:
 
     async def _watch(self, log: LogWriter, stopping: asyncio.Event) -> None:
         """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on."""
-        told = ""
+        told, waited = "", False
         while log.failure is None and not stopping.is_set():
             state, detail = self._found(asyncio.get_running_loop().time())
             if detail != told:
                 self._say(state, detail)
                 if detail:
                     self._logger.warning(detail)
-                else:
-                    self._logger.info("the sender goes on", kafka=self._settings.kafka)
-            told = detail
+                elif not waited:
+                    self._logger.info("no source is busy with one frame any more")
+            if waited and state is not State.WAITING:
+                self._logger.info("Kafka answers again", kafka=self._settings.kafka)
+            told, waited = detail, state is State.WAITING
             await _pause(stopping)
 
     def _found(self, now_s: float) -> tuple[State, str]:

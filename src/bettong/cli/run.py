@@ -96,12 +96,12 @@ def run(
             for text in lines(await_running(lambda: suite.record)):
                 say(text)
             _follow(suite, console)
-    except (KeyboardInterrupt, Terminated) as end:
+    except KeyboardInterrupt as end:
         if suite.given_up:
             raise _incomplete(suite.given_up) from None
-        if isinstance(end, KeyboardInterrupt):
-            raise
-        raise typer.Exit(TERMINATED) from None
+        if isinstance(end, Terminated):
+            raise typer.Exit(TERMINATED) from None
+        raise
 
 
 def suite_options(
