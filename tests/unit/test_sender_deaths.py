@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,43 @@ def test_every_sender_learns_of_a_death_and_counts_it_once(tmp_path: Path) -> No
     assert len(other.over("orders/feed", 7)) == len(heir.over("orders/feed", 7)) == 1
     assert other.of("orders").begin("orders/feed", 8) is None
     heir.close()
+
+
+def test_a_suspect_that_is_never_read_to_its_end_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies(tmp_path, "os._exit(1)")
+    guards = Guards(["orders", "lines"], folder=tmp_path)
+    assert guards.of("orders").begin("orders/feed", 7) is not None
+    monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 0.05)
+    guards.of("lines").begin("lines/feed", 1)
+    guards.of("lines").end()
+    monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 10)
+    begun_s = time.monotonic()
+    guards.of("lines").begin("lines/feed", 2)
+    assert time.monotonic() - begun_s < 8
+    guards.close()
+
+
+def test_a_suspect_that_is_late_ends_nobody_elses_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for source in ("orders", "lines"):
+        dies(tmp_path, "os._exit(1)", sources=(source,))
+    guards = Guards(["orders", "lines", "others"], folder=tmp_path)
+    late, next_, other = (guards.of(name) for name in ("orders", "lines", "others"))
+    late.begin("orders/feed", 7)
+    for bound in ("_ALONE_S_MAX", "_OTHERS_S_MAX"):
+        monkeypatch.setattr(f"bettong_sender.guards.{bound}", 0.05)
+    next_.begin("lines/feed", 7)
+    monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 60)
+    late.end()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(other.begin, "others/feed", 1)
+        assert not wait((waiting,), 0.3).done
+        next_.end()
+        assert waiting.result(30) is None
+    guards.close()
 
 
 def test_a_folder_that_cannot_be_used_costs_marks_and_nothing_else(tmp_path: Path) -> None:
