@@ -12,7 +12,7 @@ from structlog.stdlib import BoundLogger
 
 from bettong.errors import LocalError, StoreError
 from bettong_sender.deaths import Care, Death, care_for
-from bettong_sender.marks import Marks, Slot, deaths
+from bettong_sender.marks import Marks, Slot, deaths, own
 
 # Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
 # a death is then nobody's for certain.
@@ -117,6 +117,7 @@ class Guards:
         self._found: dict[tuple[str, int], list[Death]] = {}
         if folder is not None:
             try:
+                own(folder)
                 for death, words in deaths(folder):
                     if logger is not None:
                         frame = (death.origin, death.sequence, death.row) if death is not None else None
