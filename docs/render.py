@@ -76,7 +76,7 @@ def _settings() -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.default is PydanticUndefined:
-        return "required" if field.default_factory is None else "`<service>-<host>`"
+        return f"`{field.examples[0]}`" if field.examples else "required"
     if field.default is None:
         return "-"
     return f"`{getattr(field.default, 'value', field.default)}`"

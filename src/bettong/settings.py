@@ -33,6 +33,7 @@ def _instance(service: str) -> Any:
     """The setting of a service's name: those of one host must differ, for each writes a record of its own."""
     return Field(
         default_factory=lambda: f"{service}-{socket.gethostname()}",
+        examples=["<service>-<host>"],
         description="This process's name in logs and live figures; no two may have the same.",
     )
 
@@ -180,7 +181,9 @@ class SenderSettings(ServingSettings):
         " without Redis, in milliseconds.",
     )
     sender_marks: Path = Field(
-        Path("/tmp/bettong-sender"),  # noqa: S108 - private to this user, or refused; see `Marks`
+        # Private to this user, or refused: see `bettong_sender.marks`.
+        default_factory=lambda: Path(f"/tmp/bettong-sender-{os.getuid()}"),  # noqa: S108
+        examples=["/tmp/bettong-sender-<uid>"],  # noqa: S108
         description="Folder of this sender's own in which it marks what it is reading, so that a frame that kills it"
         " is found out after its next start.",
     )

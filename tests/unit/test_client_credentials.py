@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from bettong.client import Credentials
+from bettong.client import Credentials, credentials
 from bettong.endpoints import is_loopback
 
 
@@ -34,3 +34,8 @@ def test_a_proxy_is_left_out_for_this_machine(monkeypatch: pytest.MonkeyPatch) -
             grpc.channel_ready_future(here).result(timeout=10)
     finally:
         server.stop(None).wait()
+
+
+def test_no_option_of_a_channel_is_given_twice() -> None:
+    names = [name for name, _ in credentials._OPTIONS]
+    assert sorted(names) == sorted(set(names))

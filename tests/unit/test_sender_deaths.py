@@ -1,11 +1,13 @@
 """Frames that kill a sender: what is found of a dead one, and what follows for the next."""
 
 import asyncio
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -132,12 +134,100 @@ def test_every_sender_learns_of_a_death_and_counts_it_once(tmp_path: Path) -> No
     heir.close()
 
 
+def test_a_suspect_that_is_never_read_to_its_end_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies(tmp_path, "os._exit(1)")
+    guards = Guards(["orders", "lines"], folder=tmp_path)
+    assert guards.of("orders").begin("orders/feed", 7) is not None
+    monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 0.05)
+    guards.of("lines").begin("lines/feed", 1)
+    guards.of("lines").end()
+    monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 10)
+    begun_s = time.monotonic()
+    guards.of("lines").begin("lines/feed", 2)
+    assert time.monotonic() - begun_s < 8
+    guards.close()
+
+
+def test_a_suspect_that_is_late_ends_nobody_elses_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for source in ("orders", "lines"):
+        dies(tmp_path, "os._exit(1)", sources=(source,))
+    guards = Guards(["orders", "lines", "others"], folder=tmp_path)
+    late, next_, other = (guards.of(name) for name in ("orders", "lines", "others"))
+    late.begin("orders/feed", 7)
+    for bound in ("_ALONE_S_MAX", "_OTHERS_S_MAX"):
+        monkeypatch.setattr(f"bettong_sender.guards.{bound}", 0.05)
+    next_.begin("lines/feed", 7)
+    monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 60)
+    late.end()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(other.begin, "others/feed", 1)
+        assert not wait((waiting,), 0.3).done
+        next_.end()
+        assert waiting.result(30) is None
+    guards.close()
+
+
 def test_a_folder_that_cannot_be_used_costs_marks_and_nothing_else(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     guards = Guards(["orders"], folder=blocked)
     assert guards.of("orders").begin("orders/feed", 1) is None
     guards.close()
+
+
+@pytest.mark.parametrize("whose", ["folder", "above", "link"])
+def test_marks_that_another_user_could_have_laid_are_not_believed(
+    whose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write into /tmp can be there before the sender."""
+    folder = tmp_path / "marks" / "shop"
+    folder.mkdir(parents=True)
+    dies(folder, "os._exit(1)")
+    if whose == "link":
+        folder = folder.parent / "other"
+        folder.symlink_to(tmp_path / "marks" / "shop")
+    else:
+        real = Path.lstat
+        foreign = folder if whose == "folder" else folder.parent
+
+        def lstat(path: Path) -> os.stat_result:
+            found = list(real(path))
+            found[4] += 1 if path == foreign else 0
+            return os.stat_result(found)
+
+        monkeypatch.setattr(Path, "lstat", lstat)
+    guards = Guards(["orders"], folder=folder)
+    assert not guards.over("orders/feed", 7)
+    guards.close()
+
+
+def test_only_files_are_read_and_the_start_waits_for_none(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "1-x.marks")
+    dies(tmp_path, "os._exit(1)")
+    (marks,) = (path for path in tmp_path.glob("*.marks") if path.is_file())
+    aside = marks.rename(tmp_path / "aside")
+    (tmp_path / "2-x.marks").symlink_to(aside)
+    assert not [*ended(tmp_path)]
+    aside.rename(marks)
+    words = marks.with_suffix(".words")
+    words.unlink()
+    os.mkfifo(words)
+    assert len(ended(tmp_path)) == 1
+
+
+def ended(folder: Path) -> list[tuple[Death | None, str]]:
+    """The deaths found there, soon."""
+    found = ThreadPoolExecutor(1).submit(lambda: [*deaths(folder)])
+    try:
+        return found.result(10)
+    finally:
+        for path in folder.iterdir():  # whoever waits for its writer goes on
+            if path.is_fifo():
+                os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
 def test_last_words_of_another_kind_are_told_as_they_are() -> None:

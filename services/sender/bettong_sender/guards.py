@@ -12,7 +12,7 @@ from structlog.stdlib import BoundLogger
 
 from bettong.errors import LocalError, StoreError
 from bettong_sender.deaths import Care, Death, care_for
-from bettong_sender.marks import Marks, Slot, deaths
+from bettong_sender.marks import Marks, Slot, deaths, own
 
 # Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
 # a death is then nobody's for certain.
@@ -40,25 +40,36 @@ class _Readers:
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._count = 0
-        self._alone = False
+        # Whose turn it is to read alone.
+        self._turn: object | None = None
 
-    def enter(self, *, alone: bool) -> None:
-        """Returns when it may read."""
+    def enter(self, *, alone: bool) -> object | None:
+        """Returns when it may read; with what to leave."""
         with self._lock:
-            if self._alone:
-                self._changed.wait_for(lambda: not self._alone, _ALONE_S_MAX)
-            if alone:
-                self._alone = True
-                self._changed.wait_for(lambda: self._count == 0, _OTHERS_S_MAX)
+            turn = self._turn
+            if turn is not None and not self._changed.wait_for(lambda: self._turn is None, _ALONE_S_MAX):
+                # It has had its time: nobody waits for it again.
+                self._end(turn)
+            if not alone:
+                self._count += 1
+                return None
+            self._turn = own = object()
+            self._changed.wait_for(lambda: self._count == 0, _OTHERS_S_MAX)
             self._count += 1
+            return own
 
-    def leave(self, *, alone: bool) -> None:
+    def leave(self, turn: object | None) -> None:
         """It has read."""
         with self._lock:
             self._count -= 1
-            if alone or self._alone:
-                self._alone = self._alone and not alone
+            self._end(turn)
+            if self._turn is not None:
                 self._changed.notify_all()
+
+    def _end(self, turn: object | None) -> None:
+        if turn is not None and turn is self._turn:
+            self._turn = None
+            self._changed.notify_all()
 
 
 class Guard:
@@ -67,21 +78,20 @@ class Guard:
     def __init__(self, slot: Slot, known: "Guards") -> None:
         self._slot = slot
         self._known = known
-        self._alone = False
+        self._turn: object | None = None
 
     def begin(self, origin: str, sequence: int) -> Care | None:
         """Marks that the frame is read; how, when somebody died over it."""
         found = self._known.over(origin, sequence)
         care = care_for(found, self._slot.touch) if found else None
-        self._alone = care is not None
-        self._known.readers.enter(alone=self._alone)
+        self._turn = self._known.readers.enter(alone=care is not None)
         self._slot.begin(origin, sequence)
         return care
 
     def end(self) -> None:
         """It was read, or refused."""
         self._slot.end()
-        self._known.readers.leave(alone=self._alone)
+        self._known.readers.leave(self._turn)
 
 
 class Guards:
@@ -107,6 +117,7 @@ class Guards:
         self._found: dict[tuple[str, int], list[Death]] = {}
         if folder is not None:
             try:
+                own(folder)
                 for death, words in deaths(folder):
                     if logger is not None:
                         frame = (death.origin, death.sequence, death.row) if death is not None else None

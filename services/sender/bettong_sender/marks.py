@@ -14,6 +14,7 @@ import faulthandler
 import fcntl
 import mmap
 import os
+import stat
 import struct
 import uuid
 from collections.abc import Iterator
@@ -67,17 +68,35 @@ class Slot:
         self._memory[0] = 0
 
 
+def own(folder: Path) -> None:
+    """Makes the folder, unless it is there. Raises LocalError when others could lay marks there.
+
+    So it is this user's own, and the one above this user's or root's.
+    """
+    mine = os.getuid()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        above = {folder.parent.lstat().st_uid, folder.parent.stat().st_uid}
+        if above <= {mine, 0}:
+            folder.mkdir(exist_ok=True, mode=0o700)
+            found = folder.lstat()
+            if found.st_uid == mine and stat.S_ISDIR(found.st_mode):
+                return
+    except OSError as error:
+        raise LocalError(f"{folder} cannot hold marks: {error} (BETTONG_SENDER_MARKS)") from None
+    raise LocalError(
+        f"{folder} is another user's, or no folder; choose another folder (BETTONG_SENDER_MARKS)"
+    )
+
+
 class Marks:
     """The slots of this process. A context manager; while it is open, crashes of the process leave words."""
 
     def __init__(self, folder: Path, slots: int) -> None:
-        """Raises LocalError when the folder cannot be used, or is another user's."""
+        """`folder` is there: see `own`. Raises LocalError when it cannot be used."""
         name = f"{os.getpid()}-{uuid.uuid4().hex}"
         self._files = [folder / f"{name}.new", folder / f"{name}.words"]
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if folder.stat().st_uid != os.getuid():
-                raise LocalError(f"{folder} is another user's; choose another folder (BETTONG_SENDER_MARKS)")
             self._marks = _created(self._files[0], max(1, slots) * _SLOT_BYTES)
             self._words = _created(self._files[1], 0)
             fcntl.flock(self._marks, fcntl.LOCK_EX)
@@ -107,14 +126,12 @@ def deaths(folder: Path) -> Iterator[tuple[Death | None, str]]:
     Whoever gets them is the only one: the files are removed.
     """
     for path in sorted(folder.glob("*.marks")):
-        with contextlib.suppress(OSError), path.open("rb") as file:  # another process was first
+        with contextlib.suppress(OSError), _opened(path) as file:  # another process was first
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not path.exists():
                 continue
             words_path = path.with_suffix(".words")
-            words = (
-                words_path.read_bytes()[:_WORDS_MAX].decode(errors="replace") if words_path.exists() else ""
-            )
+            words = _words(words_path)
             found = [*_read(file.read(), path.stem, told(words))]
             words_path.unlink(missing_ok=True)
             path.unlink()
@@ -141,6 +158,24 @@ def _read(data: bytes, process: str, how: str) -> Iterator[Death]:
         _, sequence, row, length = _HEAD.unpack_from(data, start)
         name = data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace")
         yield Death(f"{process}/{start}", name, sequence, row, how, alone=len(busy) == 1)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """For reading. Raises OSError unless it is a file of this user's; never waits for somebody else to open it."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb")
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+        file.close()
+        raise PermissionError(f"{path} is no file of this user's")
+    return file
+
+
+def _words(path: Path) -> str:
+    try:
+        with _opened(path) as file:
+            return file.read(_WORDS_MAX).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _created(path: Path, size: int) -> BinaryIO:

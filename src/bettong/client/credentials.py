@@ -12,12 +12,13 @@ from bettong.errors import RefusedError
 from bettong.settings import ClientSettings, read_client
 
 _OPTIONS = (
-    # The waits are ours; gRPC's own, up to two minutes, would come on top.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1000),
-    # gRPC begins with a second and doubles it: a service that is back would wait for its clients, not they for it.
+    # gRPC would begin with a second and double it, up to two minutes, on top of our own waits: a service that is back
+    # would wait for its clients, not they for it.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 500),
+    # No wait, for all its name: how long an attempt may take, by default 20 s, where a host answers nothing. With less
+    # than the longest wait here, who takes 0.7 s to shake hands would never be reached.
+    ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", 20_000),
     ("grpc.keepalive_timeout_ms", 10_000),
 )

@@ -5,16 +5,21 @@ that has come in part. Peers are named as `ServicerContext.peer` does.
 """
 
 import contextlib
+import errno
 import os
+import resource
 import socket
 import stat
 import struct
 import sys
+import threading
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _DESCRIPTORS = Path("/dev/fd")
+# Linux gives a process no more, unless `fs.nr_open` is raised; elsewhere the limit may be infinite.
+_DESCRIPTORS_MAX = 1 << 20
 _MAPPED = "::ffff:"
 
 # `tcpi_bytes_received` in Linux's `struct tcp_info`, since 4.1.
@@ -55,13 +60,53 @@ def received_bytes() -> dict[str, int]:
 
 def _connections() -> Iterator[tuple[str, socket.socket]]:
     """Peers and sockets of this process, one after the other."""
-    for path in list(_DESCRIPTORS.iterdir()):
+    for descriptor in _descriptors():
         # Others open and close theirs meanwhile.
         with contextlib.suppress(OSError):
-            if stat.S_ISSOCK(os.fstat(int(path.name)).st_mode):
-                with socket.socket(fileno=os.dup(int(path.name))) as connection:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                with _SPARE.of(descriptor) as connection:
                     if name := _name(connection):
                         yield name, connection
+
+
+def _descriptors() -> Sequence[int]:
+    """Those of this process. None where the system does not tell."""
+    try:
+        return [int(path.name) for path in _DESCRIPTORS.iterdir()]
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            return ()
+        # Listing takes a descriptor, and none is free: so all there may be are open.
+        return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _DESCRIPTORS_MAX))
+
+
+class _Spare:
+    """A descriptor that stands for another one while that is looked at, which others may close and open meanwhile.
+
+    It is there from the beginning: a client may open as many connections as the system gives descriptors.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._nothing = os.open(os.devnull, os.O_RDONLY)
+        self._own = os.dup(self._nothing)
+
+    @contextlib.contextmanager
+    def of(self, descriptor: int) -> Iterator[socket.socket]:
+        """The socket of this descriptor. Raises OSError when there is none."""
+        with self._lock:
+            os.dup2(descriptor, self._own, inheritable=False)
+            try:
+                connection = socket.socket(fileno=self._own)
+                try:
+                    yield connection
+                finally:
+                    connection.detach()
+            finally:
+                os.dup2(self._nothing, self._own, inheritable=False)
+
+
+_SPARE = _Spare()
 
 
 def _name(connection: socket.socket) -> str:
