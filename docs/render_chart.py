@@ -199,7 +199,7 @@ def _type(kind: Any) -> dict[str, Any]:
     if _is_optional(kind):
         (given,) = (each for each in get_args(kind) if each is not NoneType)
         return {"type": [_type(given)["type"], "null"]}
-    names: dict[Any, str] = {bool: "boolean", int: "integer"}
+    names: dict[Any, str] = {bool: "boolean", int: "integer", float: "number"}
     return {"type": names.get(kind, "string")}
 
 

@@ -239,7 +239,7 @@ class ProcessorSettings(ServiceSettings):
         " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
     )
     state_key_file: Path | None = Field(
-        None, description="File of 32 random bytes, its owner's alone, that signs states of bettong.Pickle."
+        None, description="File of 32 random bytes that nobody else can read; signs states of bettong.Pickle."
     )
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."

@@ -18,6 +18,8 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"settings": {"partitons": 3}}, "at '/settings': additional properties 'partitons' not allowed"),
     ({"settings": {"partitions": 5000}}, "at '/settings/partitions': maximum: got 5,000, want 4,096"),
     ({"settings": {"kafka": "elsewhere:1"}}, "at '/settings': additional properties 'kafka' not allowed"),
+    ({"settings": {"gap_alarm_s": "banana"}}, "at '/settings/gap_alarm_s': got string, want number"),
+    ({"settings": {"gap_alarm_s": 0.5}}, "at '/settings/gap_alarm_s': minimum: got 0.5, want 1"),
     ({"sender": {"resources": {"memory": "2G"}}}, "at '/sender/resources/memory': '2G' does not match"),
     ({"redis": {"url": "redis://user:password@host/0"}}, "at '/redis/url'"),
     ({"application": {"source": "x = 1"}}, "application: give exactly one of source"),
@@ -178,3 +180,9 @@ def test_what_is_wrong_is_told(chart: Chart, values: Mapping[str, Any], message:
 )
 def test_what_only_looks_wrong_is_taken(chart: Chart, values: Mapping[str, Any]) -> None:
     assert chart.render(merged(REAL, values)).pods
+
+
+@pytest.mark.parametrize(("given", "rendered"), [(30, "30"), (2.5, "2.5"), (86_400, "86400")])
+def test_a_setting_of_seconds_may_have_a_fraction(chart: Chart, given: float, rendered: str) -> None:
+    found = chart.render(merged(REAL, {"settings": {"gap_alarm_s": given}})).of("ConfigMap")["settings"]
+    assert found["data"]["BETTONG_GAP_ALARM_S"] == rendered

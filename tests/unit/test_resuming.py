@@ -1,17 +1,20 @@
 """Whether an application can go on from what is kept, looked at before anything runs."""
 
+import pickle
 from pathlib import Path
 
 import pytest
 
 from bettong.errors import LogHoleError, StateChangedError
 from bettong.settings import ProcessorSettings, read
+from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
 from bettong_processor.restoring import Limits
 from bettong_processor.resuming import check, holes
+from tests.worker_samples import data
 
 PROGRAM = """
 from dataclasses import dataclass
@@ -31,21 +34,50 @@ def keep(note: Note, kept: Kept) -> Note:
 app = bettong.Application("kept")
 app.source("notes", schema=Note, key="text").stateful(keep, state=Kept).sink("out")
 """
+NESTED = """
+from dataclasses import dataclass, field
+import bettong
+
+@dataclass
+class Note:
+    text: str
+
+@dataclass
+class Part:
+    {part}
+
+@dataclass
+class Kept:
+    parts: list[Part] = field(default_factory=lambda: [Part()])
+
+def keep(note: Note, kept: Kept) -> Note:
+    return note
+
+{more}
+app = bettong.Application("kept")
+app.source("notes", schema=Note, key="text").stateful(keep, state=Kept, {options}).sink("out")
+"""
 LIMITS = Limits(partitions=2, frame_bytes_max=1024 * 1024)
 TOPIC = "kept.stage.notes"
 
 
-def made(folder: Path, name: str, field: str) -> Programs:
+def made(folder: Path, name: str, field: str, text: str = PROGRAM) -> Programs:
     file = folder / name
-    file.write_text(PROGRAM.format(field=field))
+    file.write_text(text if text is not PROGRAM else PROGRAM.format(field=field))
     overrides = {"application": str(file), "compiled": False, "kernel_cache": folder / "kernels"}
     return programs(read(ProcessorSettings, overrides))
 
 
-def saved(ready: Programs, store: DirectorySnapshots, *, partition: int) -> int:
+def nested(folder: Path, part: str, more: str = "", options: str = "") -> Programs:
+    """An application whose states hold objects of a class of their own."""
+    folder.mkdir()
+    return made(folder, "app.py", "", NESTED.format(part=part, more=more, options=options))
+
+
+def saved(ready: Programs, store: DirectorySnapshots, *, partition: int, value: bytes = b"no frame") -> int:
     """A snapshot of a partition after one record; its offset."""
     worker = PartitionWorker(ready.stages["notes"], Assignment("kept", partition, 2, 1024 * 1024))
-    worker.fold(0, b"no frame")
+    worker.fold(0, value)
     store.save("notes", partition, *worker.increment())
     return worker.next_offset
 
@@ -78,6 +110,62 @@ def test_a_state_of_another_version_is_refused_wherever_it_lies(tmp_path: Path) 
     changed = made(tmp_path, "changed.py", "total: float = 0.0")
     with pytest.raises(StateChangedError, match="snapshot of kept/notes/1"):
         check(changed, LIMITS, [DirectorySnapshots(tmp_path / "other"), store], {})
+
+
+def note(ready: Programs) -> bytes:
+    """A frame with one message: a state under its key."""
+    (entrance,) = ready.stages["notes"].stage.entrances
+    return data("notes/a", 1, [entrance.schema.message("a")])
+
+
+def test_a_state_that_holds_objects_of_a_changed_class_is_refused_at_the_start(tmp_path: Path) -> None:
+    store = DirectorySnapshots(tmp_path / "states")
+    ready = nested(tmp_path / "old", "count: int = 0")
+    saved(ready, store, partition=1, value=note(ready))
+    check(ready, LIMITS, [store], {})
+    changed = nested(tmp_path / "new", "total: float = 0.0")
+    with pytest.raises(
+        StateChangedError, match=r"state of 'keep': it holds objects of .*Part.* count.* total"
+    ):
+        check(changed, LIMITS, [store], {})
+
+
+def test_a_state_that_an_older_version_has_pickled_is_refused_at_the_start(tmp_path: Path) -> None:
+    ready, store = made(tmp_path, "app.py", "count: int = 0"), DirectorySnapshots(tmp_path / "states")
+    saved(ready, store, partition=0, value=note(ready))
+    (increment,) = store.increments("notes", 0)
+    whole = store.load("notes", 0, increment)
+    assert whole is not None
+    stored = codec.decode(whole, application="kept", stage="notes", partition=0)
+    stored.states["keep"] = pickle.dumps({"a": 1})
+    store.save("notes", 0, increment, codec.encode(stored))
+    with pytest.raises(StateChangedError, match=r"state of 'keep': it is a pickle.*bettong state reset"):
+        check(ready, LIMITS, [store], {})
+
+
+def test_an_increment_that_goes_on_from_another_is_looked_at_by_itself(tmp_path: Path) -> None:
+    store = DirectorySnapshots(tmp_path / "states")
+    ready = nested(tmp_path / "old", "count: int = 0")
+    worker = PartitionWorker(ready.stages["notes"], Assignment("kept", 0, 2, 1024 * 1024))
+    for offset, value in enumerate((b"no frame", note(ready))):
+        worker.fold(offset, value)
+        store.save("notes", 0, *worker.increment())
+    check(ready, LIMITS, [store], {})
+    with pytest.raises(StateChangedError, match="it holds objects of"):
+        check(nested(tmp_path / "new", "total: float = 0.0"), LIMITS, [store], {})
+
+
+def test_a_migration_that_fails_is_told_at_the_start(tmp_path: Path) -> None:
+    store = DirectorySnapshots(tmp_path / "states")
+    ready = nested(tmp_path / "old", "count: int = 0")
+    saved(ready, store, partition=0, value=note(ready))
+    migrate = "def migrate(old, version):\n    return Kept([Part(each.{field}) for each in old.parts])\n"
+    options = "version=2, migrate=migrate"
+    right = nested(tmp_path / "new", "total: float = 0.0", migrate.format(field="count"), options)
+    check(right, LIMITS, [store], {})
+    wrong = nested(tmp_path / "wrong", "total: float = 0.0", migrate.format(field="gone"), options)
+    with pytest.raises(StateChangedError, match=r"'keep'.*migrate.*AttributeError.*gone.*version 1"):
+        check(wrong, LIMITS, [store], {})
 
 
 def test_a_damaged_state_is_left_to_the_workers_which_take_the_one_before(tmp_path: Path) -> None:

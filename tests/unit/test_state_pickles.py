@@ -13,7 +13,7 @@ import pytest
 import bettong
 from bettong import Application, ApplicationError
 from bettong.application.plan import plan
-from bettong.edges.state_key import state_key
+from bettong.edges.state_key import is_closed, state_key
 from bettong.errors import SettingsError, SnapshotError, StateChangedError
 from bettong.snapshots import snapshot as codec
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -174,7 +174,7 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="BETTONG_STATE_KEY_FILE: cannot read"):
         state_key(file)
     file.write_bytes(KEY)
-    for mode in (0o640, 0o604, 0o622):
+    for mode in (0o604, 0o622, 0o444, 0o460):
         file.chmod(mode)
         with pytest.raises(SettingsError, match=r"may be read or written by others.*chmod 600"):
             state_key(file)
@@ -185,3 +185,28 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     file.write_bytes(b"short")
     with pytest.raises(SettingsError, match="holds 5 bytes, expected 32 to 4096"):
         state_key(file)
+
+
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "closed"),
+    [
+        (1000, 1000, 0o600, True),
+        (1000, 1000, 0o640, False),
+        (1000, 2000, 0o440, False),
+        (0, 0, 0o400, True),
+        (0, 2000, 0o440, True),  # a Secret that kubelet mounts under fsGroup
+        (0, 1000, 0o640, True),
+        (0, 0, 0o440, False),
+        (0, 3000, 0o440, False),
+        (0, 2000, 0o460, False),
+        (0, 2000, 0o450, False),
+        (0, 2000, 0o444, False),
+        (3000, 2000, 0o440, False),
+        (3000, 3000, 0o600, False),
+    ],
+)
+def test_a_group_may_read_a_key_where_root_owns_it_and_the_group_is_ours(
+    owner: int, group: int, mode: int, *, closed: bool
+) -> None:
+    about = os.stat_result((0o100000 | mode, 1, 1, 1, owner, group, 32, 0, 0, 0))
+    assert is_closed(about, user=1000, groups={1000, 2000}) is closed

@@ -84,7 +84,8 @@ def _check_states(
             programs.plan.application, partition, limits.partitions, limits.frame_bytes_max
         )
         try:
-            PartitionWorker(programs.stages[stage], assignment).check(data)
+            # Into a worker of its own, which is thrown away: whether its states can be read shows only by reading them.
+            PartitionWorker(programs.stages[stage], assignment).restore(data)
         except StateChangedError:
             raise
         except SnapshotError:

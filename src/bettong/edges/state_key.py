@@ -1,7 +1,8 @@
-"""The key that signs states which are pickles: a file that its owner alone can read, and that no store holds."""
+"""The key that signs states which are pickles: a file that nobody else can read, and that no store holds."""
 
 import os
 import stat
+from collections.abc import Collection
 from pathlib import Path
 
 from bettong.errors import SettingsError
@@ -23,10 +24,11 @@ def state_key(path: Path | None) -> bytes | None:
             about, key = os.fstat(file.fileno()), file.read(_BYTES_MAX + 1)
     except (OSError, RuntimeError) as error:
         raise SettingsError(f"BETTONG_STATE_KEY_FILE: cannot read {path}: {error}") from None
-    if about.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(about.st_mode) & 0o077:
+    if not is_closed(about, user=os.geteuid(), groups={os.getegid(), *os.getgroups()}):
         raise SettingsError(
             f"BETTONG_STATE_KEY_FILE: {path} may be read or written by others, who could sign states of theirs: make it"
-            " yours alone (chmod 600), and the key a new one"
+            " yours alone (chmod 600), or root's and read by a group of yours (0440, as Kubernetes mounts a Secret"
+            " under fsGroup), and the key a new one"
         )
     if not _BYTES_MIN <= len(key) <= _BYTES_MAX:
         raise SettingsError(
@@ -34,3 +36,14 @@ def state_key(path: Path | None) -> bytes | None:
             f" head -c {_BYTES_MIN} /dev/urandom"
         )
     return key
+
+
+def is_closed(about: os.stat_result, *, user: int, groups: Collection[int]) -> bool:
+    """Whether a file is for nobody but that user and root. Pure.
+
+    Root may let a group of the user's read one of its own: so kubelet mounts a Secret under fsGroup.
+    """
+    mode = stat.S_IMODE(about.st_mode)
+    if about.st_uid == 0 and about.st_gid in groups:
+        mode &= ~stat.S_IRGRP
+    return about.st_uid in (user, 0) and not mode & 0o077

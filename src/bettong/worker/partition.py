@@ -173,9 +173,11 @@ class PartitionWorker:
 
         Returns the computations whose code is another one than that which saved it: worth telling, and allowed.
         Raises SnapshotError when it is damaged, of another partition, or not the one that follows; StateChangedError
-        when the application has changed and does not say what becomes of old states. Then the worker is spoilt.
+        when the application has changed and does not say what becomes of old states, or fails at it. Then the worker is
+        spoilt.
         """
-        stored = self._decoded(data)
+        own, stage = self.assignment, self.program.stage.name
+        stored = codec.decode(data, application=own.application, stage=stage, partition=own.partition)
         follows = (self._saved_offset, self._saved_checksum)
         if self._saved_offset and (stored.since, stored.before) != follows:
             raise SnapshotError(
@@ -195,14 +197,6 @@ class PartitionWorker:
         self._note(stored, data)
         shapes = self.program.shapes
         return [name for name in self._folds if stored.shapes[name].code != shapes[name].code]
-
-    def check(self, data: bytes) -> None:
-        """Raises what `restore` of an increment would for what is wrong with it, or has changed; takes over nothing."""
-        self._migrations(self._decoded(data))
-
-    def _decoded(self, data: bytes) -> Snapshot:
-        own, stage = self.assignment, self.program.stage.name
-        return codec.decode(data, application=own.application, stage=stage, partition=own.partition)
 
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"

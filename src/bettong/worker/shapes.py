@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import Stage
 from bettong.application.streams import Stateful
 from bettong.errors import StateChangedError
@@ -22,6 +23,9 @@ INCREMENT_KEYS = 4096
 
 # Where at least one key in this many has changed, to write all one after the other is faster than to pick those.
 WHOLE_FROM = 4
+
+# Characters of what a migrate= raised, in the error.
+_REASON_SHOWN = 300
 
 # Makes a state of this version from one of an older version, whose fields it finds as attributes.
 Migration = Callable[[Any], Any]
@@ -52,7 +56,7 @@ def shape_of(stage: Stage, node: Stateful, *, records: bool) -> Shape:
 def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migration | None:
     """How stored states become those of `node`; None when they are such states already.
 
-    Raises StateChangedError, which says what has changed and what an operator can do.
+    Raises StateChangedError, which says what has changed and what an operator can do; what it returns raises it, too.
     """
     if (stored.layout, stored.version) == (shape.layout, shape.version):
         return None
@@ -69,7 +73,19 @@ def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migrati
             f" {remedy}, or delete the state with `bettong state reset`, so that it is folded from the log again"
         )
     migrate, version = node.migrate, stored.version
-    return lambda old: migrate(old, version)
+
+    def migrated(old: Any) -> Any:
+        try:
+            return migrate(old, version)
+        except ANY_ERROR as error:
+            reason = f"{type(error).__name__}: {error}"[:_REASON_SHOWN]
+            raise StateChangedError(
+                f"{name}: computation {node.name!r}: migrate= raised {reason} for a state of version {version}. Run the"
+                " version that saved it, mend the function, or delete the state with `bettong state reset`, so that it"
+                " is folded from the log again"
+            ) from error
+
+    return migrated
 
 
 def _tokens(fields: Any) -> str:
