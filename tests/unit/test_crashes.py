@@ -20,6 +20,8 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
+from bettong.snapshots.chain import Increment
+from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -331,6 +333,17 @@ def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Pa
         )
         assert mark.deaths() == (found, False)
     assert Marks(tmp_path, 16).of("in", 2).deaths() == (None, False)
+
+
+def test_marks_of_a_stage_whose_name_ends_in_a_number_are_no_snapshots(tmp_path: Path) -> None:
+    store = DirectorySnapshots(tmp_path)
+    for partition in range(4):
+        store.save("feed-1", partition, Increment(5, 0, 5), b"x")
+    Marks(tmp_path, 4).of("feed-1", 0)
+    Marks(tmp_path, 4).of("1", 0)
+    store.save("marks", 1, Increment(5, 0, 5), b"x")
+    store.clear()
+    assert [store.increments("feed-1", partition) for partition in range(4)] == [[]] * 4
 
 
 def test_a_record_that_stands_still_is_told_of_with_its_message(

@@ -68,3 +68,13 @@ def test_a_disk_that_refuses_is_an_error_and_leaves_no_half_file(tmp_path: Path)
         blocked.load("check", 0, whole(10))
     with pytest.raises(StoreError, match=r"file.*writable"):
         blocked.increments("check", 0)
+
+
+@pytest.mark.parametrize("name", ["marks-feed-1", "feed-1"])
+def test_clear_passes_over_a_file_that_is_called_like_a_folder(tmp_path: Path, name: str) -> None:
+    store = DirectorySnapshots(tmp_path)
+    (tmp_path / name).touch()
+    store.save("feed-1", 0, Increment(5, 0, 5), b"x")
+    store.clear()
+    assert store.increments("feed-1", 0) == []
+    assert (tmp_path / name).exists()

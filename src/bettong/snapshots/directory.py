@@ -69,8 +69,8 @@ class DirectorySnapshots:
     def clear(self) -> None:
         """See SnapshotStore. Leaves the folders, which others may be saving into, and what is no snapshot."""
         for name in self._names(self._path):
-            if _FOLDER.fullmatch(name):
-                folder = self._path / name
+            folder = self._path / name
+            if _FOLDER.fullmatch(name) and folder.is_dir():
                 for file in self._names(folder):
                     if Increment.parse(file) or _SAVING.fullmatch(file):
                         self._remove(folder / file)

@@ -1,6 +1,6 @@
 """Which record each partition is at, in a file of shared memory that outlives the process, and the deaths found there.
 
-    marks-<stage>     a slot of 128 bytes a partition, sixteen signed 64-bit integers
+    <stage>.marks     a slot of 128 bytes a partition, sixteen signed 64-bit integers
 
      0  process id        of who folds or folded last         8  deaths: the offset + 1, 0 for none
      1  its start         ids are given again                 9  how many in a row
@@ -8,6 +8,8 @@
      3  computation + 1   at work, where it was told
      4  place + 1         of its message in the frame
      5  limit, ms         that the process was ended for
+
+No name of a stage has a dot: the file is never taken for a partition's snapshots, which lie beside it.
 
 Only who folds writes the left half. Two who fold one partition at a time overwrite each other's: then a death is
 missed, and counted the next time.
@@ -134,7 +136,7 @@ class Marks:
     def of(self, stage: str, partition: int) -> Mark:
         """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
         if stage not in self._files:
-            self._files[stage] = self._opened(self._folder / f"marks-{stage}")
+            self._files[stage] = self._opened(self._folder / f"{stage}.marks")
         cells, file = self._files[stage]
         if self._own is None or self._own.pid != os.getpid():
             self._own = Identity.own()
