@@ -265,16 +265,32 @@ class World(Consumers):
             self.leases.forget()
             self.tell("Redis lost its data")
 
+    def save_redis(self) -> None:
+        """What Redis knows comes to its disk, or to its replica."""
+        self.leases.write_down()
+
+    def age_redis(self) -> None:
+        """Redis comes back, with what it knew some time ago."""
+        if not self.days_passed:
+            self.leases.come_back_older()
+            self.tell("Redis came back older")
+
     def stranger(self) -> None:
         """Another program under the name of a stream: given it or not, it never shares it, and does not spoil it."""
         stream, pod = self.chance.randrange(len(STREAMS)), self.chance.randrange(PODS)
+        claimed = self.chance.choice((0, 2**63))
         origin, name = STREAMS[stream], self.name()
         claim = Claim(stream=origin, token=name, client=name, instance="x", peer="", log="log")
         granted = self.leases.acquire(claim)
         if not isinstance(granted, Granted):
+            # It waits for a lease time: then only who is alive has the stream still.
+            self.clocks.now_ns += LEASE_MS * _MS
+            self.renew()
+            granted = self.leases.acquire(claim)
+        if not isinstance(granted, Granted):
             return
         self._nobody_else(origin, claim.client)
-        hello = Hello(source="in", stream=origin.partition("/")[2], acknowledged=2**63, client=name)
+        hello = Hello(source="in", stream=origin.partition("/")[2], acknowledged=claimed, client=name)
         try:
             check_claim(granted, origin, hello.acknowledged)
         except Refusal:
@@ -368,6 +384,7 @@ class World(Consumers):
 _SHARES: dict[Callable[[World], Any], float] = {
     World.connect: 6, World.send: 14, World.land: 16, World.lose: 3, World.receipt: 10, World.cut: 3,
     World.crash_client: 2, World.crash_pod: 1.5, World.renew: 4, World.cut_pod_off: 2, World.lose_redis: 0.7,
+    World.save_redis: 2, World.age_redis: 0.7,
     World.stranger: 2, World.wait: 4, World.jump_clock: 1, World.days: 0.5, World.run_away: 0.5,
     World.fold: 9, World.land_results: 9, World.snapshot: 4, World.crash_worker: 3,
     World.receive: 5, World.save_receiver: 3, World.crash_receiver: 2,

@@ -6,7 +6,7 @@ It passes the same contract (tests/contract/test_leases.py).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bettong.edges.redis_store import Answer, Claim, Granted, Held, Settling
 from bettong.edges.redis_store.leases import STREAM_KEPT_MS
@@ -14,7 +14,7 @@ from bettong.edges.redis_store.leases import STREAM_KEPT_MS
 
 @dataclass(slots=True)
 class Stream:
-    """What is known of a stream; `claim` is None when nobody holds it."""
+    """What is known of a stream; `claim` is None when nobody holds it. `exact`: the epoch in which it is, or 0."""
 
     claim: Claim | None
     since_ms: float
@@ -22,7 +22,8 @@ class Stream:
     kept_until_ms: float
     log: str
     acknowledged: int = 0
-    exact: bool = False
+    exact: int = 0
+    but: str | None = None
 
 
 class MemoryLeases:
@@ -32,17 +33,37 @@ class MemoryLeases:
         self._lease_ms = lease_ms
         self._clock_ms = clock_ms
         self._streams: dict[str, Stream] = {}
+        self._written: dict[str, Stream] = {}
         self._epoch_ms: float | None = None
-        self._epochs = 0
+        self._epochs = 1
 
     def forget(self) -> None:
         """Loses all, and begins an epoch."""
         self._streams.clear()
+        self._written.clear()
         self._epoch_ms = None
+
+    def come_back_older(self) -> None:
+        """Begins an epoch with what it knew when it last wrote it down."""
+        self._streams = {stream: replace(each) for stream, each in self._written.items()}
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Begins an epoch with all that it knows."""
+        self._epoch_ms = None
+
+    def write_down(self) -> None:
+        """See `come_back_older`."""
+        self._written = {stream: replace(each) for stream, each in self._streams.items()}
+
+    def let_run_out(self) -> None:
+        """Nobody's lease lasts any longer."""
+        for stream in self._streams.values():
+            stream.until_ms = self._clock_ms()
 
     def grow_old(self) -> None:
         """Counts as having run for long."""
-        self._epoch_ms = -float(STREAM_KEPT_MS)
+        self._epoch_ms = -2.0 * STREAM_KEPT_MS
 
     def look(self) -> None:
         """See RedisLeases."""
@@ -74,11 +95,16 @@ class MemoryLeases:
             return Settling(unsettled_ms / 1000, str(self._epochs))
         of_log = known if known is not None and known.log == claim.log else None
         acknowledged = of_log.acknowledged if of_log is not None else 0
-        exact = of_log is not None and of_log.exact and of_log.claim is None
-        self._streams[claim.stream] = Stream(
+        me = claim.client or claim.token
+        is_new = known is None and now_ms - self._epoch_ms > STREAM_KEPT_MS
+        same = of_log is not None and of_log.exact == self._epochs
+        but = of_log.but if of_log is not None else None
+        stream = self._streams[claim.stream] = Stream(
             claim, now_ms, now_ms + self._lease_ms, now_ms + STREAM_KEPT_MS, claim.log, acknowledged
         )
-        return Granted(acknowledged, exact)
+        if is_new or (same and but in (None, me)):
+            stream.exact, stream.but = self._epochs, me
+        return Granted(acknowledged, same and but is None)
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """See RedisLeases."""
@@ -89,7 +115,9 @@ class MemoryLeases:
         known = self._known(claim)
         if known is not None and known.claim is not None and known.claim.token == claim.token:
             self._note(known, claim, acknowledged)
-            known.claim, known.exact = None, known.exact or exact
+            known.claim = None
+            if exact:
+                known.but = None
         elif known is not None:
             self._told_late(known, claim, acknowledged)
 

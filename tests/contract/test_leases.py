@@ -21,8 +21,10 @@ Forget = Callable[[], None]
 
 
 @pytest.fixture(params=["redis", "memory"])
-def keeper(request: pytest.FixtureRequest, unique_name: Callable[..., str]) -> Iterator[tuple[Make, Forget]]:
-    """Makes leases of a length, once a test, that have been kept for long; and has all of it forgotten."""
+def keeper(
+    request: pytest.FixtureRequest, unique_name: Callable[..., str]
+) -> Iterator[tuple[Make, Forget, Forget]]:
+    """Makes leases of a length, once a test, that have been kept for long; has all forgotten; starts it anew."""
     if request.param == "memory":
         made: list[MemoryLeases] = []
 
@@ -34,7 +36,10 @@ def keeper(request: pytest.FixtureRequest, unique_name: Callable[..., str]) -> I
         def forget_all() -> None:
             made[0].forget()
 
-        yield make, forget_all
+        def start_model_anew() -> None:
+            made[0].start_anew()
+
+        yield make, forget_all, start_model_anew
         return
     server: RedisServer = request.getfixturevalue("redis_server")
     with RedisStore(server.url, unique_name()) as store, Redis.from_url(server.url) as client:
@@ -48,17 +53,25 @@ def keeper(request: pytest.FixtureRequest, unique_name: Callable[..., str]) -> I
         def forget() -> None:
             client.delete(*client.scan_iter(store.key("*")))
 
-        yield age, forget
+        def start_anew() -> None:
+            client.hset(store.key("epoch"), "run", "another")
+
+        yield age, forget, start_anew
 
 
 @pytest.fixture
-def make(keeper: tuple[Make, Forget]) -> Make:
+def make(keeper: tuple[Make, Forget, Forget]) -> Make:
     return keeper[0]
 
 
 @pytest.fixture
-def forget(keeper: tuple[Make, Forget]) -> Forget:
+def forget(keeper: tuple[Make, Forget, Forget]) -> Forget:
     return keeper[1]
+
+
+@pytest.fixture
+def start_anew(keeper: tuple[Make, Forget, Forget]) -> Forget:
+    return keeper[2]
 
 
 def claim(token: str, client: str = "", *, stream: str = "orders/feed", log: str = "log-1") -> Claim:
@@ -134,6 +147,37 @@ def test_what_is_known_of_a_stream_is_exact_when_the_last_session_said_so_and_on
     assert leases.acquire(one) == Granted(9)
     leases.release(one, 9, exact=True)
     assert leases.acquire(claim("new", "a", log="log-2")) == Granted(0)
+
+
+def test_what_one_client_may_know_more_of_another_does_not_make_exact(make: Make) -> None:
+    leases = make(1)
+    assert leases.acquire(claim("dies", "a")) == GRANTED
+    eventually(lambda: leases.acquire(claim("stranger", "b")) == GRANTED)
+    leases.release(claim("stranger", "b"), 7, exact=True)
+    assert leases.acquire(claim("next", "b")) == Granted(7)
+    leases.release(claim("next", "b"), 7, exact=True)
+    assert leases.acquire(claim("heir", "a")) == Granted(7)
+
+
+def test_what_was_in_doubt_for_one_client_alone_it_makes_exact_again(make: Make) -> None:
+    leases = make(1)
+    assert leases.acquire(claim("dies", "a")) == GRANTED
+    eventually(lambda: leases.acquire(claim("heir", "a")) == GRANTED)
+    leases.release(claim("heir", "a"), 7, exact=True)
+    assert leases.acquire(claim("next", "c")) == Granted(7, exact=True)
+
+
+def test_what_was_exact_is_not_when_it_started_anew_and_may_have_come_back_older(
+    make: Make, start_anew: Forget
+) -> None:
+    leases = make(SHORT_MS)
+    one = claim("one", "a")
+    assert leases.acquire(one) == GRANTED
+    leases.release(one, 7, exact=True)
+    start_anew()
+    eventually(lambda: leases.acquire(claim("two", "a")) == Granted(7))
+    leases.release(claim("two", "a"), 7, exact=True)
+    assert leases.acquire(one) == Granted(7)
 
 
 def test_a_holder_that_died_leaves_nothing_exact(make: Make, forget: Forget) -> None:

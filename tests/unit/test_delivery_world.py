@@ -70,7 +70,8 @@ def test_the_simulation_does_what_it_is_about() -> None:
     assert set(seen) >= {
         "appended twice", "client crashed", "clock jumped", "clock ran away", "days passed", "duplicate results",
         "duplicates", "gaps",
-        "known to be durable", "lost", "receiver crashed", "Redis lost its data", "refused", "results lost",
+        "known to be durable", "lost", "receiver crashed", "Redis came back older", "Redis lost its data",
+        "refused", "results lost",
         "sender crashed", "session aborted", "session closed", "session left behind", "session taken over",
         "settling", "snapshot",
         "stranger came and went", "stranger found out", "waits", "worker crashed",

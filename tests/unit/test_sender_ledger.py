@@ -47,6 +47,17 @@ def test_nothing_is_acknowledged_before_the_session_is_open_in_the_log() -> None
     assert ours.receipt(full=False) == Receipt(acknowledged=8, credits=1)
 
 
+def test_frames_that_are_resent_below_what_is_durable_take_nothing_back() -> None:
+    ours = ledger()
+    sent(ours.opening(100), appends=1)
+    sent(ours.spend(1, 10), appends=0, answered=0)
+    waiting = ours.spend(101, 10)
+    assert ours.receipt(full=False) == Receipt(acknowledged=100, credits=1)
+    assert ours.acknowledged == 100, "this is what is stored when the session ends"
+    sent(waiting)
+    assert ours.receipt(full=False) == Receipt(acknowledged=101, credits=1)
+
+
 def test_records_may_be_answered_before_it_is_known_how_many_there_are() -> None:
     ours = ledger()
     entry = ours.spend(1, 10)

@@ -134,6 +134,40 @@ def test_a_claim_that_nobody_can_check_is_neither_refused_nor_stored() -> None:
     run(scenario)
 
 
+def test_a_stranger_who_claims_nothing_does_not_spoil_the_stream_of_a_client_whose_sender_was_killed() -> (
+    None
+):
+    async def scenario() -> None:
+        leases = SlowLeases()
+        dead, others, first = ownership(leases), ownership(leases), Held()
+        killed = dead.hold(first, client="a", peer="1")
+        await killed.__aenter__()
+        first.acknowledged = 100
+        await dead._renew()
+        first.acknowledged = 150  # told, and never stored
+        leases.kept.let_run_out()
+        for _ in range(2):
+            assert await once_held(others, Held(acknowledged=100), "b") == 100
+        assert await once_held(others, Held(acknowledged=150, claimed=150), "a") == 100
+
+    run(scenario)
+
+
+def test_a_client_whose_sender_was_killed_makes_its_stream_exact_again() -> None:
+    async def scenario() -> None:
+        leases = SlowLeases()
+        dead, others, first = ownership(leases), ownership(leases), Held()
+        killed = dead.hold(first, client="a", peer="1")
+        await killed.__aenter__()
+        first.acknowledged = 150
+        assert await once_held(others, Held(claimed=150), "a") == 0, "it ends before it resends"
+        assert await once_held(others, Held(claimed=150, acknowledged=160), "a") == 0
+        with pytest.raises(Refusal, match="more than was ever acknowledged, 160"):
+            await once_held(others, Held(claimed=161), "b")
+
+    run(scenario)
+
+
 def test_the_receipts_of_a_session_that_was_taken_over_are_no_lie() -> None:
     async def scenario() -> None:
         leases, older = SlowLeases(), Held()

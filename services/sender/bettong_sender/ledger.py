@@ -101,7 +101,8 @@ class Ledger:
         before = self.acknowledged
         while self._under_way and self._under_way[0].is_durable:
             entry = self._under_way.popleft()
-            self.acknowledged = entry.sequence
+            # Frames that are resent may lie below what is durable already.
+            self.acknowledged = max(self.acknowledged, entry.sequence)
             self._frames -= entry.credits
             self._dead_letters += entry.dead_letters
         granted = self.grant(full=full)

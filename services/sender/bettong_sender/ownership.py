@@ -146,9 +146,10 @@ def check_claim(granted: Granted, stream: str, claimed: int) -> None:
 
 
 def is_exact(granted: Granted, *, claimed: int, told: int) -> bool:
-    """Whether nobody holds a receipt above what is stored at the end of a session that gave receipts up to `told`.
+    """Whether the client of a session holds no receipt above what is stored at its end; it gave them up to `told`.
 
-    Else some may have been given by a session of which nothing is known but what the client says, `claimed`.
+    Else some may have been given by a session of which nothing is known but what the client says, `claimed`. Of what
+    other clients hold it says nothing: what that is worth the leases know.
     """
     return granted.exact or claimed <= max(granted.acknowledged, told)
 

@@ -197,13 +197,13 @@ class Session:
         self._numbering = Numbering(self._ends, acknowledged=durable)
 
     def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
-        """The rows that are refused unread. Raises Refusal where all of it is, and nothing of it is known unread."""
-        if frame.WhichOneof("body") != "columns":
-            reasons = ((place, care.reason(place)) for place in range(len(frame.rows.messages)))
-            return {place: reason for place, reason in reasons if reason is not None}
-        if care.all_refused and not callable(self._route.source.key):
-            raise invalid(f"frame {frame.sequence} of {self.origin!r}: {care.all_refused}; leave it out")
-        return {}
+        """The rows that are refused unread. Of columns, `assign` refuses what a key function died over: no other code
+        of users sees them, so whatever ended a sender there was not the frame.
+        """
+        if frame.WhichOneof("body") == "columns":
+            return {}
+        reasons = ((place, care.reason(place)) for place in range(len(frame.rows.messages)))
+        return {place: reason for place, reason in reasons if reason is not None}
 
     def _check(self, frame: IngestFrame, *, without: int) -> None:
         if frame.sequence <= self._sequence:

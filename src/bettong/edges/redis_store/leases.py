@@ -5,12 +5,16 @@ One hash a stream, which outlives the lease, so that a stream is known by name a
     token  client  instance  peer  since     the session that holds the stream; no token: nobody does
     until                                    when its lease runs out, by Redis' own clock, Unix ms
     log  acknowledged                        up to here all is durable in that log; a lower bound
-    exact                                    it is more than that: nobody holds a receipt for anything above
+    exact  but                               the epoch in which it is more than that: nobody holds a receipt for
+                                             anything above, or nobody but that client
 
 A Redis that started anew (or was emptied, or another one since a failover) may have forgotten leases that sessions
 still count on. So for one lease time after that it gives no stream to a stranger: sessions that are alive renew within
 that time, and the others have stopped by themselves. What it kept is honoured at once. Who knows that no session can be
 alive, because the log is empty, says so, and nobody waits.
+
+What is exact was so in one epoch: a Redis that came back older has forgotten the receipts of its last moment. A claim
+proves nothing of what other clients hold, so a session makes exact only what was in doubt for its client alone.
 
 A second session under a name is somebody's mistake; that resends count once is the delivery rule's doing and needs
 no lease (docs/delivery.md).
@@ -48,13 +52,14 @@ if redis.call('HGET', KEYS[#KEYS], 'run') ~= run then
   redis.call('HSET', KEYS[#KEYS], 'run', run, 'since', number(now), 'id', time[1] .. '.' .. time[2])
 end
 local epoch = run .. ' ' .. (redis.call('HGET', KEYS[#KEYS], 'id') or '')
-local unsettled = redis.call('HGET', KEYS[#KEYS], 'since') + ARGV[1] - now
+local began = tonumber(redis.call('HGET', KEYS[#KEYS], 'since'))
+local unsettled = began + ARGV[1] - now
 """
 
 # ARGV: lease ms, token, log, kept ms, client, instance, peer.
 _ACQUIRE = f"""{_TIME}{_EPOCH}
 local found = redis.call('HMGET', KEYS[1], 'token', 'client', 'until', 'instance', 'peer', 'since', 'log',
-  'acknowledged', 'exact')
+  'acknowledged', 'exact', 'but')
 local token, client, left = found[1], found[2], (tonumber(found[3]) or 0) - now
 local ours = token and (token == ARGV[2] or (ARGV[5] ~= '' and client == ARGV[5]))
 if token and left > 0 and not ours then
@@ -62,8 +67,16 @@ if token and left > 0 and not ours then
 end
 if unsettled > 0 and not ours then return {{'settling', number(unsettled), epoch}} end
 local acknowledged = found[7] == ARGV[3] and found[8] or ''
-local exact = found[7] == ARGV[3] and not token and found[9] or ''
-redis.call('HDEL', KEYS[1], 'exact')
+local me = ARGV[5] ~= '' and ARGV[5] or ARGV[2]
+-- A stream of which nothing is known, for as long as anything is remembered, was fed by nobody.
+local new = not found[7] and now - began > tonumber(ARGV[4])
+local same = found[7] == ARGV[3] and found[9] == epoch
+local exact = same and not found[10] and '1' or ''
+if new or same and (not found[10] or found[10] == me) then
+  redis.call('HSET', KEYS[1], 'exact', epoch, 'but', me)
+else
+  redis.call('HDEL', KEYS[1], 'exact', 'but')
+end
 redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[5], 'instance', ARGV[6], 'peer', ARGV[7],
   'since', number(now), 'until', number(now + ARGV[1]), 'log', ARGV[3], 'acknowledged', acknowledged)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
@@ -105,13 +118,13 @@ redis.call('HSET', KEYS[1], 'until', number(now + ARGV[1]))
 return 1
 """
 
-# ARGV: nothing, token, log, kept ms, acknowledged, whether that is exact ('1' or ''). Without a token a late renewal
-# does not take it again.
+# ARGV: nothing, token, log, kept ms, acknowledged, whether its client holds no receipt for more ('1' or ''). Without a
+# token a late renewal does not take it again.
 _RELEASE = f"""
 if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_TOLD_LATE} end
 redis.call('HDEL', KEYS[1], 'token', 'until')
 {_NOTE}
-if ARGV[6] == '1' then redis.call('HSET', KEYS[1], 'exact', '1') end
+if ARGV[6] == '1' then redis.call('HDEL', KEYS[1], 'but') end
 return 1
 """
 
@@ -137,7 +150,7 @@ class Granted:
     """The stream is the claim's, from now for one lease time. All up to `acknowledged` is durable; 0: not known.
 
     `exact`: nobody holds a receipt for more. It is not when the last session ended without giving the stream back (its
-    sender died, the same client took it over), or Redis may have lost what it knew.
+    sender died, the same client took it over), until the same client has; nor when Redis may have lost what it knew.
     """
 
     acknowledged: int
@@ -241,7 +254,7 @@ class RedisLeases:
     def release(self, claim: Claim, acknowledged: int, *, exact: bool = False) -> None:
         """Gives the stream back, if it is still the claim's; what is acknowledged is noted anyway.
 
-        `exact`: see Granted.
+        `exact`: its client holds no receipt for more. See Granted, which asks that of all clients.
         """
         self._store.ask(
             f"releasing stream {claim.stream}",
