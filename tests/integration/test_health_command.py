@@ -45,8 +45,8 @@ class Container:
     def health(self, *options: str) -> int:
         return end_well(command_line, ["health", "--memory", str(self.memory), *options], name="bettong")
 
-    def speak(self, state: str) -> None:
-        self.figures.write_live("here", {"state": state}, 60)
+    def speak(self, state: str, **figures: str | int) -> None:
+        self.figures.write_live("here", {"state": state, **figures}, 60)
 
     def age(self, seconds: float) -> None:
         """As if the last look had been earlier."""
@@ -80,6 +80,8 @@ def test_it_runs_when_it_says_so(container: Container, told: Callable[[], str]) 
     assert told() == "here: says nothing\n"
     container.speak("waiting")
     assert container.health("--running") == 7
+    container.speak("waiting", lag=3)  # one partition is held up, the others are folded
+    assert container.health("--running") == 0
     container.speak("running")
     assert container.health("--running") == 0
 

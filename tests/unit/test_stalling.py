@@ -1,6 +1,8 @@
 """When a processor has stalled: while records wait, or while it says nothing; not while Kafka or Redis is away."""
 
-from bettong.cli.stalling import Facts, Seen, facts_of, looked
+import pytest
+
+from bettong.cli.stalling import Facts, Seen, facts_of, has_started, looked
 
 PLACES = [("t", 0), ("t", 1)]
 
@@ -38,3 +40,22 @@ def test_one_that_says_nothing_does_not_go_on_whatever_others_tell() -> None:
 def test_a_kafka_or_redis_that_is_away_is_no_stall() -> None:
     assert looked(None, Seen(7, 100.0), 160.0) == Seen(7, 160.0)
     assert looked(None, None, 160.0) == Seen(0, 160.0)
+
+
+@pytest.mark.parametrize(
+    ("record", "started"),
+    [
+        ({"state": "running"}, True),  # a look at Kafka comes after the first word
+        ({"state": "running", "lag": "3"}, True),
+        ({"state": "waiting", "detail": "numbers/2 is held up", "lag": "3"}, True),
+        ({"state": "waiting", "lag": "0"}, True),
+        ({"state": "waiting", "detail": "Kafka does not answer"}, False),
+        ({"state": "standby", "lag": "3"}, False),
+        ({"state": "stopping"}, False),
+        ({}, False),
+    ],
+)
+def test_it_has_started_when_it_runs_also_where_a_partition_is_held_up(
+    record: dict[str, str], *, started: bool
+) -> None:
+    assert has_started(record) is started

@@ -21,7 +21,9 @@ _STALLED = typer.Option(
     metavar="S",
     help="Records wait, and nothing was folded for so long, or nothing was said: exit code 7.",
 )
-_RUNNING = typer.Option("--running", help="Only whether it says that it runs; else exit code 7.")
+_RUNNING = typer.Option(
+    "--running", help="Only whether it says that a schedule is at work; else exit code 7."
+)
 _MEMORY = typer.Option(
     metavar="FILE", help="Where it is remembered what the last look has shown; of this container."
 )
@@ -37,7 +39,8 @@ def health(
 
     A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
     """
-    from bettong.cli.stalling import looked
+    from bettong.cli.stalling import has_started, looked
+    from bettong.metrics import STATE
     from bettong.settings import ProcessorSettings, read
 
     settings = read(ProcessorSettings)
@@ -45,9 +48,9 @@ def health(
     if running:
         # Asked at a container's start: what was seen of the one before does not count against this one.
         _remember(memory, application, topics, None)
-        state = _state(settings, application)
-        typer.echo(f"{settings.instance}: {state}")
-        raise typer.Exit(0 if state == "running" else NOT_RUNNING)
+        record, fault = _record(settings, application)
+        typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")
+        raise typer.Exit(0 if has_started(record) else NOT_RUNNING)
     facts, now_s = _facts(settings, application, topics), time.time()
     seen = looked(facts, seen, now_s)
     _remember(memory, application, topics, seen)
@@ -64,18 +67,16 @@ def _said(facts: Facts | None) -> str:
     return f"{facts.folded:,} records folded, {facts.lag:,} wait"
 
 
-def _state(settings: ProcessorSettings, application: str) -> str:
-    from bettong import metrics
+def _record(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
+    """The live record of the processor here, or why Redis does not give it."""
     from bettong.edges.redis_store import LiveFigures, RedisStore
     from bettong.errors import StoreError
 
     try:
         with RedisStore(settings.redis_place, application) as store:
-            return (
-                LiveFigures(store).live().get(settings.instance, {}).get(metrics.STATE.name, "says nothing")
-            )
+            return LiveFigures(store).live().get(settings.instance, {}), ""
     except StoreError as error:
-        return str(error)
+        return {}, str(error)
 
 
 def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]) -> Facts | None:

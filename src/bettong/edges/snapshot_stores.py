@@ -36,8 +36,8 @@ def local_states(folder: Path) -> DirectorySnapshots:
 def prepare_folder(folder: Path) -> None:
     """Makes a folder in shared memory that is ours alone.
 
-    Raises SettingsError when it, or the folder above it, is another user's: states are unpickled, so who can write
-    them can have us run what they like.
+    Raises SettingsError when it, or the folder above it, is another user's: who can write the states there can
+    give us wrong ones.
     """
     try:
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,7 +1,9 @@
 """Reads what `state_codec` has written, and trusts none of it: whoever can write the store may have written it.
 
-Objects are made bare and given their fields; no class of the application is called. What is read takes as much memory
-as its bytes allow: each value has a byte of its own, which is looked at before the value is made.
+Objects are made bare and given their fields; no class of the application is called, and no method of one but these:
+`__hash__` and `__eq__` of objects in sets and of keys of dicts, and `_missing_` of a Flag with an unknown number.
+What is read takes as much memory as its bytes allow: each value has a byte of its own, which is looked at before the
+value is made.
 """
 
 from collections import Counter, OrderedDict, defaultdict, deque
