@@ -26,7 +26,7 @@ from bettong.worker.exits import OutputRecord
 from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from bettong_processor.crashes.marks import Marks
+from bettong_processor.crashes.marks import Deaths, Marks
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 from bettong_processor.crashes.trial import Record, Trial
 from bettong_processor.crashes.watch import Watch
@@ -333,6 +333,113 @@ def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Pa
         )
         assert mark.deaths() == (found, False)
     assert Marks(tmp_path, 16).of("in", 2).deaths() == (None, False)
+
+
+def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_though_it_lives(
+    tmp_path: Path,
+) -> None:
+    """It may keep Python's lock: then it does not even know that it has lost the partition."""
+    found, ends = [], []
+    for _ in range(3):
+        read, write = os.pipe()
+        told, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            mark = Marks(tmp_path, 4).of("in", 0)
+            deaths, is_new = mark.deaths()
+            mark.begin(5)
+            os.write(tell, bytes([deaths.count if deaths is not None else 0, is_new]))
+            os.read(read, 1)
+            mark.at(1, 5)
+            mark.limit(100)
+            mark.end()
+            os.write(tell, b".")
+            os.read(read, 1)
+            os._exit(0)
+        found.append(tuple(os.read(told, 2)))
+        ends.append((child, write, told))
+    assert found == [(0, 0), (1, 1), (2, 1)]
+    own = Marks(tmp_path, 4).of("in", 0)
+    assert own.deaths()[0] == Deaths(5, 3, computation=None, place=None, limit_ms=0)
+    own.begin(5)
+    for (
+        child,
+        write,
+        told,
+    ) in ends:  # they come to their ends only now, and take nothing away from who came after them
+        os.write(write, b".")
+        os.read(told, 1)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    after = os.fork()
+    if after == 0:
+        deaths, is_new = Marks(tmp_path, 4).of("in", 0).deaths()
+        os._exit(0 if is_new and deaths == Deaths(5, 4, None, None, 0) else 1)
+    assert os.waitpid(after, 0)[1] == 0
+
+
+def test_a_partition_that_is_handed_over_between_two_records_counts_nothing(tmp_path: Path) -> None:
+    own = Marks(tmp_path, 4).of("in", 0)
+    for _ in range(2):
+        own.begin(5)
+        own.end()
+        child = os.fork()
+        if child == 0:
+            other = Marks(tmp_path, 4).of("in", 0)
+            code = 0 if other.deaths() == (None, False) else 1
+            other.begin(6)
+            other.end()
+            os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert own.deaths() == (None, False)
+
+
+def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path) -> None:
+    """Its record is harmless, however often that happens there: what is tried survives."""
+    of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]
+    paused = []
+    for count_ in range(3):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            Marks(tmp_path, 16).of("in", 0).begin(0)
+            os.write(write, b".")
+            signal.pause()
+        paused.append(child)
+        os.read(read, 1)
+        assert lived(of, log, tmp_path) == 1, count_
+    for child in paused:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert letters(output(tmp_path)) == []
+    assert len(results(output(tmp_path), OUT, Number)) == 3
+
+
+def test_a_function_that_keeps_the_lock_is_found_though_its_slots_live(tmp_path: Path) -> None:
+    """Under the resident schedule its partitions go to the next slot long before the kernel ends the process."""
+    log = [frame(1, [0, 6, 0])]
+    hogs = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            _live(ready(), log, tmp_path, 200)
+        hogs.append(child)
+        eventually(lambda: at_work(tmp_path) == hogs[-1], what="it stands at the record")
+    assert fold_in_a_process(ready(), log, tmp_path, 200) == DONE
+    assert [each.index for each in letters(output(tmp_path))] == [1]
+    for child in hogs:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def at_work(folder: Path) -> int:
+    """The process that stands at a record of partition 0; 0 for none."""
+    path = folder / "in.marks"
+    cells = memoryview(path.read_bytes()).cast("q") if path.exists() and path.stat().st_size else [0] * 3
+    return cells[0] if cells[2] else 0
 
 
 def test_marks_of_a_stage_whose_name_ends_in_a_number_are_no_snapshots(tmp_path: Path) -> None:

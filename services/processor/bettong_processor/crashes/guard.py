@@ -79,7 +79,7 @@ class Guard:
         deaths, is_new = mark.deaths()
         if deaths is not None and is_new:
             self.log.warning(
-                "a worker died while it folded a record",
+                "a worker died, or stood still, while it folded a record",
                 stage=stage,
                 partition=partition,
                 **_named(worker, deaths),
