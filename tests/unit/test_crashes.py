@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -20,12 +20,14 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
+from bettong.frames.frame import decode, encode
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
+from bettong_processor.crashes.guard import messages_of
 from bettong_processor.crashes.marks import Deaths, Marks
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 from bettong_processor.crashes.trial import Record, Trial
@@ -377,6 +379,13 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
         deaths, is_new = Marks(tmp_path, 4).of("in", 0).deaths()
         os._exit(0 if is_new and deaths == Deaths(5, 4, None, None, 0) else 1)
     assert os.waitpid(after, 0)[1] == 0
+
+
+def test_a_count_that_is_forged_is_not_believed() -> None:
+    value = frame(1, [0, 9])
+    assert messages_of(value) == 2
+    forged = encode(replace(decode(value), count=2**32 - 1))
+    assert messages_of(forged) == len(forged)
 
 
 def test_a_partition_that_is_handed_over_between_two_records_counts_nothing(tmp_path: Path) -> None:
