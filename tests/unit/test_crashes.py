@@ -20,8 +20,6 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
-from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.exits import OutputRecord
 from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -305,45 +303,51 @@ def test_a_child_that_only_takes_long_has_not_died(monkeypatch: pytest.MonkeyPat
     assert late == Death("took longer than 100 ms (BETTONG_MESSAGE_MS_MAX)", "count", 1)
 
 
-def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Path) -> None:
-    def die(offset: int) -> None:
+def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path) -> None:
+    """Its record is harmless, however often that happens there: what is tried survives."""
+    of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]
+    paused = []
+    for count_ in range(3):
+        read, write = os.pipe()
         child = os.fork()
         if child == 0:
-            mark = Marks(tmp_path, 16).of("in", 3)
-            mark.begin(offset)
-            mark.at(1, 5)
-            os._exit(0)
+            signal.alarm(30)
+            Marks(tmp_path, 16).of("in", 0).begin(0)
+            os.write(write, b".")
+            signal.pause()
+        paused.append(child)
+        os.read(read, 1)
+        assert lived(of, log, tmp_path) == 1, count_
+    for child in paused:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert letters(output(tmp_path)) == []
+    assert len(results(output(tmp_path), OUT, Number)) == 3
+
+
+def test_a_function_that_keeps_the_lock_is_found_though_its_slots_live(tmp_path: Path) -> None:
+    """Under the resident schedule its partitions go to the next slot long before the kernel ends the process."""
+    log = [frame(1, [0, 6, 0])]
+    hogs = []
+    for _ in range(2):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(30)
+            _live(ready(), log, tmp_path, 200)
+        hogs.append(child)
+        eventually(lambda: at_work(tmp_path) == hogs[-1], what="it stands at the record")
+    assert fold_in_a_process(ready(), log, tmp_path, 200) == DONE
+    assert [each.index for each in letters(output(tmp_path))] == [1]
+    for child in hogs:
+        os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
-    mark = Marks(tmp_path, 16).of("in", 3)
-    assert mark.deaths() == (None, False)
-    mark.begin(7)
-    assert mark.deaths() == (None, False)
-    mark.end()
-    for count_, offset in ((1, 7), (2, 7), (1, 8), (1, 7)):
-        die(offset)
-        found, is_new = mark.deaths()
-        assert found is not None
-        assert (is_new, found.offset, found.count, found.computation, found.place) == (
-            True,
-            offset,
-            count_,
-            1,
-            5,
-        )
-        assert mark.deaths() == (found, False)
-    assert Marks(tmp_path, 16).of("in", 2).deaths() == (None, False)
 
-
-def test_marks_of_a_stage_whose_name_ends_in_a_number_are_no_snapshots(tmp_path: Path) -> None:
-    store = DirectorySnapshots(tmp_path)
-    for partition in range(4):
-        store.save("feed-1", partition, Increment(5, 0, 5), b"x")
-    Marks(tmp_path, 4).of("feed-1", 0)
-    Marks(tmp_path, 4).of("1", 0)
-    store.save("marks", 1, Increment(5, 0, 5), b"x")
-    store.clear()
-    assert [store.increments("feed-1", partition) for partition in range(4)] == [[]] * 4
+def at_work(folder: Path) -> int:
+    """The process that stands at a record of partition 0; 0 for none."""
+    path = folder / "in.marks"
+    cells = memoryview(path.read_bytes()).cast("q") if path.exists() and path.stat().st_size else [0] * 3
+    return cells[0] if cells[2] else 0
 
 
 def test_a_record_that_stands_still_is_told_of_with_its_message(

@@ -57,7 +57,9 @@ class Told:
 
 def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
     told = Told()
-    progress = Progress(Log(), told, {"a.stage.check": "check"}, clock=lambda: 0.0)
+    progress = Progress(
+        Log(), told, {"a.stage.check": "check"}, clock=lambda: 0.0, logger=structlog.get_logger()
+    )
     progress.look()
     assert progress.waits_for() == ""
     told.records = {("check", 1): {FAULT: "offset 3"}}

@@ -107,8 +107,9 @@ def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
     assert (killing.failures, killing.outputs) == ((("same", "dead-letter", why),), ())
     assert sorted(target for target, _ in good.outputs) == ["mapped", "raw"]
     unread = KeyHistory(program(stage, compiled=False), ASSIGNMENT, "a", {0: Exclusion(0, record=why)})
-    (event,) = unread.fold(0, data("readings/c", 1, [Reading("a", 5)]))
-    assert event.outputs == ()
+    events = unread.fold(0, data("readings/c", 1, [Reading("a", 5), Reading("b", 1), Reading("a", 7)]))
+    assert [(each.index, each.outputs) for each in events] == [(0, ()), (2, ())]
+    assert [each.failures for each in events] == [((stage.name, "dead-letter", why),)] * 2
 
 
 @WAYS

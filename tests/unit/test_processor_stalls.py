@@ -4,9 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import structlog
+
 from bettong.errors import LogUnavailableError
 from bettong_processor.micro_batch.unsaved import Unsaved
 from bettong_processor.progress import Progress, Stalls, folded
+from tests.waiting import eventually
 
 P0, P1 = ("a.stage.s", 0), ("a.stage.s", 1)
 STAGES = {"a.stage.s": "s"}
@@ -55,7 +58,7 @@ def test_where_nobody_has_told_an_offset_the_log_waits_from_its_beginning() -> N
 
 def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away() -> None:
     log, told, now_s = Log({P0: 0, P1: 0}, {P0: 3, P1: 3}), Told({("s", 0): {"offset": "3"}}), [0.0]
-    progress = Progress(log, told, STAGES, clock=lambda: now_s[0])
+    progress = Progress(log, told, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
     progress.look()
     assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
     now_s[0] = 3.5
@@ -67,6 +70,19 @@ def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away
     log.away = False
     progress.look()
     assert progress.waits_for() == ""
+
+
+def test_a_look_that_nobody_foresaw_is_told_of() -> None:
+    def committed() -> Mapping[tuple[str, int], int]:
+        raise RuntimeError("Java is gone")
+
+    log, told = Log({P0: 0}, {P0: 3}), Told({})
+    progress = Progress(
+        log, told, STAGES, clock=lambda: 0.0, logger=structlog.get_logger(), committed=committed
+    )
+    progress.start()
+    eventually(lambda: "not looked at any more" in progress.waits_for(), what="it is told")
+    assert progress.figures() == {}
 
 
 def test_a_state_is_saved_when_it_has_rested_for_an_interval_and_only_then() -> None:

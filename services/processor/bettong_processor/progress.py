@@ -10,6 +10,7 @@ from typing import Protocol
 
 from bettong import metrics
 from bettong.errors import LogError, StoreError
+from bettong.logs import Logger
 from bettong_processor.telling import held_up
 
 # Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
@@ -70,6 +71,7 @@ class Progress:
         stages: Mapping[str, str],
         *,
         clock: Callable[[], float],
+        logger: Logger,
         committed: Callable[[], Offsets] = dict,
     ) -> None:
         """`stages`: by their topics. `committed`: offsets that are known otherwise to be folded, by (topic, partition).
@@ -80,6 +82,7 @@ class Progress:
         self._told = told
         self._stages = stages
         self._clock = clock
+        self._logger = logger
         self._committed = committed
         self._stalls = Stalls()
         self._figures: dict[str, str | float] = {}
@@ -130,6 +133,10 @@ class Progress:
         try:
             while not self._stopping.wait(_LOOK_S):
                 self.look()
+        except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
+            if not self._stopping.is_set():
+                self._waits_for = "lag is not looked at any more (see the log)"
+                self._logger.error("lag is not looked at any more", fault=repr(error))
         finally:
             self._figures = {}
             self._log.close()

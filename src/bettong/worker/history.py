@@ -149,7 +149,7 @@ class KeyHistory:
         verdict: str,
         records: list[OutputRecord],
     ) -> Iterator[Event]:
-        failures = self._failures(frame.stream, records)
+        failures = self._failures(frame.stream, places, records)
         left = verdict == "taken" and self.stopped is None
         entered = self._entered(offset, columns, places)
         outputs = self._outputs(frame.stream, columns, entered, failures) if left else {}
@@ -176,15 +176,24 @@ class KeyHistory:
         return [place for place in places if place not in out and not exclusion.record]
 
     def _failures(
-        self, source: str, records: list[OutputRecord]
+        self, source: str, places: list[int], records: list[OutputRecord]
     ) -> dict[int, list[tuple[str, OnError, str]]]:
-        """By place in the frame. What the sender refused has no key, and its place in its client's frame."""
+        """By place in the frame. What the sender refused has no key, and its place in its client's frame.
+
+        The letter of a whole record is every message's.
+        """
         policies = self._program.stage.on_error()
         found: dict[int, list[tuple[str, OnError, str]]] = {}
         for record in records:
             if record.topic == self._letters_topic:
                 for row in decode(record.value).rows or ():
                     letter = DeadLetter.FromString(row)
+                    if letter.whole_record:
+                        for place in places:
+                            found.setdefault(place, []).append(
+                                (letter.computation, DEAD_LETTER, letter.reason)
+                            )
+                        continue
                     if letter.computation == source:
                         continue
                     policy = policies.get(letter.computation, DEAD_LETTER)

@@ -79,7 +79,7 @@ class Guard:
         deaths, is_new = mark.deaths()
         if deaths is not None and is_new:
             self.log.warning(
-                "a worker died while it folded a record",
+                "a worker died, or stood still, while it folded a record",
                 stage=stage,
                 partition=partition,
                 **_named(worker, deaths),
@@ -140,7 +140,7 @@ class GuardedFold:
         numbers = {name: number for number, name in enumerate(computations(worker))}
         worker.progress.mark = lambda computation, place: self.mark.at(numbers[computation], place)
         if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
-            self._try(Record(offset, value, frame.count))
+            self._try(Record(offset, value, messages_of(value)))
         try:
             return self.fold(offset, value)
         finally:
@@ -188,6 +188,11 @@ def frame_of(value: bytes) -> Frame:
         return decode(value)
     except FrameError:
         return Frame(origin="log/unreadable", sequence=0, previous=0)
+
+
+def messages_of(value: bytes) -> int:
+    """How many messages a record may hold: what it says, which may be anything, but none is without a byte."""
+    return min(frame_of(value).count, len(value))
 
 
 def told(offset: int, frame: Frame, place: int | None) -> str:

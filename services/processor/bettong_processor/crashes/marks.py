@@ -11,8 +11,10 @@
 
 No name of a stage has a dot: the file is never taken for a partition's snapshots, which lie beside it.
 
-Only who folds writes the left half. Two who fold one partition at a time overwrite each other's: then a death is
-missed, and counted the next time.
+Only who folds writes the left half. Who takes a partition while another process stands at a record of it counts that
+as a death, whether the other lives or not: it may keep Python's lock, and so have lost the partition without knowing.
+A wrong count, of one that was paused, costs a trial at most. Two who fold one partition at a time overwrite each
+other's marks, and never take away what the other has written: then a death is missed, and counted the next time.
 """
 
 import fcntl
@@ -56,10 +58,6 @@ class Identity:
         """Of this process."""
         return cls(os.getpid(), _start(os.getpid()) or 0)
 
-    def lives(self) -> bool:
-        """Whether it does."""
-        return _start(self.pid) == self.start
-
 
 class Mark:
     """The slot of one partition. `begin` and `end` cost a quarter of a microsecond together."""
@@ -81,23 +79,29 @@ class Mark:
     def at(self, computation: int, place: int | None) -> None:
         """It is at this computation of the stage, and at the message of this place."""
         cells = self._cells
+        if cells[_PID] != self._pid or cells[_START] != self._start:
+            return
         cells[_COMPUTATION] = computation + 1
         cells[_PLACE] = 0 if place is None else place + 1
 
     def limit(self, limit_ms: int) -> None:
         """It is about to be ended, for it has taken longer."""
-        self._cells[_LIMIT] = limit_ms
+        cells = self._cells
+        if cells[_PID] == self._pid and cells[_START] == self._start:
+            cells[_LIMIT] = limit_ms
 
     def end(self) -> None:
         """It has folded the record, or given up in good order."""
-        self._cells[_OFFSET] = 0
+        cells = self._cells
+        if cells[_PID] == self._pid and cells[_START] == self._start:
+            cells[_OFFSET] = 0
 
     def deaths(self) -> tuple[Deaths | None, bool]:
-        """The deaths that are known, those of who left a mark and lives no more included; whether one was new."""
+        """The deaths that are known, another process's that left its mark included; whether one was new."""
         cells = self._cells
         with self._locked():
             at = cells[_OFFSET]
-            is_new = at != 0 and not Identity(cells[_PID], cells[_START]).lives()
+            is_new = at != 0 and (cells[_PID], cells[_START]) != (self._pid, self._start)
             if is_new:
                 cells[_DEATHS] = cells[_DEATHS] + 1 if cells[_DEATHS_AT] == at else 1
                 cells[_DEATHS_AT] = at

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from bettong_processor.crashes.guard import AtWork, GuardedFold, Tell, frame_of, told
+from bettong_processor.crashes.guard import AtWork, GuardedFold, Tell, frame_of, messages_of, told
 from bettong_processor.crashes.trial import allowed_s, computations
 
 # A record that is folded for this long is told of, and again so often.
@@ -74,7 +74,7 @@ class Watch:
         if fold is None or fold is not seen.fold:
             if seen.told_s and seen.fold is not None:
                 self._say(seen.fold[0], "")
-            messages = frame_of(fold[2]).count if fold is not None and self.limit_ms else 0
+            messages = messages_of(fold[2]) if fold is not None and self.limit_ms else 0
             self._wind(allowed_s(self.limit_ms, messages, None))
             return _Seen(fold, messages=messages)
         guarded, offset, value = fold

@@ -134,6 +134,14 @@ class Partitions:
         )
         self._guard.exclusions.refresh()
         fold = self._guard.of(worker)
+        known = set(worker.exclusions)
         for record in self._replay_log.records(topic, partition, first=worker.next_offset, until=first):
             fold(record.offset, record.value)
+        if found := sorted(set(worker.exclusions) - known):
+            self._log.warning(
+                "messages are left out whose results are out already: they kill this version",
+                topic=topic,
+                partition=partition,
+                offsets=found,
+            )
         return True

@@ -160,6 +160,7 @@ def start(
         LiveFigures(store),
         stages,
         clock=time.monotonic,
+        logger=log,
         committed=lambda: ends_of(query.lastProgress),
     )
     unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))

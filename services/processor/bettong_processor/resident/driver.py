@@ -61,6 +61,7 @@ def start(
         LiveFigures(store),
         topics,
         clock=time.monotonic,
+        logger=log,
     )
     dealer = Dealer(
         membership,
