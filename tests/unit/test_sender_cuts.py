@@ -1,14 +1,19 @@
 """Where a foreign topic is cut into frames: decided once, and the same by whoever reads it again."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong import Width
+from bettong.application.schema import schema_of
 from bettong.edges.foreign_kafka import ForeignRecords
 from bettong.errors import FrameError
-from bettong_sender.cuts import SLICE_RECORDS_MAX, Cuts, Slicer
+from bettong.frames.columns import Columns
+from bettong_sender.cuts import SLICE_RECORDS_MAX, Cuts, Slicer, bytes_that_fit, records_that_fit
 
 Record = tuple[int, int, bytes | None]
 
@@ -35,6 +40,30 @@ def test_what_comes_together_is_one_frame_up_to_a_limit() -> None:
     last = first + SLICE_RECORDS_MAX
     assert ends(slicer, many, last + 1) == ([first, last, last + 1], True)
     assert slicer.cuts.ends == [14, first, last, last + 1]
+
+
+def test_records_limit_a_frame_where_they_grow_as_columns() -> None:
+    slicer = Slicer(Cuts(0), slice_records_max=3)
+    assert ends(slicer, [record(offset) for offset in range(7)], 7) == ([3, 6, 7], True)
+
+
+@dataclass
+class Wide:
+    name: Annotated[str, Width(400)]
+    note: str
+    price: float
+
+
+@pytest.mark.parametrize("frame_bytes_max", [16_384, 1024 * 1024, 16 * 1024 * 1024])
+def test_what_a_slice_takes_fits_a_frame_as_columns(frame_bytes_max: int) -> None:
+    schema = schema_of(Wide)
+    most = records_that_fit(schema.widths, frame_bytes_max)
+    note = "x" * (bytes_that_fit(frame_bytes_max) // most - 8)
+    columns = Columns.of_messages(schema, [Wide("", note, 1.0)] * most)
+    assert len(columns.payload()) <= frame_bytes_max
+    assert most == SLICE_RECORDS_MAX or most * 408 > frame_bytes_max // 4, "and is not needlessly small"
+    assert records_that_fit((1,), 1024 * 1024) == SLICE_RECORDS_MAX
+    assert records_that_fit((frame_bytes_max,), frame_bytes_max) == 1
 
 
 def test_bytes_limit_a_frame_and_a_large_record_is_alone() -> None:

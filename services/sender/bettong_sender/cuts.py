@@ -15,6 +15,7 @@ gone by then (compacted away) make a frame smaller, which changes nothing for th
 import json
 from bisect import bisect_left, bisect_right
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -26,6 +27,23 @@ SLICE_RECORDS_MAX = 10_000
 SLICE_BYTES_MAX = 1024 * 1024
 # What a record's bytes cost on top in a frame.
 _RECORD_BYTES = 8
+# Of a value whose width varies: where it ends.
+_OFFSET_BYTES = 8
+
+
+def bytes_that_fit(frame_bytes_max: int) -> int:
+    """How many bytes of records a slice may have: half a frame is left for what columns of fixed widths take."""
+    return min(SLICE_BYTES_MAX, frame_bytes_max // 2)
+
+
+def records_that_fit(widths: Sequence[int], frame_bytes_max: int) -> int:
+    """How many records a slice may have, so that it fits a frame as columns too, where short records grow.
+
+    `widths`: see Schema. An eighth of the room is left for the head of the columns.
+    """
+    row_bytes = sum(width or _OFFSET_BYTES for width in widths)
+    room = (frame_bytes_max - bytes_that_fit(frame_bytes_max)) * 7 // 8
+    return min(SLICE_RECORDS_MAX, max(1, room // max(1, row_bytes)))
 
 
 @dataclass(slots=True)
@@ -65,11 +83,18 @@ class Slice:
 class Slicer:
     """Cuts the records of one partition: first where it was decided before, then anew."""
 
-    def __init__(self, cuts: Cuts, *, slice_bytes_max: int = SLICE_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        cuts: Cuts,
+        *,
+        slice_bytes_max: int = SLICE_BYTES_MAX,
+        slice_records_max: int = SLICE_RECORDS_MAX,
+    ) -> None:
         self.cuts = cuts
         self._due = deque(cuts.ends)
         self._pending = ForeignRecords()
         self._slice_bytes_max = slice_bytes_max
+        self._slice_records_max = slice_records_max
 
     def slices(self, records: ForeignRecords | None, position: int) -> tuple[list[Slice], bool]:
         """The slices that are complete, and whether there are new cuts, which must be stored before any is sent.
@@ -109,7 +134,7 @@ class Slicer:
         while start < len(offsets):
             fitting = bisect_right(sums, sums[start] + self._slice_bytes_max, start + 1) - 1
             # One record is taken, however large.
-            start = min(max(fitting, start + 1), start + SLICE_RECORDS_MAX)
+            start = min(max(fitting, start + 1), start + self._slice_records_max)
             ends.append(offsets[start - 1] + 1)
         return ends
 

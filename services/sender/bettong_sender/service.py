@@ -26,6 +26,7 @@ from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
+from bettong_sender.cuts import records_that_fit
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
@@ -116,6 +117,7 @@ def _topic(
         ),
         open_reader=lambda: TopicReader(there, external.topic),
         frame_bytes_max=settings.frame_bytes_max,
+        slice_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
     )
 
 

@@ -21,7 +21,7 @@ from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.beginning import begin, key_of
-from bettong_sender.cuts import SLICE_BYTES_MAX, Cuts, Slice, Slicer
+from bettong_sender.cuts import Cuts, Slice, Slicer, bytes_that_fit
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
 from bettong_sender.refusal import Refusal
@@ -46,13 +46,17 @@ _Polled = dict[int, tuple[ForeignRecords | None, int]]
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What is read, and how its parts are made. The functions block and raise LogError."""
+    """What is read, and how its parts are made. The functions block and raise LogError.
+
+    `slice_records_max`: see `records_that_fit`.
+    """
 
     source: str
     external: ExternalTopic
     open_cuts: Callable[[], TransactionalTopic]
     open_reader: Callable[[], TopicReader]
     frame_bytes_max: int
+    slice_records_max: int
 
 
 class _Stream:
@@ -229,10 +233,13 @@ class TopicFeed:
     def _stream(self, partition: int, cuts: Cuts) -> _Stream:
         stream = self._topic.external.stream(partition)
         hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
-        slice_bytes_max = min(SLICE_BYTES_MAX, self._topic.frame_bytes_max // 2)
         return _Stream(
             self._intake.open(hello, client=f"topic {self._topic.external.topic}"),
-            Slicer(cuts, slice_bytes_max=slice_bytes_max),
+            Slicer(
+                cuts,
+                slice_bytes_max=bytes_that_fit(self._topic.frame_bytes_max),
+                slice_records_max=self._topic.slice_records_max,
+            ),
             name=f"partition {partition} of topic {self._topic.external.topic}",
             frame_bytes_max=self._topic.frame_bytes_max,
         )
