@@ -118,11 +118,6 @@ def _believes_the_client(session: Session, durable: int) -> None:
     _begin(session, max(durable, session.claimed))
 
 
-def _always_exact(granted: Granted, *, claimed: int, told: int) -> bool:
-    del granted, claimed, told
-    return True
-
-
 def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
     del leases, claim
     return Granted(0)
@@ -139,7 +134,6 @@ def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         (Numbering, "answered", _never_far),
         (Numbering, "must_open", _opens_over_what_is_on_its_way),
         (Session, "_begin", _believes_the_client),
-        ("tests.delivery_world", "is_exact", _always_exact),
         (Entry, "is_durable", Entry.is_answered),
         (MemoryLeases, "look", MemoryLeases.grow_old),
         (MemoryLeases, "acquire", _gives_to_anybody),

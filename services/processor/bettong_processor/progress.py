@@ -133,10 +133,10 @@ class Progress:
         try:
             while not self._stopping.wait(_LOOK_S):
                 self.look()
-        except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
+        except Exception:
             if not self._stopping.is_set():
                 self._waits_for = "lag is not looked at any more (see the log)"
-                self._logger.error("lag is not looked at any more", fault=repr(error))
+                self._logger.exception("lag is not looked at any more")
         finally:
             self._figures = {}
             self._log.close()
