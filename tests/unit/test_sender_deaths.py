@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.deaths import UNNAMED, Death, care_for
 from bettong_sender.guards import Guards
+from bettong_sender.intake import Intake, Limits
 from bettong_sender.marks import Marks, deaths, told
+from bettong_sender.status import Status
+from tests.sender_samples import route
+from tests.unit.test_sender_intake import SilentLog
 
 ENDS = {
     "segfault": ("import ctypes; ctypes.string_at(0)", "signal 11 (Segmentation fault)"),
@@ -260,3 +265,26 @@ def test_a_session_does_not_wait_for_a_store_that_does_not_answer() -> None:
         return took_s
 
     assert asyncio.run(refreshed_s()) < 10
+
+
+def test_a_topic_with_many_partitions_waits_for_that_store_once() -> None:
+    """Its partitions are opened one after the other."""
+    store = Hanging()
+
+    async def opened_s() -> float:
+        guards = Guards(["orders"], store=store)
+        limits = Limits(credits=4, sessions_max=64, buffer_bytes_max=1 << 20)
+        intake = Intake(
+            "shop", {"orders": route()}, limits, Status(since_s=1), clock=lambda: 1, guards=guards
+        )
+        intake.use(SilentLog(), {})
+        begun_s = time.monotonic()
+        for partition in range(16):
+            feed = intake.open(Hello(source="orders", stream=f"feed-{partition}"), client="topic orders")
+            await feed.open(0)
+        took_s = time.monotonic() - begun_s
+        store.over.set()
+        intake.close()
+        return took_s
+
+    assert asyncio.run(opened_s()) < 10

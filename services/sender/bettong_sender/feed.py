@@ -59,7 +59,6 @@ class Feed:
 
         `durable`: see `Session.open`.
         """
-        await self._intake.guards.refresh()
         entry = self._opening = self._ledger.opening(durable)
         await self._intake.hand_over(self, entry, lambda: partial(self._session.open, durable=durable))
         return self._ledger.grant(full=self._intake.buffer.is_full)

@@ -167,6 +167,7 @@ class IngestServicer:
         feed = self._intake.open(hello, client=client)
         try:
             async with self._ownership.hold(feed, client=hello.client, peer=context.peer()) as lease:
+                await self._intake.guards.refresh()
                 credits_ = await feed.open(lease.durable)
                 await self._ownership.confirm(lease, feed.opened)
                 welcome = Welcome(

@@ -153,6 +153,8 @@ class TopicFeed:
             bounds = await _on(self._reading, lambda: reader.bounds(reader.partitions()))
             begun = begin(self._topic.external, stored, bounds)
             await self._store(cuts, {partition: each.cuts for partition, each in begun.items()})
+            # Once for all partitions: it may take a second.
+            await self._intake.guards.refresh()
             for partition, each in begun.items():
                 if each.lost:
                     self._logger.error("records lost", partition=partition, lost=each.lost, on_lost="skip")
