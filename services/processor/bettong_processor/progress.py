@@ -136,7 +136,7 @@ class Progress:
         except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
             if not self._stopping.is_set():
                 self._waits_for = "lag is not looked at any more (see the log)"
-                self._logger.error("lag is not looked at any more", fault=repr(error))
+                self._logger.warning("lag is not looked at any more", fault=repr(error))
         finally:
             self._figures = {}
             self._log.close()
