@@ -133,10 +133,10 @@ class Progress:
         try:
             while not self._stopping.wait(_LOOK_S):
                 self.look()
-        except Exception:
+        except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
             if not self._stopping.is_set():
                 self._waits_for = "lag is not looked at any more (see the log)"
-                self._logger.exception("lag is not looked at any more")
+                self._logger.warning("lag is not looked at any more", fault=repr(error))
         finally:
             self._figures = {}
             self._log.close()
