@@ -288,7 +288,8 @@ class ReceiverSettings(ServingSettings):
     )
     receiver_subscribers_bytes_max: Annotated[int, Ge(_MEBIBYTE), Le(64 * 1024 * _MEBIBYTE)] = Field(
         256 * _MEBIBYTE,
-        description="Bytes held for all subscribers; beyond it those that have not read for longest are ended.",
+        description="Bytes held for all subscribers; beyond it those that have not read for longest are ended, "
+        "and where all read, the next is refused.",
     )
     receiver_stall_ms: Annotated[int, Ge(100), Le(3_600_000)] = Field(
         30_000,

@@ -85,6 +85,37 @@ def test_when_it_is_full_those_go_that_have_stood_still_for_longest() -> None:
     in_a_room(work)  # type: ignore[arg-type]
 
 
+def test_as_many_go_at_once_as_make_room_and_no_more() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        standing = [await guest(room) for _ in range(8)]
+        for each in standing:
+            each.held = 40
+            room.hands(each)
+            clock.now_s += 1
+        reading = await guest(room)
+        waiting = asyncio.create_task(room.hold(reading, 40))
+        await asyncio.sleep(0)
+        assert [bool(each.reason) for each in standing] == [True] * 7 + [False]
+        await waiting
+        assert room.held == 80
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
+def test_there_is_no_place_for_one_more_where_all_read() -> None:
+    async def work(room: Room, clock: Clock) -> None:
+        del clock
+        assert room.has_place(1_000_000)
+        reading = await guest(room)
+        await room.hold(reading, 90)
+        assert room.has_place(10)
+        assert not room.has_place(11)
+        room.hands(reading)
+        assert room.has_place(11)
+
+    in_a_room(work)  # type: ignore[arg-type]
+
+
 def test_who_may_only_be_slow_is_waited_for_a_second() -> None:
     async def work(room: Room, clock: Clock) -> None:
         slow, other = [await guest(room) for _ in range(2)]

@@ -36,7 +36,7 @@ class Room:
 
     def __init__(self, *, bytes_max: int, stall_s: float, clock_s: Callable[[], float]) -> None:
         self.stall_s = stall_s
-        self._bytes_max = bytes_max
+        self.bytes_max = bytes_max
         self._clock_s = clock_s
         self._guests: set[Guest] = set()
         self._changed = asyncio.Event()
@@ -57,18 +57,31 @@ class Room:
         self._guests.discard(guest)
         self._changed.set()
 
+    def has_place(self, size: int) -> bool:
+        """Whether one more may come that holds so many bytes: who is alone may, and who can get another's room."""
+        return not self._guests or self.held + size <= self.bytes_max or bool(self._standing())
+
     async def hold(self, guest: Guest, size: int) -> None:
         """Returns when there is room to hold so many bytes for it, in place of what was held."""
         guest.held = size
-        while self.held > self._bytes_max and (others := self._standing(guest)):
-            oldest = others[0]
-            stood_s = self._stood_s(oldest)
-            if stood_s >= _SLOW_S:
-                self._end(oldest, f"has not read for {stood_s:.0f} s while others need its room")
-                oldest.must_hang_up.set()
+        while self.held > self.bytes_max and (others := self._standing(guest)):
+            next_s = self._clear(others)
             self._changed.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), max(_SLOW_S - stood_s, _LOOK_S))
+                await asyncio.wait_for(self._changed.wait(), max(next_s, _LOOK_S))
+
+    def _clear(self, standing: list[Guest]) -> float:
+        """Ends as many of them as make room for all others, and says in how many seconds the next one may go."""
+        left = self.held
+        for guest in standing:
+            if left <= self.bytes_max:
+                break
+            if (stood_s := self._stood_s(guest)) < _SLOW_S:
+                return _SLOW_S - stood_s
+            self._end(guest, f"has not read for {stood_s:.0f} s while others need its room")
+            guest.must_hang_up.set()
+            left -= guest.held
+        return 0.0
 
     def hands(self, guest: Guest) -> None:
         """A response is handed to gRPC."""
@@ -86,7 +99,7 @@ class Room:
                     self._end(guest, f"has not read for {self.stall_s:g} s")
             await asyncio.sleep(_LOOK_S)
 
-    def _standing(self, but: Guest) -> list[Guest]:
+    def _standing(self, but: Guest | None = None) -> list[Guest]:
         """Whose response has not left, the oldest first."""
         found = [guest for guest in self._guests if guest.since_s is not None and guest is not but]
         return sorted(found, key=self._stood_s, reverse=True)
