@@ -102,8 +102,8 @@ def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
             try:
                 next(call)
             except grpc.RpcError as error:
-                assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-                assert "BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX" in error.details()
+                if "BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX" not in (error.details() or ""):
+                    raise
                 time.sleep(0.1)
             else:
                 return call
