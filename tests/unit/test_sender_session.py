@@ -8,16 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, each
+from bettong.application.on_error import OnError
 from bettong.frames.frame import Kind
 from bettong.frames.refused import Refused
+from bettong.metrics import DEAD_LETTER_LAST
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Route, Session
+from bettong_sender.status import Status
 from tests.sender_samples import (
     FRAME_BYTES_MAX,
     PARTITIONS,
+    Line,
     MemoryLog,
     Order,
     as_row,
@@ -151,6 +155,24 @@ def test_a_source_that_stops_refuses_the_whole_frame_and_names_the_first_message
         "frame 2 of 'orders/feed-1', message 3: 5 bytes, expected 18; 2 message(s) refused, and with them the"
         ' frame, for the source has on_error="stop": mend them, and send the frame again'
     )
+
+
+@pytest.mark.parametrize("on_error", ["stop", "dead-letter"])
+def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> None:
+    def fails(row: bytes) -> Line:
+        raise ValueError(row.decode(errors="surrogateescape"))
+
+    app = Application("shop")
+    lines = app.source("orders", schema=Line, decoder=each(fails), on_error=on_error)
+    lines.sink("all")
+    of, frame = session(route(lines)), IngestFrame(sequence=1, rows=Rows(messages=[b"no \x80"]))
+    if on_error == "stop":
+        said = str(refusal_of(lambda: of.take(frame, 0, 9)))
+    else:
+        status = Status(since_s=1)
+        status.took(of.take(frame, 0, 9), "orders/feed-1", 1)
+        said = str(status.figures(buffered=0)[DEAD_LETTER_LAST.name])
+    assert b"ValueError: no \\udc80" in said.encode()
 
 
 def test_a_refused_message_says_whether_it_is_as_it_was_received_and_whole() -> None:

@@ -20,7 +20,7 @@ from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.frames.letter_id import LetterId
-from bettong.frames.refused import REASON_CHARACTERS_MAX, Refused, pack
+from bettong.frames.refused import Refused, pack, reason_text
 from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -225,7 +225,7 @@ class Session:
         if refused and on_error == STOP:
             first = refused[0]
             raise invalid(
-                f"frame {sequence} of {self.origin!r}, message {first.place}: {first.reason[:REASON_CHARACTERS_MAX]};"
+                f"frame {sequence} of {self.origin!r}, message {first.place}: {reason_text(first.reason)};"
                 f' {len(refused)} message(s) refused, and with them the frame, for the source has on_error="stop":'
                 " mend them, and send the frame again"
             )
