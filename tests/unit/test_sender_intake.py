@@ -169,6 +169,29 @@ async def opened(intake: Intake, stream: str, client: str) -> Feed:
     return feed
 
 
+def test_the_topics_that_a_sender_reads_take_no_clients_room() -> None:
+    async def conversation() -> str:
+        limits = replace(LIMITS, sessions_max=1)
+        intake = Intake("shop", {"orders": route()}, limits, Status(since_s=1), clock=lambda: 1)
+        intake.use(SilentLog(), {})
+        before = intake.open_topic(Hello(source="orders", stream="kafka.trades.0"), "trades")
+        client = await opened(intake, "feed-1", "1.2.3.4")
+        behind = intake.open_topic(Hello(source="orders", stream="kafka.trades.1"), "trades")
+        assert intake.status.sessions == 1
+        with pytest.raises(Refusal) as caught:
+            await opened(intake, "feed-2", "1.2.3.4")
+        before.close()
+        behind.close()
+        client.close()
+        assert intake.status.sessions == 0
+        (await opened(intake, "feed-3", "1.2.3.4")).close()
+        await intake.settled(0)
+        intake.close()
+        return str(caught.value)
+
+    assert "this sender serves 1 sessions (BETTONG_SENDER_SESSIONS_MAX)" in asyncio.run(conversation())
+
+
 def test_a_frame_of_too_many_messages_is_refused_with_the_limit_before_a_message_is_decoded() -> None:
     gate = Gate()
 

@@ -236,7 +236,7 @@ class TopicFeed:
         stream = self._topic.external.stream(partition)
         hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
         return _Stream(
-            self._intake.open(hello, client=f"topic {self._topic.external.topic}"),
+            self._intake.open_topic(hello, self._topic.external.topic),
             Slicer(
                 cuts,
                 slice_bytes_max=bytes_that_fit(self._topic.frame_bytes_max),
