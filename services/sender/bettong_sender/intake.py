@@ -114,10 +114,21 @@ class Intake:
         self.status.sessions = len(self._clients)
 
     def use(self, log: Log, identities: Mapping[str, str]) -> None:
-        """There is a log now, or another one. `identities`: what tells its topics from others of the same name."""
+        """There is a log now, or another one. `identities`: what tells its topics from others of the same name.
+
+        Feeds of a topic that is another one now end: what they have numbered lies in the old one.
+        """
+        anew = {topic for topic, known in self._identities.items() if identities.get(topic) != known}
         self._log, self._identities = log, identities
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
+        for feed in self._feeds:
+            for topic in anew.intersection((feed.route.stage_topic, feed.route.dead_letter_topic)):
+                feed.fail(
+                    unavailable(
+                        f"topic {topic} was deleted and made anew; connect again and resend what has no receipt"
+                    )
+                )
 
     def log_of(self, route: Route) -> str:
         """What tells the log of a source from one of the same name."""

@@ -183,7 +183,8 @@ class Session:
         if place != NO_PLACE and not self._numbering.answered(place, offset, opens=opens):
             raise unavailable(
                 f"a frame of {self.origin!r} came to the log more than {DISTANCE_MAX} records behind the one before it,"
-                " so it may not count; connect again and resend what has no receipt"
+                " or not behind it (its topic was made anew), so it may not count; connect again and resend what has no"
+                " receipt"
             )
 
     def lost(self, place: int) -> None:
