@@ -37,6 +37,7 @@ from tests.sender_samples import (
 STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
 # Where messages of `session()` go that are refused.
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
+ONE_ORDER = Rows(messages=[as_row(Order(1, 2, "AAAA", 3.0))])
 
 
 def session(
@@ -135,6 +136,26 @@ def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_s
         assert (append.topic, append.partition) == (again.topic, again.partition)
         places[sequence] = append.partition
     assert set(places.values()) == set(range(PARTITIONS))
+
+
+@pytest.mark.parametrize("sent_ns", [0, 1, 2**63 - 1])
+def test_what_can_be_a_time_is_taken(sent_ns: int) -> None:
+    log = MemoryLog()
+    log.extend(session().take(IngestFrame(sequence=1, sent_ns=sent_ns, rows=ONE_ORDER), 0, 9).appends)
+    assert [each.sent_ns for frames in log.data.values() for each in frames] == [sent_ns or 9]
+
+
+@pytest.mark.parametrize("sent_ns", [2**63, 2**64 - 2**62, 2**64 - 1], ids=["-2**63", "-2**62", "-1"])
+def test_what_cannot_be_a_time_is_refused_with_the_field_and_its_bound(sent_ns: int) -> None:
+    """With the sign that a client in another language may have given it."""
+    refusal = refusal_of(
+        lambda: session().take(IngestFrame(sequence=7, sent_ns=sent_ns, rows=ONE_ORDER), 0, 9)
+    )
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert str(refusal) == (
+        f"frame 7 of 'orders/feed-1': IngestFrame.sent_ns is {sent_ns}, expected Unix nanoseconds, at most"
+        " 9223372036854775807 (in the year 2262), or 0"
+    )
 
 
 def test_a_source_that_skips_leaves_no_dead_letters_and_counts_what_it_left_out() -> None:

@@ -28,7 +28,7 @@ from bettong_sender.body import Body, assign, read_body, read_rows_without
 from bettong_sender.deaths import Care
 from bettong_sender.numbering import DISTANCE_MAX, Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
-from bettong_sender.requests import check_count, check_stream
+from bettong_sender.requests import check_count, check_sent, check_stream
 
 # Where it is marked that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
@@ -212,6 +212,7 @@ class Session:
                 f"frame {frame.sequence} of {self.origin!r}: sequences grow, and the last one was {self._sequence};"
                 " resend only frames above Hello.acknowledged, in their order"
             )
+        check_sent(frame, self.origin)
         of_columns = frame.WhichOneof("body") == "columns"
         size = len(frame.columns) if of_columns else frame.rows.ByteSize() - without
         if size > self._route.frame_bytes_max:
