@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -42,9 +43,10 @@ class Java:
 
     def __enter__(self) -> Self:
         _set_environment(self._settings)
-        with_thread = ThreadPoolExecutor(1, thread_name_prefix="java")
-        self._gateway = with_thread.submit(lambda: launch_gateway(_conf(self._settings)))
-        with_thread.shutdown(wait=False)
+        beside = ThreadPoolExecutor(1, thread_name_prefix="java")
+        launch: Callable[[SparkConf], Any] = launch_gateway
+        self._gateway = beside.submit(launch, _conf(self._settings))
+        beside.shutdown(wait=False)
         return self
 
     def context(self, application: str) -> SparkContext:
