@@ -50,3 +50,24 @@ def refused(*texts: str) -> Any:
     return pytest.raises(
         ApplicationError, match="(?s)" + "".join(f"(?=.*{re.escape(text)})" for text in texts)
     )
+
+
+# A program with a stateful computation; `field`: what is kept of a key, as a line of a dataclass.
+COUNTING = """
+from dataclasses import dataclass
+import bettong
+
+@dataclass
+class Note:
+    text: str
+
+@dataclass
+class Kept:
+    {field}
+
+def keep(note: Note, kept: Kept) -> Note:
+    return note
+
+app = bettong.Application("kept")
+app.source("notes", schema=Note, key="text").stateful(keep, state=Kept).sink("out")
+"""

@@ -20,13 +20,23 @@ _JUMP_NS_MAX = 30 * HOUR_NS
 # What an origin outlives in records is small here, so that what others send in a few steps makes it forgotten.
 _REMEMBERED = 12
 _OTHERS = 2 * _REMEMBERED
+# And what one that has ended outlives: more records than clocks are set in a world, for that ages a table, too.
+_ENDED = 6
+OTHER = "in/other"
+# By so many records of others, each as late as counts, is forgotten who has ended, and who was silent.
+ENDED_RECORDS, DAY_RECORDS = _ENDED + 2, _REMEMBERED + 2
+
+
+_STEP_NS = ORIGIN_TTL_NS // _REMEMBERED
 
 
 @contextlib.contextmanager
 def short_memory() -> Iterator[None]:
     """Consumers remember fewer records, and senders know it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(delivery, "AGE_STEP_NS", ORIGIN_TTL_NS // _REMEMBERED)
+        patch.setattr(delivery, "AGE_STEP_NS", _STEP_NS)
+        patch.setattr(delivery, "ENDED_TTL_NS", _ENDED * _STEP_NS)
+        patch.setattr(delivery, "_SWEEP_NS", _STEP_NS // 2)
         patch.setattr(numbering, "DISTANCE_MAX", _REMEMBERED // 2)
         patch.setattr(numbering, "OPEN_DISTANCE", _REMEMBERED // 4)
         yield
@@ -85,8 +95,17 @@ class Clocks:
 
     def _other(self, now_ns: int, known_to: list[int]) -> None:
         """Another client's record in each partition; these senders know of it."""
-        frame = Frame(origin="in/other", sequence=0, previous=0, kind=Kind.OPEN, ingest_ns=now_ns)
+        value = _word(now_ns)
         for partition in range(PARTITIONS):
-            offset = self._log.append(STAGE, partition, encode(frame))
+            offset = self._log.append(STAGE, partition, value)
             for pod in known_to:
                 self.ends[pod][partition] = max(self.ends[pod][partition], offset)
+
+
+def later(since_ns: int, records: int) -> Iterator[bytes]:
+    """So many records of another client, which make a table as much older as records can."""
+    return (_word(since_ns + (number + 1) * _STEP_NS) for number in range(records))
+
+
+def _word(now_ns: int) -> bytes:
+    return encode(Frame(origin=OTHER, sequence=0, previous=0, kind=Kind.OPEN, ingest_ns=now_ns))

@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bettong.cli.ending import end_well
@@ -280,6 +281,17 @@ def test_up_says_what_does_not_go_on(world: World) -> None:
     assert {row.name for row in rows} == {"receiver", "sender"}
     assert any("there is no such table" in text for text in lines(rows))
     assert exit_code(rows, 7) == 7
+
+
+@pytest.mark.parametrize("processor", ["processor", "processor-2"])
+def test_health_is_that_of_a_processor_at_work_also_for_one_that_stands_by(
+    processor: str, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in psutil.Process(world.pid(processor)).environ().items():
+        if name.startswith("BETTONG_"):
+            monkeypatch.setenv(name, value)
+    asked = ["health", "--running", "--memory", str(tmp_path / "memory.json")]
+    eventually(lambda: end_well(command_line, asked, name="bettong") == 0, what=f"{processor} is well")
 
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: row.name)

@@ -86,6 +86,12 @@ def test_it_runs_when_it_says_so(container: Container, told: Callable[[], str]) 
     assert container.health("--running") == 0
 
 
+def test_it_is_well_when_it_stands_by(container: Container, told: Callable[[], str]) -> None:
+    container.speak("standby", detail="other is at work")
+    assert container.health("--running") == 0
+    assert told() == "here: standby\n"
+
+
 def test_it_has_stalled_when_records_wait_for_too_long(container: Container, told: Callable[[], str]) -> None:
     container.speak("running")
     append_all(container.kafka, container.topic, 0, [b"a", b"b", b"c"])

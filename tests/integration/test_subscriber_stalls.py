@@ -94,21 +94,19 @@ def test_many_that_do_not_read_stay_within_the_bound_and_nobody_waits_for_them(
     before = peak = resident_bytes(receiver)
 
     def admitted() -> Any:
-        """One that was let in: while all that came have yet to stand still, there is no place for more."""
+        """One that was let in; None while all that came have yet to stand still: then there is no place for more."""
         nonlocal peak
-        while True:
-            peak = max(peak, resident_bytes(receiver))
-            call = stalled()
-            try:
-                next(call)
-            except grpc.RpcError as error:
-                if "BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX" not in (error.details() or ""):
-                    raise
-                time.sleep(0.1)
-            else:
-                return call
+        peak = max(peak, resident_bytes(receiver))
+        call = stalled()
+        try:
+            next(call)
+        except grpc.RpcError as error:
+            if "BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX" not in (error.details() or ""):
+                raise
+            return None
+        return call
 
-    calls = [admitted() for _ in range(STALLED)]
+    calls = [eventually(admitted) for _ in range(STALLED)]
     begun_s = time.monotonic()
     with Subscriber(receiver.address, "raw") as results:
         seen = 0

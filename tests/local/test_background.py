@@ -18,6 +18,7 @@ from bettong.edges.kafka_log.secured import python_options
 from bettong.local.background import down
 from bettong.local.record import find
 from bettong.topics import stage_topic
+from tests.application_samples import COUNTING
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine
@@ -145,26 +146,6 @@ def test_a_folder_that_cannot_be_made_is_told_in_one_line(shell: Shell, command:
     assert done.returncode == 6
     assert done.stderr.startswith("bettong: error: /proc/foo cannot be used:")
     assert done.stderr.count("\n") == 1
-
-
-COUNTING = """
-from dataclasses import dataclass
-import bettong
-
-@dataclass
-class Note:
-    text: str
-
-@dataclass
-class Kept:
-    {field}
-
-def keep(note: Note, kept: Kept) -> Note:
-    return note
-
-app = bettong.Application("kept")
-app.source("notes", schema=Note, key="text").stateful(keep, state=Kept).sink("out")
-"""
 
 
 def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shell) -> None:

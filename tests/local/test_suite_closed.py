@@ -14,9 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from bettong.access import digest
+from bettong.client import Credentials, Sender, Subscriber
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.errors import LogError, StoreError
+from bettong.errors import LogError, RefusedError, StoreError
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
@@ -25,6 +27,7 @@ from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPla
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
 
 _NOBODY = 65534
+TOKEN = "a-token-of-this-test"  # noqa: S105 - of this test
 
 # Asks a port in the words of whoever may listen there, and prints the first answer that is more than a refusal.
 _STRANGER = r"""
@@ -50,9 +53,15 @@ for port in map(int, sys.argv[1:]):
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SuiteRecord]:
-    folder = tmp_path_factory.mktemp("closed") / "suite"
-    with Suite(SuiteOptions(application=str(APPLICATION), partitions=1, keep=folder)) as suite:
-        yield suite.record
+    """Of a suite that asks clients for tokens."""
+    folder = tmp_path_factory.mktemp("closed")
+    tokens = folder / "tokens.toml"
+    tokens.write_text(f'[mine]\nsha256 = "{digest(TOKEN)}"\nwrite = ["*/*"]\nread = ["*"]\n')
+    options = SuiteOptions(application=str(APPLICATION), partitions=1, keep=folder / "suite")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BETTONG_TOKENS", str(tokens))
+        with Suite(options) as suite:
+            yield suite.record
 
 
 def processes(record: SuiteRecord) -> list[psutil.Process]:
@@ -79,7 +88,7 @@ def test_everything_listens_on_loopback_alone(record: SuiteRecord) -> None:
 def test_a_stranger_is_told_nothing_at_any_port(record: SuiteRecord) -> None:
     """As another user of the machine where we may become one, else as one without the secrets.
 
-    Sender and receiver answer by gRPC, which asks for tokens where they are set: docs/security.md.
+    Sender and receiver answer by gRPC: see the tests of tokens below.
     """
     asked = [*map(str, ports(record))]
     other = _NOBODY if os.geteuid() == 0 else None
@@ -103,6 +112,22 @@ def test_a_stranger_is_told_nothing_at_any_port(record: SuiteRecord) -> None:
     assert [line for line in told if not any(each in line for each in refusals)] == []
     for refusal in ("-NOAUTH", "Authentication error"):
         assert any(refusal in line for line in told), f"Redis and py4j were among them: {told}"
+
+
+def test_sender_and_receiver_refuse_who_has_no_token_and_serve_who_has(record: SuiteRecord) -> None:
+    for stranger in (Credentials(), Credentials(token="wrong")):  # noqa: S106 - of this test
+        with pytest.raises(RefusedError, match="token"):
+            Sender(record.sender, "lines", reconnect_s=0.0, credentials=stranger)
+        with (
+            pytest.raises(RefusedError, match="token"),
+            Subscriber(record.receiver, "counts", credentials=stranger) as asked,
+        ):
+            next(asked)
+    mine = Credentials(token=TOKEN)
+    with Sender(record.sender, "lines", credentials=mine) as sender:
+        sender.send_rows([b"once"])
+    with Subscriber(record.receiver, "counts", credentials=mine) as results:
+        assert b"once" in next(results).messages[0]
 
 
 def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteRecord, tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict, judge
 from bettong.edges.redis_store import Claim, Granted
+from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
+from bettong.worker.delivery_stored import delivery_of
 from bettong.worker.exits import SentTable
 from bettong_sender.ledger import Entry
 from bettong_sender.numbering import Numbering
-from bettong_sender.session import Session
+from bettong_sender.session import Session, Taken
 from tests.delivery_parts import Worker
 from tests.delivery_world import World
 from tests.lease_model import MemoryLeases
@@ -31,6 +33,8 @@ INTERLEAVINGS_LONG = 20_000
 WORLDS = 20
 STEPS_MAX = 40
 SEEDS_MAX = 3_000
+
+_answered, _begin, _end = Numbering.answered, Session._begin, DeliveryTable.end
 
 
 @pytest.mark.timeout(900)
@@ -68,12 +72,11 @@ def test_the_simulation_does_what_it_is_about() -> None:
     rare = {what: count for what, count in seen.items() if count < 5}
     assert not rare
     assert set(seen) >= {
-        "appended twice", "client crashed", "clock jumped", "clock ran away", "days passed", "duplicate results",
-        "duplicates", "gaps",
+        "appended twice", "came", "client crashed", "clock jumped", "clock ran away", "days passed",
+        "duplicate results", "duplicates", "ended", "forgotten", "gaps", "killed", "killed while it ended",
         "known to be durable", "lost", "receiver crashed", "Redis came back older", "Redis lost its data",
-        "refused", "results lost",
-        "sender crashed", "session aborted", "session closed", "session left behind", "session taken over",
-        "settling", "snapshot",
+        "refused", "results lost", "sender crashed", "session aborted", "session closed", "session finished",
+        "session left behind", "session taken over", "settling", "snapshot",
         "stranger came and went", "stranger found out", "waits", "worker crashed",
     }  # fmt: skip
 
@@ -96,12 +99,33 @@ def _follows_the_clock(table: DeliveryTable, now_ns: int) -> None:
     table.age_ns = table.clock_ns = max(table.clock_ns, now_ns)
 
 
+def _never_ends(table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int) -> None:
+    table.open(origin, acknowledged=acknowledged, now_ns=now_ns)
+
+
+def _forgets_at_once_who_has_ended(
+    table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int
+) -> None:
+    _end(table, origin, acknowledged=acknowledged, now_ns=now_ns)
+    if table.ended_ns.pop(origin, None) is not None:
+        del table.highest[origin]
+
+
+def _keeps_in_a_snapshot_who_has_ended(stored: StoredDelivery) -> DeliveryTable:
+    table = delivery_of(stored)
+    table.heard_ns |= table.ended_ns
+    table.ended_ns.clear()
+    return table
+
+
+def _ends_no_partition(session: Session, now_s: float, now_ns: int) -> Taken:
+    del session, now_s, now_ns
+    return Taken([])
+
+
 def _forgets_what_was_sent(table: SentTable, origin: str, partition: int, offset: int) -> tuple[int, int]:
     del table, origin, partition
     return (offset + 1) << 20, 0
-
-
-_answered, _begin = Numbering.answered, Session._begin
 
 
 def _never_far(numbering: Numbering, place: int, offset: int, *, opens: bool) -> bool:
@@ -129,6 +153,10 @@ def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         ("bettong.delivery", "judge", _takes_gaps),
         ("bettong.delivery", "judge", _takes_duplicates),
         (DeliveryTable, "open", _opens_nothing),
+        (DeliveryTable, "end", _never_ends),
+        (DeliveryTable, "end", _forgets_at_once_who_has_ended),
+        ("bettong.worker.partition", "delivery_of", _keeps_in_a_snapshot_who_has_ended),
+        (Session, "end", _ends_no_partition),
         (SentTable, "number", _forgets_what_was_sent),
         (DeliveryTable, "_grow_older", _follows_the_clock),
         (Numbering, "answered", _never_far),

@@ -25,7 +25,7 @@ def opened(folder: Path, beginning: int = 0) -> FileTarget:
 
 
 def deliver(target: FileTarget, key: SinkPartition, offset: int, message: bytes) -> None:
-    frame = decode(rows([message], origin="raw/again/0", sequence=offset + 1, previous=offset))
+    frame = decode(rows([message], origin=f"{key[0]}/again/0", sequence=offset + 1, previous=offset))
     if target.progress[key].takes(offset, frame):
         target.progress[key].delivered(1)
         target.take(key, [message])

@@ -115,3 +115,13 @@ def test_a_position_of_something_else_is_refused_by_name() -> None:
     data = encode(Place("app", "raw", 4), Progress())
     with pytest.raises(PositionError, match="partition 4 of app/raw"):
         decode_position(PLACE, data)
+
+
+@pytest.mark.parametrize("foreign", ["orders/feed-3", "rawest/again/3", "notes/same/3"])
+def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(foreign: str) -> None:
+    """Such as older receivers took in, and which nothing would ever forget."""
+    progress = Progress()
+    fold(progress, [value(5, 0, foreign), value(7, 0)])
+    table = decode_position(PLACE, encode(PLACE, progress))[0].table
+    assert table.highest == {"raw/again/3": 7}
+    assert table.heard_ns.keys() == table.highest.keys()

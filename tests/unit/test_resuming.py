@@ -14,26 +14,9 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
 from bettong_processor.restoring import Limits
 from bettong_processor.resuming import check, holes
+from tests.application_samples import COUNTING
 from tests.worker_samples import data
 
-PROGRAM = """
-from dataclasses import dataclass
-import bettong
-
-@dataclass
-class Note:
-    text: str
-
-@dataclass
-class Kept:
-    {field}
-
-def keep(note: Note, kept: Kept) -> Note:
-    return note
-
-app = bettong.Application("kept")
-app.source("notes", schema=Note, key="text").stateful(keep, state=Kept).sink("out")
-"""
 NESTED = """
 from dataclasses import dataclass, field
 import bettong
@@ -61,9 +44,9 @@ LIMITS = Limits(partitions=2, frame_bytes_max=1024 * 1024)
 TOPIC = "kept.stage.notes"
 
 
-def made(folder: Path, name: str, field: str, text: str = PROGRAM) -> Programs:
+def made(folder: Path, name: str, field: str, text: str = COUNTING) -> Programs:
     file = folder / name
-    file.write_text(text if text is not PROGRAM else PROGRAM.format(field=field))
+    file.write_text(text if text is not COUNTING else COUNTING.format(field=field))
     overrides = {"application": str(file), "compiled": False, "kernel_cache": folder / "kernels"}
     return programs(read(ProcessorSettings, overrides))
 

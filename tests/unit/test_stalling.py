@@ -50,12 +50,12 @@ def test_a_kafka_or_redis_that_is_away_is_no_stall() -> None:
         ({"state": "waiting", "detail": "numbers/2 is held up", "lag": "3"}, True),
         ({"state": "waiting", "lag": "0"}, True),
         ({"state": "waiting", "detail": "Kafka does not answer"}, False),
-        ({"state": "standby", "lag": "3"}, False),
+        ({"state": "standby", "detail": "other is at work"}, True),
         ({"state": "stopping"}, False),
         ({}, False),
     ],
 )
-def test_it_has_started_when_it_runs_also_where_a_partition_is_held_up(
+def test_it_has_started_when_it_runs_or_stands_by_also_where_a_partition_is_held_up(
     record: dict[str, str], *, started: bool
 ) -> None:
     assert has_started(record) is started

@@ -4,19 +4,23 @@ From where Kafka says that the logs end, against the offsets that partitions hav
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong import metrics
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
+from bettong.settings import ProcessorSettings
 from bettong_processor.telling import held_up
 
 # Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _LOOK_S = 0.5
 # A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
-LOOK_WAIT_S_MAX = 1.5
+_LOOK_WAIT_S_MAX = 1.5
 # A partition whose offset has not moved for this long although records wait is told of. Longer than a usual
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
@@ -88,6 +92,20 @@ class Progress:
         self._figures: dict[str, str | float] = {}
         self._waits_for = ""
         self._stopping = threading.Event()
+
+    @classmethod
+    def of(
+        cls,
+        settings: ProcessorSettings,
+        store: RedisStore,
+        stages: Mapping[str, str],
+        logger: Logger,
+        committed: Callable[[], Offsets] = dict,
+    ) -> "Progress":
+        """Of the settings' Kafka, which it asks by a client of its own, and what partitions have told in `store`."""
+        log = LogAdmin(settings.kafka_place, answer_wait_s_max=_LOOK_WAIT_S_MAX)
+        told = LiveFigures(store)
+        return cls(log, told, stages, clock=time.monotonic, logger=logger, committed=committed)
 
     def start(self) -> None:
         """Begins to look."""

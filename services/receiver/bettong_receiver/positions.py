@@ -74,7 +74,7 @@ def _read(place: Place, values: Mapping[str, Any]) -> tuple[Progress, int]:
     found = Place(values["application"], values["sink"], values["partition"])
     if found != place:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
-    table = _table_of(values)
+    table = _table_of(place.sink, values)
     progress = Progress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
     progress.debt = _debt_of(values.get("debt", {}))
     return progress, _whole(values["length_bytes"])
@@ -86,8 +86,9 @@ def _whole(value: object) -> int:
     return value
 
 
-def _table_of(values: Mapping[str, Any]) -> DeliveryTable:
-    origins = values["origins"]
+def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
+    """Without origins that are none of the sink's: receivers that took foreign frames into account have left them."""
+    origins = {origin: each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")}
     table = DeliveryTable.of({origin: _whole(highest) for origin, (highest, _) in origins.items()})
     if values["version"] == _VERSION:
         table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}

@@ -1,14 +1,12 @@
 """Live figures, written to Redis by a thread of their own: a slow or absent Redis never holds up a client."""
 
-import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from structlog.stdlib import BoundLogger
 
 from bettong.edges.redis_store import LiveFigures, ttl_of
 from bettong.errors import StoreError
+from bettong.threads import BlockThread
 
 # The last record says that the sender stops; without Redis nobody waits for it longer.
 _CLOSE_S_MAX = 1.0
@@ -16,31 +14,20 @@ _CLOSE_S_MAX = 1.0
 _Figures = Callable[[], dict[str, str | int | float]]
 
 
-class LiveReport:
+class LiveReport(BlockThread):
     """Writes `figures()` under `instance` every `interval_s`, from entering to leaving, and once more then."""
 
     def __init__(
         self, live: LiveFigures, instance: str, figures: _Figures, interval_s: float, logger: BoundLogger
     ) -> None:
         """`figures` is called in the report's thread."""
+        super().__init__("live", close_s_max=_CLOSE_S_MAX)
         self._live = live
         self._instance = instance
         self._figures = figures
         self._interval_s = interval_s
         self._logger = logger
-        self._stopping = threading.Event()
         self._absent = False
-        self._thread = threading.Thread(target=self._run, name="live", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stopping.set()
-        self._thread.join(_CLOSE_S_MAX)
 
     def _run(self) -> None:
         last = False

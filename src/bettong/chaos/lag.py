@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from bettong.application.plan import Plan
 from bettong.chaos.growth import Sample
@@ -15,6 +12,7 @@ from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.local.record import SuiteRecord
 from bettong.metrics import OFFSET
+from bettong.threads import BlockThread
 from bettong.topics import stage_topic
 
 _LOOK_S = 5.0
@@ -22,31 +20,20 @@ _REDIS_S_MAX = 1.0
 _CLOSE_S_MAX = 20.0
 
 
-class LagWatch:
+class LagWatch(BlockThread):
     """A context manager; inside, a thread looks every few seconds. `samples`: records not yet folded, by Unix time.
 
     While Kafka or Redis is away, or a partition has told no offset, nothing is known, and nothing is noted.
     """
 
     def __init__(self, plan: Plan, record: Callable[[], SuiteRecord]) -> None:
+        super().__init__("lag", close_s_max=_CLOSE_S_MAX)
         self.samples: list[Sample] = []
         self._plan = plan
         self._record = record
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="lag", daemon=True)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join(_CLOSE_S_MAX)
-
-    def _watch(self) -> None:
-        while not self._stop.wait(_LOOK_S):
+    def _run(self) -> None:
+        while not self._stopping.wait(_LOOK_S):
             record = self._record()
             # Asked anew each time: both are killed and paused now and then.
             with LogAdmin(record.kafka_place) as admin, RedisStore(record.redis_place, record.name) as store:

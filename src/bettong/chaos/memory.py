@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Self
 
 import psutil
 
@@ -14,10 +11,13 @@ from bettong.chaos.growth import Sample
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.local.record import ServiceRecord
+from bettong.threads import BlockThread
 
 _LOOK_S = 0.5
 # Of so many looks one becomes a sample: the peak since the one before.
 _LOOKS_PER_SAMPLE = 10
+# A look, on a machine that is busy with faults.
+_CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1024 * 1024
 
 # What one process may hold at most (RSS, MiB), by what bounds it: the sender's buffer is 256 MiB, Spark's heap 1 GiB,
@@ -34,32 +34,21 @@ BOUNDS_MB: dict[Target, float] = {
 }
 
 
-class MemoryWatch:
+class MemoryWatch(BlockThread):
     """A context manager; inside, a thread looks twice a second.
 
     `peaks_mb`: the most that one process of a kind held; `samples`: what the largest one held, by Unix time.
     """
 
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]]) -> None:
+        super().__init__("memory", close_s_max=_CLOSE_S_MAX)
         self._services = services
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="memory", daemon=True)
         self.peaks_mb: dict[Target, float] = {}
         self.samples: dict[Target, list[Sample]] = {}
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
+    def _run(self) -> None:
         looks, recent = 0, dict[Target, float]()
-        while not self._stop.wait(_LOOK_S):
+        while not self._stopping.wait(_LOOK_S):
             for target in Target:
                 held = [_held_mb(process) for process in processes(target, self._services())]
                 if held:

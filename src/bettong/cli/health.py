@@ -22,7 +22,8 @@ _STALLED = typer.Option(
     help="Records wait, and nothing was folded for so long, or nothing was said: exit code 7.",
 )
 _RUNNING = typer.Option(
-    "--running", help="Only whether it says that a schedule is at work; else exit code 7."
+    "--running",
+    help="Only whether it says that a schedule is at work, or that it stands by; else exit code 7.",
 )
 _MEMORY = typer.Option(
     metavar="FILE", help="Where it is remembered what the last look has shown; of this container."

@@ -7,7 +7,7 @@ more. What a new start does not mend counts as going on: a Kafka or a Redis that
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bettong.metrics import LAG, STATE, lag
+from bettong.metrics import LAG, STANDBY, STATE, lag
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,10 @@ def looked(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
 
 
 def has_started(record: Mapping[str, str]) -> bool:
-    """Whether a schedule is at work, by the processor's live record.
+    """Whether a schedule is at work, or another processor's is and this one stands by, by its live record.
 
     One that waits for a partition that is held up tells its lag; one that waits for Kafka, or for a new start, tells
     none.
     """
     state = record.get(STATE.name)
-    return state == "running" or (state == "waiting" and LAG.name in record)
+    return state in {"running", STANDBY} or (state == "waiting" and LAG.name in record)

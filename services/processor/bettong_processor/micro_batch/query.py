@@ -15,8 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
@@ -26,7 +25,7 @@ from bettong_processor.micro_batch.saving import Ends, save
 from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
 from bettong_processor.micro_batch.unsaved import Unsaved
-from bettong_processor.progress import LOOK_WAIT_S_MAX, Progress
+from bettong_processor.progress import Progress
 
 _FETCH_WAIT_MS = 20
 _OUTPUT = "topic string, partition int, value binary"
@@ -155,13 +154,6 @@ def start(
         .trigger(processingTime="0 seconds")
         .start()
     )
-    progress = Progress(
-        LogAdmin(settings.kafka_place, answer_wait_s_max=LOOK_WAIT_S_MAX),
-        LiveFigures(store),
-        stages,
-        clock=time.monotonic,
-        logger=log,
-        committed=lambda: ends_of(query.lastProgress),
-    )
+    progress = Progress.of(settings, store, stages, log, committed=lambda: ends_of(query.lastProgress))
     unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))
     return MicroBatch(query, progress, unsaved, lambda ends: save(spark, settings, ends, log), log)

@@ -19,14 +19,13 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
 from bettong.application.plan import Plan
-from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
-from bettong_processor.progress import LOOK_WAIT_S_MAX, Progress
+from bettong_processor.progress import Progress
 from bettong_processor.resident.dealer import Dealer
 from bettong_processor.resident.dealing import place_of
 from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of
@@ -55,13 +54,7 @@ def start(
         for partition in range(settings.partitions)
     ]
     topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
-    progress = Progress(
-        LogAdmin(settings.kafka_place, answer_wait_s_max=LOOK_WAIT_S_MAX),
-        LiveFigures(store),
-        topics,
-        clock=time.monotonic,
-        logger=log,
-    )
+    progress = Progress.of(settings, store, topics, log)
     dealer = Dealer(
         membership,
         run,
