@@ -41,13 +41,6 @@ class Context:
             self.running[group].set()
 
 
-class Spark:
-    """A session."""
-
-    def __init__(self, context: Context) -> None:
-        self.sparkContext = context
-
-
 class Dealer:
     """Whose look is `looks`."""
 
@@ -68,7 +61,7 @@ class Progress:
 
 
 def resident(context: Context, looks: Callable[[], None] = lambda: None) -> Resident:
-    spark: Any = Spark(context)
+    spark: Any = context
     task: Any = None
     dealer: Any = Dealer(looks)
     progress: Any = Progress()
