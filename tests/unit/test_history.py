@@ -171,7 +171,7 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
         steps = [step for event in events for step in event.steps]
         assert [step.before for step in steps[1:]] == [step.after for step in steps[:-1]]
         if steps:
-            assert steps[-1].after == straight._folds["tally"].state_of(key)
+            assert steps[-1].after == straight._tables["tally"].state_of(key)
         found = [json.loads(text) for event in events for target, text in event.outputs if target == "totals"]
         assert found == [
             {name: getattr(each, name) for name in ("meter", "place", "total", "small")}
@@ -328,7 +328,7 @@ def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
     for compiled in (True, False):
         of = worker(tally(compiled=compiled))
         fold(of, [data("readings/c", 1, [Reading("a", 5), Reading("b", 2)])])
-        states.append(of._folds["tally"].state_of(key))
+        states.append(of._tables["tally"].state_of(key))
         assert of.keys == 2, "looking makes no state"
     expected = kept(5, 1) if key in ("a", b"a") else None
     assert states[0] == expected
@@ -340,8 +340,8 @@ def test_every_key_is_told_with_its_state(*, compiled: bool) -> None:
     of = worker(tally(compiled=compiled))
     fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])
     names = [b"abcdef", b"b"] if compiled else ["abcdef", "b"]
-    assert list(of.folds["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
-    assert list(worker(tally(compiled=compiled)).folds["tally"].items()) == []
+    assert list(of.tables["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
+    assert list(worker(tally(compiled=compiled)).tables["tally"].items()) == []
 
 
 @dataclass(slots=True)
@@ -368,5 +368,5 @@ def test_keys_that_are_numbers_are_told_as_numbers(key: str) -> None:
     of = worker(program(plan(app).stages[0], compiled=True))
     fold(of, [data("in/c", 1, [Signed(-5, 2**64 - 1), Signed(7, 3)])])
     keys = [-5, 7] if key == "number" else [2**64 - 1, 3]
-    assert list(of.folds["largest"].items()) == [(keys[0], {"value": -5}), (keys[1], {"value": 7})]
-    assert [of.folds["largest"].state_of(each) for each in keys] == [{"value": -5}, {"value": 7}]
+    assert list(of.tables["largest"].items()) == [(keys[0], {"value": -5}), (keys[1], {"value": 7})]
+    assert [of.tables["largest"].state_of(each) for each in keys] == [{"value": -5}, {"value": 7}]

@@ -174,7 +174,7 @@ def test_more_results_than_there_is_room_for_at_first_are_made_in_several_runs()
     found = results(fold(of, frames), OUT, Number)
     assert [each.value for each in found if each.name == "a"] == list(range(1, 7002))
     assert [each.value for each in found if each.name == "b"] == [1, 2]
-    assert of.folds["many"].state_of("a") == {"total": 7001, "last": ""}
+    assert of.tables["many"].state_of("a") == {"total": 7001, "last": ""}
 
 
 @dataclass

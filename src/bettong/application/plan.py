@@ -7,7 +7,7 @@ partition by partition. Rows leave it through exits: to the topic of another sta
 Merging costs nothing here: whoever reads a merged stream reads each of its parts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bettong.application.application import Application
@@ -50,17 +50,17 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Where rows of `stream` leave the stage: to `target`, a sink or a stream that `key_by` made."""
+    """Where rows of `streams`, which have one schema, leave the stage: to `target`, a sink or what `key_by` made."""
 
-    stream: str
+    streams: tuple[str, ...]
     schema: Schema
     target: Keyed | Sink
     # The stage that the target enters; None for a sink.
     stage: str | None
 
     def origin(self, partition: int) -> str:
-        """Who numbers the frames that leave here: `<target>/<stream>/<partition>`."""
-        return f"{self.target.name}/{self.stream}/{partition}"
+        """Who numbers the frames that leave here: `<target>/<streams>/<partition>`."""
+        return f"{self.target.name}/{'+'.join(self.streams)}/{partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +151,25 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
         elif isinstance(node, Computation):
             operators.append(Operator(node, tuple(read.name for read in _reads(node))))
     exits = [
-        Exit(read.name, read.schema, node, stage_names[node] if isinstance(node, Keyed) else None)
+        Exit(streams, schema, node, stage_names[node] if isinstance(node, Keyed) else None)
         for node in app.nodes.values()
         if isinstance(node, Keyed | Sink)
-        for read in _reads(node)
-        if read in members
+        for schema, streams in _by_schema(read for read in _reads(node) if read in members).items()
     ]
     return Stage(group[0].name, tuple(entrances), tuple(operators), tuple(exits))
 
 
+def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:
+    """The names of streams, by what their messages are."""
+    found: dict[Schema, tuple[str, ...]] = {}
+    for stream in streams:
+        found[stream.schema] = (*found.get(stream.schema, ()), stream.name)
+    return found
+
+
 def _reads(node: Node) -> tuple[Uniform, ...]:
     """The streams that a node reads, with every merged stream resolved into its parts."""
-    return tuple(dict.fromkeys(_parts(parents_of(node))))
+    return tuple(_parts(parents_of(node)))
 
 
 def _parts(streams: tuple[Stream, ...]) -> Iterator[Uniform]:

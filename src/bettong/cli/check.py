@@ -97,9 +97,9 @@ def _way_out(planned: Plan, way_out: Exit) -> str:
         to = f", to {type(target.to).__name__}" if target.to is not None else ""
         topic = sink_topic(planned.application, target.name)
         encoder += _policy(target.on_error)
-        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}{to}  [dim]topic {topic}[/dim]"
+        return f"sink [magenta]{target.name}[/magenta]: {', '.join(way_out.streams)}, {encoder}{to}  [dim]topic {topic}[/dim]"
     key = f"by key {_named(target.key)}{_policy(target.on_error)}"
-    return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, {key}"
+    return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {', '.join(way_out.streams)}, {key}"
 
 
 def _policy(on_error: str) -> str:

@@ -95,7 +95,7 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
             if isinstance(nodes[name], Stateful):
                 yield name
     for exit_ in stage.exits:
-        if exit_.stream in reached and exit_.target.name != computation:
+        if reached.intersection(exit_.streams) and exit_.target.name != computation:
             yield exit_.target.name
     # One message may have become several rows before: the others of them were processed.
     before = [nodes[name] for name in _before(reads, computation, stage) if name in reached and name in nodes]
@@ -105,7 +105,7 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
 
 def _before(reads: dict[str, tuple[str, ...]], computation: str, stage: Stage) -> set[str]:
     """All streams that lead to a computation, or to an exit of that target."""
-    exits = [exit_.stream for exit_ in stage.exits if exit_.target.name == computation]
+    exits = [each for exit_ in stage.exits if exit_.target.name == computation for each in exit_.streams]
     todo, found = [*reads.get(computation, ()), *exits], set[str]()
     while todo:
         name = todo.pop()

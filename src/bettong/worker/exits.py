@@ -24,13 +24,13 @@ from bettong.frames.text import json_line
 from bettong.routing import partition_of, partitions_of, split
 from bettong.topics import DEAD_LETTERS, dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.batch import Batch
 from bettong.worker.letters import Letters
-from bettong.worker.rows import Rows
 
 # Frames that one input frame may lead to at one destination. 2**20 leaves 2**44 offsets before a sequence
 # outgrows 64 bits: at 10,000 frames a second in one partition, 55 years.
 PARTS_MAX = 2**20
-# What protobuf adds to a message among `Rows`: a tag, and a length of at most 5 bytes.
+# What protobuf adds to a message among a frame's rows: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
 
@@ -79,19 +79,19 @@ class Sending:
     frame: Frame
     sent: SentTable
 
-    def rows(self, exit_: Exit, rows: Rows, letters: Letters) -> Iterator[OutputRecord]:
-        """The records that rows lead to at an exit; rows that do not fit become dead letters."""
-        columns = rows.columns(exit_.stream, letters)
+    def batch(self, exit_: Exit, batch: Batch, letters: Letters) -> Iterator[OutputRecord]:
+        """The records that the rows of a batch lead to at an exit; rows that cannot leave become dead letters."""
+        columns = batch.columns
         if columns.length == 0:
             return
         if isinstance(exit_.target, Keyed):
-            yield from self._rekeyed(exit_, exit_.target, columns, rows, letters)
+            yield from self._rekeyed(exit_, exit_.target, batch, letters)
             return
         if exit_.target.encoder is None:
             pieces = self._pieces(columns, 0, columns.length, columns.payload())
-            yield from self._columns(exit_, self.partition, pieces, rows.parent, letters)
+            yield from self._columns(exit_, self.partition, pieces, batch.source, letters)
         else:
-            encoded = self._encoded(exit_.target.name, exit_.target.encoder, rows, letters)
+            encoded = self._encoded(exit_.target.name, exit_.target.encoder, batch, letters)
             topic = sink_topic(self.application, exit_.target.name)
             yield from self._messages(topic, exit_.origin(self.partition), encoded)
 
@@ -108,7 +108,7 @@ class Sending:
         """
         found: list[bytes] = []
         size_max = self._body_bytes_max // 2
-        for letter in letters.found:
+        for letter in letters.in_order():
             message = messages(letter.place)
             dead = DeadLetter(
                 computation=letter.computation,
@@ -150,14 +150,13 @@ class Sending:
     def _body_bytes_max(self) -> int:
         return self.frame_bytes_max - ENVELOPE_BYTES_MAX
 
-    def _rekeyed(
-        self, exit_: Exit, target: Keyed, columns: Columns, rows: Rows, letters: Letters
-    ) -> Iterator[OutputRecord]:
+    def _rekeyed(self, exit_: Exit, target: Keyed, batch: Batch, letters: Letters) -> Iterator[OutputRecord]:
+        columns = batch.columns
         try:
             division = split(partitions_of(columns, target.key, self.partitions), self.partitions)
             order = division.order
         except ANY_ERROR:  # the user's key function: find the messages that it cannot take
-            kept, assignment = _keyable(target, rows, letters, self.partitions)
+            kept, assignment = _keyable(target, batch, letters, self.partitions)
             division = split(assignment, self.partitions)
             order = kept.take(division.order)
         ordered = columns.take(order)
@@ -168,15 +167,15 @@ class Sending:
         ):
             pieces = self._pieces(ordered, start, stop, payload)
             yield from self._columns(
-                exit_, partition, pieces, lambda row: rows.parent(int(order[row])), letters
+                exit_, partition, pieces, lambda row: batch.source(int(order[row])), letters
             )
 
     def _encoded(
-        self, sink: str, encoder: Callable[[Any], bytes], rows: Rows, letters: Letters
+        self, sink: str, encoder: Callable[[Any], bytes], batch: Batch, letters: Letters
     ) -> list[bytes]:
         encoded: list[bytes] = []
         size_max = self._body_bytes_max - _ROW_BYTES
-        for row, message in enumerate(rows.messages()):
+        for row, message in enumerate(batch.columns):
             try:
                 data = encoder(message)
                 if not isinstance(data, bytes):
@@ -184,7 +183,7 @@ class Sending:
                 if len(data) > size_max:
                     raise self._too_large(len(data))
             except ANY_ERROR as error:
-                letters.add(sink, error, rows.parent(row))
+                letters.add(sink, error, batch.source(row))
             else:
                 encoded.append(data)
         return encoded
@@ -274,16 +273,16 @@ def message_text(columns: Columns) -> Callable[[int], bytes]:
     return text
 
 
-def _keyable(target: Keyed, rows: Rows, letters: Letters, partitions: int) -> tuple[Array, Array]:
+def _keyable(target: Keyed, batch: Batch, letters: Letters, partitions: int) -> tuple[Array, Array]:
     """The rows whose key can be told, and their partitions; the others become dead letters."""
     kept: list[int] = []
     found: list[int] = []
-    for row, message in enumerate(rows.messages()):
+    for row, message in enumerate(batch.columns):
         try:
             key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
             found.append(partition_of(key, partitions))
         except ANY_ERROR as error:
-            letters.add(target.name, error, rows.parent(row))
+            letters.add(target.name, error, batch.source(row))
         else:
             kept.append(row)
     return np.array(kept, np.int64), np.array(found, np.uint16)

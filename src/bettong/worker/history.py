@@ -26,14 +26,16 @@ from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.text import bytes_of, json_line
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.exits import OutputRecord
 from bettong.worker.letters import Letters
-from bettong.worker.operators import Operator
+from bettong.worker.operators.operator import Operator
+from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.rows import FrameKeys, Rows
-from bettong.worker.stage_program import Fold, StageProgram
-from bettong.worker.state_array import key_column
+from bettong.worker.stage_program import StageProgram
+from bettong.worker.state.records import key_column
+from bettong.worker.state.table import StateTable
 
 KeyValue = str | int | bytes
 
@@ -216,14 +218,14 @@ class KeyHistory:
 
         wanted = set(places)
         for exit_ in self._program.stage.exits:
-            if exit_.stream == stream:
+            if stream in exit_.streams:
                 for place in places:
                     leaves(exit_.target.name, place, _json_at(columns, place))
-            for rows in self._watch.flows.get(exit_.stream, ()):
-                for row, message in enumerate(rows.messages()):
-                    if rows.parent(row) in wanted:
-                        text = json_line(rows.schema, message).decode()
-                        leaves(exit_.target.name, rows.parent(row), text)
+            for batch in (each for read in exit_.streams for each in self._watch.flows.get(read, ())):
+                for row, message in enumerate(batch.columns):
+                    if batch.source(row) in wanted:
+                        text = json_line(batch.schema, message).decode()
+                        leaves(exit_.target.name, batch.source(row), text)
         return found
 
 
@@ -266,7 +268,7 @@ class _Watch:
     def __init__(self) -> None:
         self.places: frozenset[int] = frozenset()
         self.steps: dict[int, list[Step]] = {}
-        self.flows: dict[str, list[Rows]] = {}
+        self.flows: dict[str, list[Batch]] = {}
 
     def begin(self, places: list[int]) -> None:
         """Another frame."""
@@ -285,14 +287,14 @@ class _WatchedProgram(StageProgram):
         own = self.stage.on_error()
         return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
 
-    def operators(self, folds: dict[str, Fold]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
+    def operators(self, tables: Mapping[str, StateTable]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
         """See StageProgram."""
-        plain = StageProgram.operators(self, folds)
+        plain = StageProgram.operators(self, tables)
         return tuple(
             (
                 reads,
-                _WatchedFold(folds[each.name], self.watch)
-                if each.name in folds
+                _WatchedStateful(each, self.watch)
+                if isinstance(each, StatefulOperator)
                 else _Watched(each, self.watch),
             )
             for reads, each in plain
@@ -307,58 +309,52 @@ class _Watched:
         self._operator = operator
         self._watch = watch
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
+    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
         """See Operator."""
-        given = self._operator.run(rows, letters)
+        given = self._operator.on_batch(batch, letters)
         if self._watch.places:
             self._watch.flows.setdefault(self.name, []).append(given)
         return given
 
 
-class _WatchedFold:
+class _WatchedStateful:
     """A stateful computation."""
 
-    def __init__(self, fold: Fold, watch: _Watch) -> None:
-        self.name = fold.name
-        self._fold = fold
+    def __init__(self, operator: StatefulOperator, watch: _Watch) -> None:
+        self.name = operator.name
+        self._operator = operator
         self._watch = watch
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
+    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
         """See Operator."""
-        if not self._watch.places:
-            return self._fold.run(rows, letters)
-        if self._fold.exact:
-            rows.columns(self.name, letters)
-        messages: list[Any] = []
-        parents: list[int] = []
-        schema = rows.schema
-        for start, stop, watched in _stretches(rows, self._watch.places):
-            part = rows.slice(start, stop)
+        if not self._watch.places or not batch.length:
+            return self._operator.on_batch(batch, letters)
+        table = self._operator.table
+        given: list[Batch] = []
+        for start, stop, watched in _stretches(batch, self._watch.places):
+            part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
-            before = self._fold.state_of(key) if key is not None else None
-            given = self._fold.run(part, letters)
+            before = table.state_of(key) if key is not None else None
+            given.append(self._operator.on_batch(part, letters))
             if key is not None:
-                step = Step(self.name, before, self._fold.state_of(key))
-                self._watch.steps.setdefault(rows.parent(start), []).append(step)
-            schema = given.schema
-            messages.extend(given.messages())
-            parents.extend(given.parent(row) for row in range(given.length))
-        given = Rows(schema, rows.keys, messages, parents)
-        self._watch.flows.setdefault(self.name, []).append(given)
-        return given
+                step = Step(self.name, before, table.state_of(key))
+                self._watch.steps.setdefault(batch.source(start), []).append(step)
+        whole = Batch.concatenated(given)
+        self._watch.flows.setdefault(self.name, []).append(whole)
+        return whole
 
 
-def _stretches(rows: Rows, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether it is one row of the key): all rows, in their order."""
     start = 0
-    for row in range(rows.length):
-        if rows.parent(row) in places:
+    for row in range(batch.length):
+        if batch.source(row) in places:
             if start < row:
                 yield start, row, False
             yield row, row + 1, True
             start = row + 1
-    if start < rows.length:
-        yield start, rows.length, False
+    if start < batch.length:
+        yield start, batch.length, False
 
 
 def _json_at(columns: Columns, place: int) -> str:

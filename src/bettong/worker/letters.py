@@ -55,3 +55,7 @@ class Letters:
         if policy == STOP:
             raise self.stop(letter)
         self.found.append(letter)
+
+    def in_order(self) -> list[Letter]:
+        """The dead letters by message, so that their order does not depend on how messages were cut into frames."""
+        return sorted(self.found, key=lambda letter: letter.place)

@@ -19,14 +19,15 @@ from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
+from bettong.worker.batch import Batch
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
 from bettong.worker.letters import Letter, Letters
 from bettong.worker.progress import FoldProgress
-from bettong.worker.rows import Rows
-from bettong.worker.shapes import Migration, migration
-from bettong.worker.stage_program import Fold, StageProgram, run
+from bettong.worker.stage_program import StageProgram, run
+from bettong.worker.state.shapes import Migration, migration
+from bettong.worker.state.table import StateTable
 
 # Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
 _MESSAGE_SHOWN = 1000
@@ -60,8 +61,8 @@ class PartitionWorker:
         self._now_ns = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
-        self._folds = program.folds()
-        self._operators = program.operators(self._folds)
+        self._tables = program.tables()
+        self._operators = program.operators(self._tables)
         self._on_error = program.on_error()
         self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
         # Of the last increment: see `snapshots.chain`.
@@ -81,12 +82,12 @@ class PartitionWorker:
     @property
     def keys(self) -> int:
         """How many keys have a state, over all computations."""
-        return sum(fold.keys for fold in self._folds.values())
+        return sum(table.keys for table in self._tables.values())
 
     @property
-    def folds(self) -> Mapping[str, Fold]:
-        """The stateful computations, by name, to look at their states."""
-        return self._folds
+    def tables(self) -> Mapping[str, StateTable]:
+        """The states of stateful computations, by name, to look at them."""
+        return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
@@ -141,7 +142,7 @@ class PartitionWorker:
         offset = self.next_offset
         return codec.encode(
             self._stored(
-                {name: fold.dump(self._place(name)) for name, fold in self._folds.items()},
+                {name: table.dump(self._place(name)) for name, table in self._tables.items()},
                 root=offset,
                 round_=offset,
             )
@@ -152,11 +153,11 @@ class PartitionWorker:
 
         Once it was given it must be saved before the next one can be; if saving fails, make a new worker.
         """
-        begins = all(fold.settled for fold in self._folds.values())
+        begins = all(table.settled for table in self._tables.values())
         round_ = self.next_offset if begins else self._round
-        folds = self._folds.items()
-        states = {name: fold.increment(begins=begins, place=self._place(name)) for name, fold in folds}
-        root = round_ if all(fold.settled for fold in self._folds.values()) else self._root
+        tables = self._tables.items()
+        states = {name: table.increment(begins=begins, place=self._place(name)) for name, table in tables}
+        root = round_ if all(table.settled for table in self._tables.values()) else self._root
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
         data = codec.encode(stored)
@@ -187,16 +188,16 @@ class PartitionWorker:
         self.next_offset = stored.offset
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
-        for computation, fold in self._folds.items():
+        for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            fold.load(stored.states[computation], begins=begins, migration=changes, place=place)
+            table.load(stored.states[computation], begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
         self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
         self._note(stored, data)
         shapes = self.program.shapes
-        return [name for name in self._folds if stored.shapes[name].code != shapes[name].code]
+        return [name for name in self._tables if stored.shapes[name].code != shapes[name].code]
 
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
@@ -234,7 +235,7 @@ class PartitionWorker:
         name = self._name_of(stored)
         nodes = {each.node.name: each.node for each in self.program.stage.operators}
         found: dict[str, Migration | None] = {}
-        for computation in self._folds:
+        for computation in self._tables:
             if computation not in stored.states:
                 raise StateChangedError(
                     f"{name}: it has no state of computation {computation!r}: it was saved by another version of the"
@@ -297,18 +298,18 @@ class PartitionWorker:
         self.counters.messages += columns.length
         stop = partial(self._poison, offset, frame, message_text(columns))
         letters = Letters(self._on_error, stop, self.progress)
-        rows = (
-            Rows.of_frame(entrance, columns)
+        batch = (
+            Batch.of_frame(entrance, columns)
             if self._places is None and offset not in self.exclusions
             else self._admitted(entrance, columns, self.exclusions.get(offset), letters)
         )
-        flows = run(self._operators, frame.stream, rows, letters)
+        flows = run(self._operators, frame.stream, batch, letters)
         sending = self._sending(offset, frame)
         records: list[OutputRecord] = []
         for exit_ in self.program.stage.exits:
             self.progress.enter(exit_.target.name)
-            for rows in flows.get(exit_.stream, ()):
-                records.extend(sending.rows(exit_, rows, letters))
+            for leaving in Batch.merged([flows[stream] for stream in exit_.streams if stream in flows]):
+                records.extend(sending.batch(exit_, leaving, letters))
         self.counters.results += sum(record.count for record in records)
         self.counters.skipped += letters.skipped
         if letters.found:
@@ -318,16 +319,16 @@ class PartitionWorker:
 
     def _admitted(
         self, entrance: Entrance, columns: Columns, exclusion: Exclusion | None, letters: Letters
-    ) -> Rows:
+    ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
         if self._places is not None:
-            return Rows.of_places(entrance, columns, [each for each in self._places if each < columns.length])
+            return Batch.of_part(entrance, columns, [each for each in self._places if each < columns.length])
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
         for place, why in refused.items():
             add = letters.add_decided if exclusion.is_logged else letters.add
             add(why.computation, why.reason, place)
-        return Rows.of_places(entrance, columns, [row for row in range(columns.length) if row not in refused])
+        return Batch.of_part(entrance, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
         """A dead letter of a whole record."""
