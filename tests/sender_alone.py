@@ -8,6 +8,7 @@ import contextlib
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,11 +36,15 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 class _KeepsNothing:
+    def __init__(self) -> None:
+        self._ends: Counter[tuple[str, int]] = Counter()
+
     def append(
         self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
     ) -> None:
-        del topic, partition, value
-        on_done(0)
+        del value
+        self._ends[topic, partition] += 1
+        on_done(self._ends[topic, partition])
 
 
 class _Undisputed:

@@ -155,7 +155,7 @@ class SenderSettings(ServingSettings):
         32, description="Frames that one session may have under way without a receipt."
     )
     sender_sessions_max: Annotated[int, Ge(1), Le(65_536)] = Field(
-        1024, description="Sessions at a time; the next is refused with RESOURCE_EXHAUSTED."
+        1024, description="Sessions of clients at a time; the next is refused with RESOURCE_EXHAUSTED."
     )
     sender_sessions_per_client_max: Annotated[int, Ge(1), Le(65_536)] = Field(
         128,

@@ -240,3 +240,30 @@ def test_the_graph_shows_every_choice_but_the_usual_one() -> None:
     assert "on error stop" in shown["out"]
     assert "on error" not in shown["positive"]
     assert "to stage by-value: positive, by key value, on error skip" in text.getvalue()
+
+
+def quotes(text: Text) -> Text:
+    """Raises what no file name, and no UTF-8, can hold."""
+    raise ValueError(f"no file {text.text}\udc80" + "\udcff" * 2 * REASON_CHARACTERS_MAX)
+
+
+def ill_fitting(text: Text) -> Text:
+    """Raises nothing, but what it returns is no text that can be stored."""
+    return Text(text.text + "\udc80")
+
+
+def of_text(function: Callable[[Text], Text], how: OnError) -> PartitionWorker:
+    app = Application("meters")
+    app.source("in", schema=Text).map(function, on_error=how).sink("out")
+    return worker(program(plan(app).stages[0], compiled=False))
+
+
+@pytest.mark.parametrize("function", [quotes, ill_fitting])
+def test_a_reason_that_is_no_unicode_text_is_escaped_and_cut(function: Callable[[Text], Text]) -> None:
+    record = data("in/c", 1, [Text("a")])
+    (letter,) = letters(fold(of_text(function, "dead-letter"), [record]))
+    assert "\\udc80" in letter.reason
+    assert len(letter.reason) <= REASON_CHARACTERS_MAX
+    with pytest.raises(PoisonError) as caught:
+        fold(of_text(function, "stop"), [record])
+    assert b"\\udc80" in str(caught.value).encode()

@@ -13,6 +13,7 @@ from bettong.application.schema import schema_of
 from bettong.edges.foreign_kafka import ForeignRecords
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
+from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.cuts import SLICE_RECORDS_MAX, Cuts, Slicer, bytes_that_fit, records_that_fit
 
 Record = tuple[int, int, bytes | None]
@@ -112,10 +113,32 @@ def test_tombstones_are_passed_over() -> None:
     slicer = Slicer(Cuts(0))
     found, is_new = slicer.slices(columns([(0, 5, None), record(1), (2, 0, None)]), 3)
     assert is_new
-    assert [(piece.end, len(piece.values), piece.oldest_ms, piece.offsets) for piece in found] == [
-        (3, 1, 5, [1])
+    assert [(piece.end, len(piece.values), piece.sent_ns, piece.offsets) for piece in found] == [
+        (3, 1, 5_000_000, [1])
     ]
     assert slicer.slices(columns([(3, 5, None)]), 4) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("stamps_ms", "sent_ns"),
+    [
+        ([2_000, 1_000], 1_000_000_000),
+        ([0, 3_000], 3_000_000_000),
+        ([0, 0], 0),
+        ([9_223_372_036_854], 9_223_372_036_854_000_000),
+        ([9_223_372_036_855], 0),
+        ([2**63 - 1], 0),
+        ([2**63 - 1, 1_000], 1_000_000_000),
+    ],
+    ids=["oldest", "none-of-one", "none", "last", "too-late", "garbage", "garbage-of-one"],
+)
+def test_a_frame_is_as_old_as_its_oldest_record_and_a_stamp_that_is_no_time_tells_nothing(
+    stamps_ms: list[int], sent_ns: int
+) -> None:
+    places = list(range(len(stamps_ms)))
+    records = ForeignRecords(places, stamps_ms, [b"x" for _ in places])
+    ((piece,), _) = Slicer(Cuts(0)).slices(records, len(places))
+    assert IngestFrame(sequence=piece.end, sent_ns=piece.sent_ns).sent_ns == sent_ns
 
 
 def test_receipts_move_what_is_durable_and_drop_cuts() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -33,14 +34,17 @@ class PromptLog:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._ends: Counter[tuple[str, int]] = Counter()
 
     def append(
         self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
     ) -> None:
         """See Log."""
-        del topic, partition, value
+        del value
+        offset = self._ends[topic, partition]
+        self._ends[topic, partition] += 1
         self._loop.call_soon_threadsafe(threading.Event().wait, 0.05)
-        on_done(0)
+        on_done(offset)
 
 
 def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> None:
@@ -167,6 +171,29 @@ async def opened(intake: Intake, stream: str, client: str) -> Feed:
     feed = intake.open(Hello(source="orders", stream=stream), client=client)
     await feed.open(0)
     return feed
+
+
+def test_the_topics_that_a_sender_reads_take_no_clients_room() -> None:
+    async def conversation() -> str:
+        limits = replace(LIMITS, sessions_max=1)
+        intake = Intake("shop", {"orders": route()}, limits, Status(since_s=1), clock=lambda: 1)
+        intake.use(SilentLog(), {})
+        before = intake.open_topic(Hello(source="orders", stream="kafka.trades.0"), "trades")
+        client = await opened(intake, "feed-1", "1.2.3.4")
+        behind = intake.open_topic(Hello(source="orders", stream="kafka.trades.1"), "trades")
+        assert intake.status.sessions == 1
+        with pytest.raises(Refusal) as caught:
+            await opened(intake, "feed-2", "1.2.3.4")
+        before.close()
+        behind.close()
+        client.close()
+        assert intake.status.sessions == 0
+        (await opened(intake, "feed-3", "1.2.3.4")).close()
+        await intake.settled(0)
+        intake.close()
+        return str(caught.value)
+
+    assert "this sender serves 1 sessions (BETTONG_SENDER_SESSIONS_MAX)" in asyncio.run(conversation())
 
 
 def test_a_frame_of_too_many_messages_is_refused_with_the_limit_before_a_message_is_decoded() -> None:

@@ -104,6 +104,24 @@ def test_a_frame_that_consumers_may_pass_over_ends_the_session() -> None:
     assert DISTANCE_MAX <= REMEMBERED_RECORDS // 2
 
 
+@pytest.mark.parametrize("back", [0, 1, 5])
+@pytest.mark.parametrize("opens", [True, False])
+def test_a_record_that_does_not_lie_behind_the_one_before_it_ends_the_session(
+    back: int, *, opens: bool
+) -> None:
+    """It lies in another log, of which nothing that was answered before tells anything."""
+    ends = [-1] * PARTITIONS
+    ours = session(ends=ends)
+    told(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
+    now_s = 2 * SILENT_S_MAX if opens else 0
+    append, *_ = ours.take(rows_frame(2, orders([1], "AAAA")), now_s, 10).appends
+    assert append.opens is opens
+    with pytest.raises(Refusal, match="behind the one before it") as caught:
+        ours.answered(AAAA, 8 - back, opens=opens)
+    assert caught.value.code is Code.UNAVAILABLE
+    assert ends[AAAA] == 8 - back, "what was known of the other log's end is forgotten"
+
+
 def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened() -> None:
     ours, log = session(), MemoryLog()
     log.extend(ours.open(0, 9, 3).appends)

@@ -8,16 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, each
+from bettong.application.on_error import OnError
 from bettong.frames.frame import Kind
 from bettong.frames.refused import Refused
+from bettong.metrics import DEAD_LETTER_LAST
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Route, Session
+from bettong_sender.status import Status
 from tests.sender_samples import (
     FRAME_BYTES_MAX,
     PARTITIONS,
+    Line,
     MemoryLog,
     Order,
     as_row,
@@ -33,6 +37,7 @@ from tests.sender_samples import (
 STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
 # Where messages of `session()` go that are refused.
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
+ONE_ORDER = Rows(messages=[as_row(Order(1, 2, "AAAA", 3.0))])
 
 
 def session(
@@ -133,6 +138,26 @@ def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_s
     assert set(places.values()) == set(range(PARTITIONS))
 
 
+@pytest.mark.parametrize("sent_ns", [0, 1, 2**63 - 1])
+def test_what_can_be_a_time_is_taken(sent_ns: int) -> None:
+    log = MemoryLog()
+    log.extend(session().take(IngestFrame(sequence=1, sent_ns=sent_ns, rows=ONE_ORDER), 0, 9).appends)
+    assert [each.sent_ns for frames in log.data.values() for each in frames] == [sent_ns or 9]
+
+
+@pytest.mark.parametrize("sent_ns", [2**63, 2**64 - 2**62, 2**64 - 1], ids=["-2**63", "-2**62", "-1"])
+def test_what_cannot_be_a_time_is_refused_with_the_field_and_its_bound(sent_ns: int) -> None:
+    """With the sign that a client in another language may have given it."""
+    refusal = refusal_of(
+        lambda: session().take(IngestFrame(sequence=7, sent_ns=sent_ns, rows=ONE_ORDER), 0, 9)
+    )
+    assert refusal.code is Code.INVALID_ARGUMENT
+    assert str(refusal) == (
+        f"frame 7 of 'orders/feed-1': IngestFrame.sent_ns is {sent_ns}, expected Unix nanoseconds, at most"
+        " 9223372036854775807 (in the year 2262), or 0"
+    )
+
+
 def test_a_source_that_skips_leaves_no_dead_letters_and_counts_what_it_left_out() -> None:
     of = session(route(source(on_error="skip")))
     taken = of.take(rows_frame(2, orders(range(3)), spoilt=[b"short", b"shorter"]), 0, 9)
@@ -151,6 +176,24 @@ def test_a_source_that_stops_refuses_the_whole_frame_and_names_the_first_message
         "frame 2 of 'orders/feed-1', message 3: 5 bytes, expected 18; 2 message(s) refused, and with them the"
         ' frame, for the source has on_error="stop": mend them, and send the frame again'
     )
+
+
+@pytest.mark.parametrize("on_error", ["stop", "dead-letter"])
+def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> None:
+    def fails(row: bytes) -> Line:
+        raise ValueError(row.decode(errors="surrogateescape"))
+
+    app = Application("shop")
+    lines = app.source("orders", schema=Line, decoder=each(fails), on_error=on_error)
+    lines.sink("all")
+    of, frame = session(route(lines)), IngestFrame(sequence=1, rows=Rows(messages=[b"no \x80"]))
+    if on_error == "stop":
+        said = str(refusal_of(lambda: of.take(frame, 0, 9)))
+    else:
+        status = Status(since_s=1)
+        status.took(of.take(frame, 0, 9), "orders/feed-1", 1)
+        said = str(status.figures(buffered=0)[DEAD_LETTER_LAST.name])
+    assert b"ValueError: no \\udc80" in said.encode()
 
 
 def test_a_refused_message_says_whether_it_is_as_it_was_received_and_whole() -> None:

@@ -21,6 +21,7 @@ from itertools import accumulate
 
 from bettong.edges.foreign_kafka import ForeignRecords
 from bettong.errors import FrameError
+from bettong_sender.requests import SENT_NS_MAX
 
 # Frames large enough that their own cost does not count, even split over many partitions. None waits to be full.
 SLICE_RECORDS_MAX = 10_000
@@ -29,6 +30,7 @@ SLICE_BYTES_MAX = 1024 * 1024
 _RECORD_BYTES = 8
 # Of a value whose width varies: where it ends.
 _OFFSET_BYTES = 8
+_MS_NS = 1_000_000
 
 
 def bytes_that_fit(frame_bytes_max: int) -> int:
@@ -72,11 +74,14 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What becomes a frame: its sequence, its messages in order, and the offset of each."""
+    """What becomes a frame: its sequence, its messages in order, and the offset of each.
+
+    `sent_ns`: the stamp of the oldest one, Unix nanoseconds; 0 when none tells a time that a frame can hold.
+    """
 
     end: int
     values: list[bytes]
-    oldest_ms: int
+    sent_ns: int
     offsets: list[int]
 
 
@@ -149,4 +154,6 @@ class Slicer:
         self._pending = ForeignRecords(
             pending.offsets[inside:], pending.timestamps_ms[inside:], pending.values[inside:]
         )
-        return Slice(end, values, min(filter(None, stamps), default=0), offsets)
+        oldest_ns = min(filter(None, stamps), default=0) * _MS_NS
+        # Kafka takes any number for a stamp, such as microseconds.
+        return Slice(end, values, oldest_ns if oldest_ns <= SENT_NS_MAX else 0, offsets)

@@ -99,6 +99,8 @@ class Feed:
             await splitter.room.wait()
             if lease is not None:
                 await lease.certain()
+        if self._failure is not None:
+            raise self._failure
         entry = self._ledger.spend(0, size)
         work = partial(self._split, read, entry, giants)
         try:

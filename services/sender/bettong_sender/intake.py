@@ -77,6 +77,7 @@ class Intake:
         self._now_ns = 0
         self._numbering = threading.Lock()
         self._feeds: set[Feed] = set()
+        self._clients: set[Feed] = set()  # those of them that clients opened
         self._empty = asyncio.Event()
         self._empty.set()
         self._loop = asyncio.get_running_loop()
@@ -88,39 +89,46 @@ class Intake:
         self._splitters = {name: Splitter(name, share, self._split) for name in routes}
 
     def open(self, hello: Hello, client: str) -> "Feed":
-        """A new feed. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take."""
-        route = self.routes.get(hello.source)
-        if route is None:
-            raise Refusal(
-                Code.NOT_FOUND,
-                f"application {self._application!r} has no source {hello.source[:140]!r}; it has"
-                f" {', '.join(sorted(self.routes))}",
-            )
-        if len(self._feeds) >= self.limits.sessions_max:
+        """A new feed of a client. Raises Refusal. Close it when the call ends. `client`: whose turn its frames take."""
+        route = self._route_of(hello)
+        if len(self._clients) >= self.limits.sessions_max:
             raise exhausted(
                 f"this sender serves {self.limits.sessions_max} sessions (BETTONG_SENDER_SESSIONS_MAX) and has no"
                 " room for another; connect to another sender, or later"
             )
-        self._present_log()
-        session = Session(route, hello, self._ends[route.stage_topic])
-        feed = Feed(self, route, session, client, claimed=hello.acknowledged)
-        self._feeds.add(feed)
-        self._empty.clear()
-        self.status.sessions = len(self._feeds)
+        feed = self._open(route, hello, client)
+        self._clients.add(feed)
+        self.status.sessions = len(self._clients)
         return feed
+
+    def open_topic(self, hello: Hello, topic: str) -> "Feed":
+        """The same for a partition of a topic that the sender itself reads: it takes no client's room."""
+        return self._open(self._route_of(hello), hello, f"topic {topic}")
 
     def closed(self, feed: "Feed") -> None:
         """A feed tells that its call has ended."""
         self._feeds.discard(feed)
+        self._clients.discard(feed)
         if not self._feeds:
             self._empty.set()
-        self.status.sessions = len(self._feeds)
+        self.status.sessions = len(self._clients)
 
     def use(self, log: Log, identities: Mapping[str, str]) -> None:
-        """There is a log now, or another one. `identities`: what tells its topics from others of the same name."""
+        """There is a log now, or another one. `identities`: what tells its topics from others of the same name.
+
+        Feeds of a topic that is another one now end: what they have numbered lies in the old one.
+        """
+        anew = {topic for topic, known in self._identities.items() if identities.get(topic) != known}
         self._log, self._identities = log, identities
         for ends in self._ends.values():
             ends[:] = [-1] * len(ends)  # a topic of the same name may have begun anew
+        for feed in self._feeds:
+            for topic in anew.intersection((feed.route.stage_topic, feed.route.dead_letter_topic)):
+                feed.fail(
+                    unavailable(
+                        f"topic {topic} was deleted and made anew; connect again and resend what has no receipt"
+                    )
+                )
 
     def log_of(self, route: Route) -> str:
         """What tells the log of a source from one of the same name."""
@@ -162,6 +170,24 @@ class Intake:
         deadline_s = self._loop.time() + CLOSE_S_MAX
         for splitter in self._splitters.values():
             splitter.close(max(0.0, deadline_s - self._loop.time()))
+
+    def _route_of(self, hello: Hello) -> Route:
+        route = self.routes.get(hello.source)
+        if route is None:
+            raise Refusal(
+                Code.NOT_FOUND,
+                f"application {self._application!r} has no source {hello.source[:140]!r}; it has"
+                f" {', '.join(sorted(self.routes))}",
+            )
+        return route
+
+    def _open(self, route: Route, hello: Hello, client: str) -> "Feed":
+        self._present_log()
+        session = Session(route, hello, self._ends[route.stage_topic])
+        feed = Feed(self, route, session, client, claimed=hello.acknowledged)
+        self._feeds.add(feed)
+        self._empty.clear()
+        return feed
 
     def _present_log(self) -> Log:
         if self._log is None:

@@ -78,11 +78,16 @@ class Numbering:
     def answered(self, place: int, offset: int, *, opens: bool) -> bool:
         """Notes where a record lies. Answers come in the order in which the records of a place were sent.
 
-        False when consumers may have forgotten the origin before this record, and it does not open the place.
+        False when consumers may have forgotten the origin before this record, and it does not open the place; also when
+        it does not lie behind the record before it: then it is in another log, to which those before never came.
         """
         at = self._places[place]
+        if offset <= at.offset:
+            self._ends[place] = offset
+            at.answered += 1
+            return False
         remembered = opens or offset - at.offset <= DISTANCE_MAX
-        at.offset = max(at.offset, offset)
+        at.offset = offset
         self._ends[place] = max(self._ends[place], offset)
         at.answered += 1  # the last of all: from here on the place may be opened again
         return remembered

@@ -18,6 +18,9 @@ HELLO_BYTES_MAX = 4096
 # Of each name in a hello. A source's own are shorter.
 NAME_CHARACTERS_MAX = 128
 
+# Unix nanoseconds with a sign, as most programs keep them, end in the year 2262. A negative one looks larger.
+SENT_NS_MAX = 2**63 - 1
+
 _STREAM = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_CHARACTERS_MAX}}}")
 
 # The first byte of a request that is a frame: field 2, with a length.
@@ -79,6 +82,15 @@ def check_count(count: int, sequence: int, origin: str, *, messages_max: int) ->
         raise exhausted(
             f"frame {sequence} of {origin!r} has {count} messages, at most {messages_max} are taken"
             " (BETTONG_FRAME_MESSAGES_MAX); send fewer messages a frame"
+        )
+
+
+def check_sent(frame: IngestFrame, origin: str) -> None:
+    """Raises Refusal (INVALID_ARGUMENT) for a frame that was sent at no time."""
+    if frame.sent_ns > SENT_NS_MAX:
+        raise invalid(
+            f"frame {frame.sequence} of {origin!r}: IngestFrame.sent_ns is {frame.sent_ns}, expected Unix nanoseconds,"
+            f" at most {SENT_NS_MAX} (in the year 2262), or 0"
         )
 
 

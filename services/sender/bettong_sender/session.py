@@ -20,7 +20,7 @@ from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.frames.letter_id import LetterId
-from bettong.frames.refused import REASON_CHARACTERS_MAX, Refused, pack
+from bettong.frames.refused import Refused, pack, reason_text
 from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -28,7 +28,7 @@ from bettong_sender.body import Body, assign, read_body, read_rows_without
 from bettong_sender.deaths import Care
 from bettong_sender.numbering import DISTANCE_MAX, Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
-from bettong_sender.requests import check_count, check_stream
+from bettong_sender.requests import check_count, check_sent, check_stream
 
 # Where it is marked that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
@@ -183,7 +183,8 @@ class Session:
         if place != NO_PLACE and not self._numbering.answered(place, offset, opens=opens):
             raise unavailable(
                 f"a frame of {self.origin!r} came to the log more than {DISTANCE_MAX} records behind the one before it,"
-                " so it may not count; connect again and resend what has no receipt"
+                " or not behind it (its topic was made anew), so it may not count; connect again and resend what has no"
+                " receipt"
             )
 
     def lost(self, place: int) -> None:
@@ -211,6 +212,7 @@ class Session:
                 f"frame {frame.sequence} of {self.origin!r}: sequences grow, and the last one was {self._sequence};"
                 " resend only frames above Hello.acknowledged, in their order"
             )
+        check_sent(frame, self.origin)
         of_columns = frame.WhichOneof("body") == "columns"
         size = len(frame.columns) if of_columns else frame.rows.ByteSize() - without
         if size > self._route.frame_bytes_max:
@@ -225,7 +227,7 @@ class Session:
         if refused and on_error == STOP:
             first = refused[0]
             raise invalid(
-                f"frame {sequence} of {self.origin!r}, message {first.place}: {first.reason[:REASON_CHARACTERS_MAX]};"
+                f"frame {sequence} of {self.origin!r}, message {first.place}: {reason_text(first.reason)};"
                 f' {len(refused)} message(s) refused, and with them the frame, for the source has on_error="stop":'
                 " mend them, and send the frame again"
             )

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from bettong import metrics
-from bettong.frames.refused import REASON_CHARACTERS_MAX
+from bettong.frames.refused import reason_text
 from bettong_sender.session import Taken
 
 
@@ -52,7 +52,7 @@ class Status:
         if taken.refused:
             last = taken.refused[-1]
             source = origin.partition("/")[0]
-            reason = last.reason[:REASON_CHARACTERS_MAX]
+            reason = reason_text(last.reason)
             self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.place})"
 
     def figures(self, *, buffered: int) -> dict[str, str | int | float]:

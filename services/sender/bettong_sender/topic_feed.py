@@ -36,7 +36,6 @@ _PARTITIONS_S = 30.0
 _SETTLE_WAIT_S = 2.0
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
-_MS_NS = 1_000_000
 # What a row costs protobuf on top: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
@@ -89,7 +88,7 @@ class _Stream:
             await self._changed.wait()
         self._credits -= 1
         rows = Rows(messages=piece.values)
-        frame = IngestFrame(sequence=piece.end, sent_ns=piece.oldest_ms * _MS_NS, rows=rows)
+        frame = IngestFrame(sequence=piece.end, sent_ns=piece.sent_ns, rows=rows)
         # Who has stored the cuts has shut out all others: that is the lease.
         await self.feed.take(frame, lease=None, giants=self._giants(piece))
 
@@ -236,7 +235,7 @@ class TopicFeed:
         stream = self._topic.external.stream(partition)
         hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
         return _Stream(
-            self._intake.open(hello, client=f"topic {self._topic.external.topic}"),
+            self._intake.open_topic(hello, self._topic.external.topic),
             Slicer(
                 cuts,
                 slice_bytes_max=bytes_that_fit(self._topic.frame_bytes_max),

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _MESSAGE_BYTES_LISTED = 200
 _REASONS_MAX = 20
 
+# One sends and the next one leaves the mark; a Redis that lost its data between them takes one more.
+_SESSIONS_MAX = 4
+
 dead_letters = typer.Typer(
     no_args_is_help=True, help="List, show and send again the messages that could not be processed."
 )
@@ -270,21 +273,30 @@ class _Run:
 def send_again(target: str, id_: LetterId, resend: Resend) -> bool:
     """Sends a letter's message, and leaves the mark that it was; whether the source could read it.
 
-    The stream is named after the letter and the message is its frame 1, so whoever has seen it knows it again.
-    Raises ClientError.
+    The stream is named after the letter and the message is its frame 1, so whoever has seen it knows it again. The mark
+    is that of a session at whose opening the sender knew that the frame had arrived. Where it did not, for the leases
+    of streams were lost in between, the frame is sent once more.
+    Raises ClientError, also when no session left the mark.
     """
     from bettong.client.sender import Sender
+    from bettong.errors import ClientError
 
-    with Sender(target, resend.source, id_.stream) as sender:
-        if resend.row is not None:
-            sender.send_rows([resend.row], sequence=1)
-        else:
-            sender.send_messages([resend.message], sequence=1)
-        sender.flush()
-        taken = sender.dead_letters == 0
-    # A session that opens with a receipt for frame 1: its mark says in the log that the frame had arrived.
-    with Sender(target, resend.source, id_.stream, acknowledged=1):
-        return taken
+    taken = True
+    for _ in range(_SESSIONS_MAX):
+        with Sender(target, resend.source, id_.stream) as sender:
+            if sender.acknowledged:
+                return taken
+            if resend.row is not None:
+                sender.send_rows([resend.row], sequence=1)
+            else:
+                sender.send_messages([resend.message], sequence=1)
+            sender.flush()
+            taken = sender.dead_letters == 0
+    raise ClientError(
+        f"letter {id_}: its message was sent to source {resend.source!r}, but the sender at {target} forgot it"
+        f" {_SESSIONS_MAX} times before it was marked; see that Redis keeps its data, and call the command again within"
+        " 12 hours: until then the message counts once"
+    )
 
 
 def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Places]:

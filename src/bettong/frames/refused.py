@@ -51,6 +51,11 @@ class Refused:
     cut: bool = False
 
 
+def reason_text(reason: str, *, characters_max: int = REASON_CHARACTERS_MAX) -> str:
+    """A reason as it is stored and told: cut, and escaped where an exception quotes what is no Unicode text."""
+    return reason[:characters_max].encode(errors="backslashreplace").decode()[:characters_max]
+
+
 def packed_bytes_max(frame_bytes_max: int) -> int:
     """The most that `pack` gives."""
     return 2 * frame_bytes_max + ENVELOPE_BYTES_MAX
@@ -69,8 +74,7 @@ def pack(refused: Sequence[Refused], *, frame_bytes_max: int) -> RefusedMessages
     numbers: dict[_Kind, int] = {}
     for each, size in zip(refused, sizes, strict=True):
         how = (each.as_received, each.cut or size > (cap or 0))
-        # An exception may quote what is no Unicode text.
-        reason = each.reason[:characters].encode(errors="backslashreplace").decode()
+        reason = reason_text(each.reason, characters_max=characters)
         kind = (reason, *how)
         if kind not in numbers:
             cost = _KIND_BYTES + len(reason.encode())

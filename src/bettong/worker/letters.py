@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.errors import PoisonError
-from bettong.frames.refused import REASON_CHARACTERS_MAX
+from bettong.frames.refused import reason_text
 from bettong.worker.progress import FoldProgress
 
 
@@ -51,7 +51,7 @@ class Letters:
             self.skipped += 1
             return
         text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
-        letter = Letter(computation, text[:REASON_CHARACTERS_MAX], place)
+        letter = Letter(computation, reason_text(text), place)
         if policy == STOP:
             raise self.stop(letter)
         self.found.append(letter)

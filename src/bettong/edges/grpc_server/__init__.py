@@ -6,6 +6,7 @@
 | `certificates` | a server's own certificate, and whose clients it takes         |
 | `guard`        | the interceptor that asks `bettong.access` before a call runs  |
 | `parsing`      | the interceptor that refuses what is no request                |
+| `wrapper`      | what the two interceptors share                                |
 | `entrance`     | all of it, out of settings                                     |
 | `callers`      | whose call it is                                               |
 | `connections`  | what the system knows of connections, and their end            |

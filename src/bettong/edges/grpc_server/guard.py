@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Never, TypeAlias
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Never
 
 import grpc
 
 from bettong.access import Grants, Look, Wish
 from bettong.edges.grpc_server.callers import HOLDER
 from bettong.edges.grpc_server.reloaded import Reloaded
+from bettong.edges.grpc_server.wrapper import Behaviour, Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
 # By the full name of a method: what its first message asks for. A method that is not named is refused.
@@ -22,12 +23,8 @@ _OPEN = "/grpc.health.v1.Health/"
 # How long a call may go on whose token was taken away.
 _LOOK_S = 1.0
 
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Context = grpc.aio.ServicerContext[Any, Any]
-_Behaviour = Callable[[Any, _Context], Awaitable[Any]]
 
-
-class Guard(grpc.aio.ServerInterceptor):
+class Guard(Wrapper):
     """Refuses calls with UNAUTHENTICATED (no token, an unknown one) or PERMISSION_DENIED (not this stream or sink).
 
     A call that lasts is ended in the same way within 1 s after its token, or what it may, was taken away.
@@ -38,20 +35,15 @@ class Guard(grpc.aio.ServerInterceptor):
         self._wishes = wishes
         self._log = log
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> _Handler | None:
-        """See grpc.aio.ServerInterceptor."""
-        handler = await continuation(handler_call_details)
-        method = str(handler_call_details.method)
-        if handler is None or method.startswith(_OPEN):
+    def wrapped(self, handler: Handler, method: str) -> Handler:
+        """See Wrapper."""
+        if method.startswith(_OPEN):
             return handler
-        return _like(handler, lambda behaviour: self._guarded(behaviour, method, handler.request_streaming))
+        guarded = self._guarded(behaviour_of(handler), method, handler.request_streaming)
+        return handler_like(handler, guarded, parse=handler.request_deserializer)
 
-    def _guarded(self, behaviour: _Behaviour, method: str, streaming: bool) -> _Behaviour:  # noqa: FBT001 - gRPC's flag
-        async def call(request: Any, context: _Context) -> Any:
+    def _guarded(self, behaviour: Behaviour, method: str, streaming: bool) -> Behaviour:  # noqa: FBT001 - gRPC's flag
+        async def call(request: Any, context: Context) -> Any:
             asked = _Call(self._grants, self._wishes.get(method), _bearer(context))
             log = self._log.bind(method=method, peer=context.peer())
             await _end(context, asked.refusal(), log)
@@ -111,7 +103,7 @@ class _Call:
 
 
 async def _first_judged(
-    requests: AsyncIterator[Any], asked: _Call, context: _Context, log: Logger
+    requests: AsyncIterator[Any], asked: _Call, context: Context, log: Logger
 ) -> AsyncIterator[Any]:
     """The requests; the first one is shown to the rule before it is passed on."""
     first = True
@@ -123,7 +115,7 @@ async def _first_judged(
         yield request
 
 
-async def _end(context: _Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger) -> None:
+async def _end(context: Context, refusal: tuple[grpc.StatusCode, str] | None, log: Logger) -> None:
     """Ends the call with a refusal, if there is one."""
     if refusal is None:
         return
@@ -133,7 +125,7 @@ async def _end(context: _Context, refusal: tuple[grpc.StatusCode, str] | None, l
     raise AssertionError(never)
 
 
-def _bearer(context: _Context) -> str | None:
+def _bearer(context: Context) -> str | None:
     """The token of `authorization: Bearer TOKEN`; None without one, and when there are two."""
     metadata = context.invocation_metadata()
     shown = [value for key, value in metadata or () if key == "authorization"]
@@ -141,16 +133,3 @@ def _bearer(context: _Context) -> str | None:
         return None
     scheme, _, token = str(shown[0]).partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
-
-
-def _like(handler: _Handler, guarded: Callable[[_Behaviour], _Behaviour]) -> _Handler:
-    """A handler of the same kind around its guarded behaviour."""
-    kinds: dict[tuple[bool, bool], tuple[Callable[..., Any], Any]] = {
-        (False, False): (grpc.unary_unary_rpc_method_handler, handler.unary_unary),
-        (False, True): (grpc.unary_stream_rpc_method_handler, handler.unary_stream),
-        (True, False): (grpc.stream_unary_rpc_method_handler, handler.stream_unary),
-        (True, True): (grpc.stream_stream_rpc_method_handler, handler.stream_stream),
-    }
-    make, behaviour = kinds[handler.request_streaming, handler.response_streaming]
-    made: _Handler = make(guarded(behaviour), handler.request_deserializer, handler.response_serializer)
-    return made

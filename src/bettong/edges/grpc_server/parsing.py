@@ -5,40 +5,29 @@ Left to gRPC, they end it with UNKNOWN, which says nothing, and a traceback in t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from bettong.edges.grpc_server.wrapper import Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
-_Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-_Context = grpc.aio.ServicerContext[Any, Any]
 
-
-class Parsing(grpc.aio.ServerInterceptor):
+class Parsing(Wrapper):
     """Reads the requests of calls that take one. A stream's are read by its method, which knows when to."""
 
     def __init__(self, log: Logger) -> None:
         self._log = log
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[_Handler | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> _Handler | None:
-        """See grpc.aio.ServerInterceptor."""
-        handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming or handler.request_deserializer is None:
+    def wrapped(self, handler: Handler, method: str) -> Handler:
+        """See Wrapper."""
+        parse, behaviour = handler.request_deserializer, behaviour_of(handler)
+        if handler.request_streaming or parse is None:
             return handler
-        make: Any = grpc.unary_unary_rpc_method_handler
-        behaviour: Any = handler.unary_unary
-        if handler.response_streaming:
-            make, behaviour = grpc.unary_stream_rpc_method_handler, handler.unary_stream
-        parse, log = handler.request_deserializer, self._log.bind(method=str(handler_call_details.method))
+        log = self._log.bind(method=method)
 
-        async def call(data: bytes, context: _Context) -> Any:
+        async def call(data: bytes, context: Context) -> Any:
             try:
                 request = parse(data)
             except DecodeError as error:
@@ -47,5 +36,4 @@ class Parsing(grpc.aio.ServerInterceptor):
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, text)
             return await behaviour(request, context)
 
-        made: _Handler = make(call, None, handler.response_serializer)
-        return made
+        return handler_like(handler, call, parse=None)

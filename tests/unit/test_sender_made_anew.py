@@ -1,0 +1,54 @@
+"""Topics of the log that are deleted and made again under live sessions."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from bettong.v1.ingest_pb2 import Hello
+from bettong_sender.intake import Intake
+from bettong_sender.refusal import Code, Refusal
+from bettong_sender.status import Status
+from tests.sender_samples import route
+from tests.unit.test_sender_intake import CERTAIN, LIMITS, PromptLog, SilentLog, opened, request
+
+TOPICS = {"shop.stage.orders": "one", "shop.dead-letters": "letters"}
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic: str) -> None:
+    async def conversation() -> list[Refusal]:
+        elsewhere = replace(route(), stage_topic="shop.stage.quotes", dead_letter_topic="shop.other-letters")
+        routes = {"orders": route(), "quotes": elsewhere}
+        topics = {**TOPICS, "shop.stage.quotes": "two", "shop.other-letters": "others"}
+        intake = Intake("shop", routes, LIMITS, Status(since_s=1), clock=lambda: 1)
+        same = PromptLog(asyncio.get_running_loop())
+        intake.use(same, topics)
+        feed = await opened(intake, "feed-1", "1.2.3.4")
+        other = intake.open(Hello(source="quotes", stream="q"), client="1.2.3.4")
+        await other.open(0)
+        for one in (feed, other):
+            await one.opened()
+            await one.take_request(request(1, b"unreadable"), CERTAIN)
+        intake.use(same, topics)
+        await feed.take_request(request(2, b"unreadable"), CERTAIN)
+        while (receipt := await feed.receipt()) is not None and receipt.acknowledged < 2:
+            pass
+        intake.use(log := SilentLog(), {**topics, topic: "three"})
+        refusals = []
+        with pytest.raises(Refusal) as caught:
+            await feed.receipt()
+        refusals.append(caught.value)
+        with pytest.raises(Refusal) as caught:
+            await feed.take_request(request(3, b"unreadable"), CERTAIN)
+        refusals.append(caught.value)
+        assert not log.values
+        assert await other.receipt() is not None
+        intake.close()
+        return refusals
+
+    for refusal in asyncio.run(asyncio.wait_for(conversation(), 60)):
+        assert refusal.code is Code.UNAVAILABLE
+        assert str(refusal) == (
+            f"topic {topic} was deleted and made anew; connect again and resend what has no receipt"
+        )
