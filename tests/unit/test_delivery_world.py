@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict, judge
 from bettong.edges.redis_store import Claim, Granted
-from bettong.worker.exits import SentTable
+from bettong.worker.output.numbering import SentTable
 from bettong_sender.ledger import Entry
 from bettong_sender.numbering import Numbering
 from bettong_sender.session import Session

@@ -14,7 +14,8 @@ from bettong import Application
 from bettong.application.plan import plan
 from bettong.frames.frame import decode
 from bettong.routing import partition_of
-from bettong.worker.exits import PARTS_MAX, OutputRecord
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.output.numbering import PARTS_MAX
 from bettong.worker.stage_program import StageProgram, program
 from tests.worker_samples import data, fold, frames, letters, python, results, worker
 

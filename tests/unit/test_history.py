@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, Width
 from bettong.application.on_error import OnError
-from bettong.application.plan import Entrance, plan
+from bettong.application.plan import StageInput, plan
 from bettong.application.schema import schema_of
 from bettong.errors import LogHoleError, SnapshotError
 from bettong.frames.columns import Columns
@@ -257,9 +257,9 @@ def test_where_the_processor_stopped_the_history_ends_with_the_reason() -> None:
     assert [step.after for step in events[0].steps] == [{"total": 2}, {"total": 7}]
 
 
-def keyed(annotation: Any, *, name: str = "key") -> Entrance:
+def keyed(annotation: Any, *, name: str = "key") -> StageInput:
     message = make_dataclass("Message", [(name, annotation)])
-    return Entrance("in", schema_of(message), name)
+    return StageInput("in", schema_of(message), name)
 
 
 @pytest.mark.parametrize(
@@ -278,15 +278,15 @@ def keyed(annotation: Any, *, name: str = "key") -> Entrance:
 def test_a_key_is_read_as_its_messages_have_it_and_found_among_them(
     annotation: Any, text: str, key: KeyValue
 ) -> None:
-    entrance = keyed(annotation)
-    assert key_of(entrance, text) == key
-    message = entrance.schema.message(key if annotation is not bool else True)
-    other = entrance.schema.message(
+    entry = keyed(annotation)
+    assert key_of(entry, text) == key
+    message = entry.schema.message(key if annotation is not bool else True)
+    other = entry.schema.message(
         {str: "", bytes: b"", int: 0}[type(key)] if annotation is not bool else False
     )
-    columns = Columns.of_messages(entrance.schema, [other, message, other, message])
-    assert places_of(entrance, columns, key_of(entrance, text)) == [1, 3]
-    assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entrance, text), 16)
+    columns = Columns.of_messages(entry.schema, [other, message, other, message])
+    assert places_of(entry, columns, key_of(entry, text)) == [1, 3]
+    assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entry, text), 16)
 
 
 @pytest.mark.parametrize(
@@ -316,10 +316,10 @@ def test_a_key_of_a_function_is_of_the_type_that_it_says() -> None:
     schema = schema_of(Number)
     columns = Columns.of_messages(schema, [Number("aa", 1), Number("b", 1)])
     for function, text, key in ((by_length, "2", 2), (by_bytes, "aa", b"aa")):
-        entrance = Entrance("in", schema, function)
-        assert key_of(entrance, text) == key
-        assert places_of(entrance, columns, key) == [0]
-    assert places_of(Entrance("in", schema, None), columns, "aa") == []
+        entry = StageInput("in", schema, function)
+        assert key_of(entry, text) == key
+        assert places_of(entry, columns, key) == [0]
+    assert places_of(StageInput("in", schema, None), columns, "aa") == []
 
 
 @pytest.mark.parametrize("key", ["a", "none", "far too long", 5, b"a"])

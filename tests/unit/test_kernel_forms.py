@@ -121,7 +121,7 @@ def outcome(
     one, found, dead = worker(of), [], []
     for sequence, numbers in enumerate(frames, 1):
         records = fold(one, [data("in/a", sequence, numbers)])
-        found += results(records, OUT, of.stage.exits[0].schema.message)
+        found += results(records, OUT, of.stage.outputs[0].schema.message)
         told = [(each.index, each.computation, each.reason.partition(":")[0]) for each in letters(records)]
         dead.append(sorted((index, computation, "") for index, computation, _ in told))
     return found, dead

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from tests.worker_samples import data, fold, letters, python, results, worker
 
 

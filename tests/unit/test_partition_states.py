@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from bettong.edges.kafka_log import Record
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions

@@ -66,9 +66,9 @@ def app() -> Application:
 def wiring(stage: Stage) -> tuple[list[str], dict[str, tuple[str, ...]], list[tuple[str, str, str | None]]]:
     """What enters; what each operator reads; what leaves: streams, target, stage of the target."""
     return (
-        [each.stream for each in stage.entrances],
+        [each.stream for each in stage.inputs],
         {each.node.name: each.reads for each in stage.operators},
-        [("+".join(each.streams), each.target.name, each.stage) for each in stage.exits],
+        [("+".join(each.streams), each.target.name, each.stage) for each in stage.outputs],
     )
 
 
@@ -101,7 +101,7 @@ def test_a_new_key_cuts(app: Application) -> None:
 
 def test_keys_of_entrances_are_those_of_sources_and_of_key_by(app: Application) -> None:
     app.source("in", schema=Item, key="other").key_by("key", name="by").sink("out")
-    assert [(each.stream, each.key) for stage in plan(app).stages for each in stage.entrances] == [
+    assert [(each.stream, each.key) for stage in plan(app).stages for each in stage.inputs] == [
         ("in", "other"),
         ("by", "key"),
     ]
@@ -158,7 +158,7 @@ def test_a_fan_out_that_is_merged_again_stays_one_stage(app: Application) -> Non
 def test_two_computations_of_one_schema_into_one_sink_number_their_frames_together(app: Application) -> None:
     source = app.source("in", schema=Item)
     source.map(same).merge(source.map(again)).sink("out")
-    origins = [each.origin(3) for each in plan(app).stages[0].exits]
+    origins = [each.origin(3) for each in plan(app).stages[0].outputs]
     assert origins == ["out/same+again/3"]
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from bettong.application.on_error import ANY_ERROR
-from bettong.application.plan import Entrance
+from bettong.application.plan import StageInput
 from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns
 
@@ -24,7 +25,7 @@ from bettong.frames.columns import Array, Columns
 class FrameKeys:
     """The keys of a frame's messages, in the form that a computation asks for; made once."""
 
-    entrance: Entrance
+    entry: StageInput
     columns: Columns
     # Indices of messages that no function of the user's must see: they have no key, and no row.
     without: frozenset[int] = frozenset()
@@ -33,7 +34,7 @@ class FrameKeys:
     def values(self) -> list[Any]:
         """One Python value (str, bytes or int) a message."""
         if self._values is None:
-            key = self.entrance.key
+            key = self.entry.key
             if isinstance(key, str):
                 self._values = self.columns.values(self.columns.schema.position(key))
             elif key is None:
@@ -48,7 +49,7 @@ class FrameKeys:
 
     def column(self) -> Array:
         """The key field's fixed-width column; compiled computations were checked to have one."""
-        key = self.entrance.key
+        key = self.entry.key
         column = self.columns.columns[self.columns.schema.position(key)] if isinstance(key, str) else None
         if column is None or isinstance(column, pa.Array):
             raise AssertionError("the plan lets only fixed-width key fields into a compiled computation")
@@ -70,22 +71,22 @@ class NoKey:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i comes from message i."""
+    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i."""
 
     columns: Columns
     keys: FrameKeys
     sources: Array | None = None
 
     @classmethod
-    def of_frame(cls, entrance: Entrance, columns: Columns) -> Batch:
+    def of_frame(cls, entry: StageInput, columns: Columns) -> Batch:
         """The messages of a frame as it enters a stage."""
-        return cls(columns, FrameKeys(entrance, columns))
+        return cls(columns, FrameKeys(entry, columns))
 
     @classmethod
-    def of_part(cls, entrance: Entrance, columns: Columns, indices: Sequence[int]) -> Batch:
+    def of_part(cls, entry: StageInput, columns: Columns, indices: Sequence[int]) -> Batch:
         """The messages of a frame at these indices, in order: the user's functions see no other."""
         kept = np.array(indices, np.int64)
-        keys = FrameKeys(entrance, columns, frozenset(range(columns.length)).difference(indices))
+        keys = FrameKeys(entry, columns, frozenset(range(columns.length)).difference(indices))
         return cls(columns.take(kept), keys, kept)
 
     @classmethod
@@ -106,7 +107,7 @@ class Batch:
         begins = np.cumsum([0, *(batch.length for batch in filled)])
         numbers = numbers[order]
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
-        for start, stop in zip(starts, starts[1:], strict=False):
+        for start, stop in pairwise(starts):
             number = int(numbers[start])
             first = int(order[start] - begins[number])
             yield filled[number].slice(first, first + stop - start)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from bettong.application.fields import Kind
 from bettong.application.on_error import DEAD_LETTER, SKIP, OnError
-from bettong.application.plan import Entrance
+from bettong.application.plan import StageInput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
@@ -28,10 +28,10 @@ from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.exits import OutputRecord
-from bettong.worker.letters import Letters
 from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
+from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram
 from bettong.worker.state.records import key_column
@@ -89,7 +89,7 @@ class KeyHistory:
         self._worker.exclusions = exclusions
         self._key = key
         self._letters_topic = dead_letter_topic(assignment.application)
-        self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
+        self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self.stopped: PoisonError | None = None
 
     @property
@@ -133,14 +133,14 @@ class KeyHistory:
         """A record, its columns, and the places of the key's messages; none when it has no messages to read."""
         try:
             frame = decode(value)
-            entrance = self._entrances.get(frame.stream)
+            entry = self._inputs.get(frame.stream)
             readable = frame.kind is FrameKind.DATA and frame.columns is not None
-            if entrance is None or not readable or frame.schema != entrance.schema.fingerprint:
+            if entry is None or not readable or frame.schema != entry.schema.fingerprint:
                 return None, None, []
-            columns = Columns.of_payload(entrance.schema, frame.columns or b"")
+            columns = Columns.of_payload(entry.schema, frame.columns or b"")
         except FrameError:
             return None, None, []
-        return frame, columns, places_of(entrance, columns, self._key)
+        return frame, columns, places_of(entry, columns, self._key)
 
     def _events(
         self,
@@ -217,24 +217,24 @@ class KeyHistory:
                 found.setdefault(place, []).append((target, message))
 
         wanted = set(places)
-        for exit_ in self._program.stage.exits:
-            if stream in exit_.streams:
+        for output in self._program.stage.outputs:
+            if stream in output.streams:
                 for place in places:
-                    leaves(exit_.target.name, place, _json_at(columns, place))
-            for batch in (each for read in exit_.streams for each in self._watch.flows.get(read, ())):
+                    leaves(output.target.name, place, _json_at(columns, place))
+            for batch in (each for read in output.streams for each in self._watch.flows.get(read, ())):
                 for row, message in enumerate(batch.columns):
                     if batch.source(row) in wanted:
                         text = json_line(batch.schema, message).decode()
-                        leaves(exit_.target.name, batch.source(row), text)
+                        leaves(output.target.name, batch.source(row), text)
         return found
 
 
-def places_of(entrance: Entrance, columns: Columns, key: KeyValue) -> list[int]:
+def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
     """The places of the messages of a key in a frame."""
-    if not isinstance(entrance.key, str):
-        values = FrameKeys(entrance, columns).values() if entrance.key is not None else []
+    if not isinstance(entry.key, str):
+        values = FrameKeys(entry, columns).values() if entry.key is not None else []
         return [place for place, value in enumerate(values) if type(value) is type(key) and value == key]
-    column = columns.columns[columns.schema.position(entrance.key)]
+    column = columns.columns[columns.schema.position(entry.key)]
     if isinstance(column, pa.Array):
         kind = str if pa.types.is_string(column.type) else bytes
         if not isinstance(key, kind):
@@ -245,20 +245,20 @@ def places_of(entrance: Entrance, columns: Columns, key: KeyValue) -> list[int]:
     return [] if wanted is None else np.flatnonzero(column == wanted[0]).tolist()
 
 
-def key_of(entrance: Entrance, text: str) -> KeyValue:
+def key_of(entry: StageInput, text: str) -> KeyValue:
     """The key that a text stands for, as messages have it: bytes as `frames.text.text_of` writes them.
 
     A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
     """
-    if not isinstance(entrance.key, str):
-        returns = getattr(entrance.key, "__annotations__", {}).get("return", str)
+    if not isinstance(entry.key, str):
+        returns = getattr(entry.key, "__annotations__", {}).get("return", str)
         kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
         return _read_key(text, kind, width=0)
-    place = entrance.schema.fields[entrance.schema.position(entrance.key)]
+    place = entry.schema.fields[entry.schema.position(entry.key)]
     width = place.dtype.itemsize if place.dtype is not None and place.kind in (Kind.TEXT, Kind.BYTES) else 0
     key = _read_key(text, place.kind, width=width)
     if place.dtype is not None and key_column(key, place.dtype) is None:
-        raise ValueError(f"it does not fit {entrance.key!r}, {place.dtype}")
+        raise ValueError(f"it does not fit {entry.key!r}, {place.dtype}")
     return key
 
 
@@ -309,9 +309,9 @@ class _Watched:
         self._operator = operator
         self._watch = watch
 
-    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        given = self._operator.on_batch(batch, letters)
+        given = self._operator.on_batch(batch, dead_letters)
         if self._watch.places:
             self._watch.flows.setdefault(self.name, []).append(given)
         return given
@@ -325,17 +325,17 @@ class _WatchedStateful:
         self._operator = operator
         self._watch = watch
 
-    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
         if not self._watch.places or not batch.length:
-            return self._operator.on_batch(batch, letters)
+            return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
         for start, stop, watched in _stretches(batch, self._watch.places):
             part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
             before = table.state_of(key) if key is not None else None
-            given.append(self._operator.on_batch(part, letters))
+            given.append(self._operator.on_batch(part, dead_letters))
             if key is not None:
                 step = Step(self.name, before, table.state_of(key))
                 self._watch.steps.setdefault(batch.source(start), []).append(step)

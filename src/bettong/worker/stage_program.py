@@ -9,7 +9,7 @@ import numpy as np
 
 from bettong.application.fields import Kind
 from bettong.application.on_error import OnError
-from bettong.application.plan import Computation, Entrance, Stage
+from bettong.application.plan import Computation, Stage, StageInput
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, Stateful, Stateless
 from bettong.application.ways import Way
@@ -22,11 +22,11 @@ from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
 from bettong.worker.compiling import compile_node
 from bettong.worker.kernel import Kernel
-from bettong.worker.letters import Letters
 from bettong.worker.operators.filter import FilterOperator
 from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
+from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.shapes import shape_of
@@ -108,25 +108,25 @@ def program(
 
 
 def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
-    """The numpy type of the key that reaches a compiled or vectorized computation; the same from every entrance.
+    """The numpy type of the key that reaches a compiled or vectorized computation; the same from every entry.
 
-    Raises ApplicationError when a key is a function, varies in width, or differs between entrances.
+    Raises ApplicationError when a key is a function, varies in width, or differs between inputs.
     """
     found: dict[tuple[Kind, np.dtype[Any]], str] = {}
-    for entrance in _entrances_of(stage, node.name):
-        if not isinstance(entrance.key, str):
+    for entry in _inputs_of(stage, node.name):
+        if not isinstance(entry.key, str):
             raise ApplicationError(
-                f"{node.way.value} {node.name!r}: the key of {entrance.stream!r} is a function; key by a field"
+                f"{node.way.value} {node.name!r}: the key of {entry.stream!r} is a function; key by a field"
             )
-        field = entrance.schema.fields[entrance.schema.position(entrance.key)]
+        field = entry.schema.fields[entry.schema.position(entry.key)]
         if field.dtype is None:
             raise ApplicationError(
-                f"{node.way.value} {node.name!r}: key {entrance.key!r} of {entrance.stream!r} has no fixed width;"
+                f"{node.way.value} {node.name!r}: key {entry.key!r} of {entry.stream!r} has no fixed width;"
                 " use Annotated[str, Width(n)]"
             )
         # Integers of all widths are one type, but for the unsigned ones that share their bits with negative ones.
         signed = field.dtype.kind in "iu" and field.dtype != np.uint64
-        found[field.kind, np.dtype(np.int64) if signed else field.dtype] = entrance.stream
+        found[field.kind, np.dtype(np.int64) if signed else field.dtype] = entry.stream
     if len(found) > 1:
         keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
         raise ApplicationError(f"{node.way.value} {node.name!r}: its streams' keys differ in type: {keys}")
@@ -134,14 +134,19 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
 
 
 def run(
-    operators: tuple[tuple[tuple[str, ...], Operator], ...], stream: str, batch: Batch, letters: Letters
+    operators: tuple[tuple[tuple[str, ...], Operator], ...],
+    stream: str,
+    batch: Batch,
+    dead_letters: DeadLetters,
 ) -> dict[str, Batch]:
     """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
     flows = {stream: batch}
     for reads, operator in operators:
         if arriving := list(Batch.merged([flows[read] for read in reads if read in flows])):
-            letters.progress.enter(operator.name)
-            flows[operator.name] = Batch.concatenated([operator.on_batch(each, letters) for each in arriving])
+            dead_letters.progress.enter(operator.name)
+            flows[operator.name] = Batch.concatenated(
+                [operator.on_batch(each, dead_letters) for each in arriving]
+            )
     return flows
 
 
@@ -154,8 +159,8 @@ def _try_state(stage: Stage, node: Stateful, way: Way, state_key: bytes | None) 
         try_stateful(node, key)
 
 
-def _entrances_of(stage: Stage, computation: str) -> list[Entrance]:
-    """The entrances whose frames can reach a computation."""
+def _inputs_of(stage: Stage, computation: str) -> list[StageInput]:
+    """The inputs whose frames can reach a computation."""
     reads = {operator.node.name: operator.reads for operator in stage.operators}
     reached, todo = set(), [computation]
     while todo:
@@ -164,4 +169,4 @@ def _entrances_of(stage: Stage, computation: str) -> list[Entrance]:
             if read not in reached:
                 reached.add(read)
                 todo.append(read)
-    return [entrance for entrance in stage.entrances if entrance.stream in reached]
+    return [entry for entry in stage.inputs if entry.stream in reached]

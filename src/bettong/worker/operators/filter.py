@@ -2,8 +2,8 @@
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.letters import Letters
 from bettong.worker.operators.operator import failed
+from bettong.worker.output.dead_letters import DeadLetters
 
 
 class FilterOperator:
@@ -13,10 +13,10 @@ class FilterOperator:
         self.name = name
         self._calling = calling
 
-    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        results = self._calling.call(batch, None, letters.progress)
-        failed(self.name, batch, results, letters)
+        results = self._calling.call(batch, None, dead_letters.progress)
+        failed(self.name, batch, results, dead_letters)
         assert results.rows is not None  # noqa: S101 - a predicate's tell which rows are kept
         if len(results.rows) == batch.length:
             return batch

@@ -2,8 +2,8 @@
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.letters import Letters
 from bettong.worker.operators.operator import derived
+from bettong.worker.output.dead_letters import DeadLetters
 
 
 class MapOperator:
@@ -13,6 +13,6 @@ class MapOperator:
         self.name = name
         self._calling = calling
 
-    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        return derived(self.name, batch, self._calling.call(batch, None, letters.progress), letters)
+        return derived(self.name, batch, self._calling.call(batch, None, dead_letters.progress), dead_letters)

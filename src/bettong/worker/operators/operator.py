@@ -4,7 +4,7 @@ from typing import Protocol
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
-from bettong.worker.letters import Letters
+from bettong.worker.output.dead_letters import DeadLetters
 
 
 class Operator(Protocol):
@@ -12,18 +12,18 @@ class Operator(Protocol):
 
     name: str
 
-    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """The rows that these rows lead to. Never raises for what the user's function raises."""
 
 
-def failed(name: str, batch: Batch, results: Results, letters: Letters) -> None:
-    """The messages of rows that failed become dead letters, or what `on_error` says."""
+def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> None:
+    """The messages of rows that failed become dead dead_letters, or what `on_error` says."""
     for row, reason in results.failures:
-        letters.add(name, reason, batch.source(row))
+        dead_letters.add(name, reason, batch.source(row))
 
 
-def derived(name: str, batch: Batch, results: Results, letters: Letters) -> Batch:
+def derived(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> Batch:
     """The rows that a function made of a batch."""
-    failed(name, batch, results, letters)
+    failed(name, batch, results, dead_letters)
     assert results.columns is not None  # noqa: S101 - a predicate's alone has none
     return batch.derived(results.columns, results.rows)

@@ -4,8 +4,8 @@ from typing import Any
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.letters import Letters
 from bettong.worker.operators.operator import derived
+from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.state.table import StateTable
 
 
@@ -17,7 +17,7 @@ class StatefulOperator:
         self.table = table
         self._calling = calling
 
-    def on_batch(self, batch: Batch, letters: Letters) -> Batch:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator. Folds the rows in order, each into the state of its key."""
-        results = self._calling.call(batch, self.table.open(batch), letters.progress)
-        return derived(self.name, batch, results, letters)
+        results = self._calling.call(batch, self.table.open(batch), dead_letters.progress)
+        return derived(self.name, batch, results, dead_letters)
