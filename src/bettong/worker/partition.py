@@ -313,6 +313,7 @@ class PartitionWorker:
             self.progress.enter(output.target.name)
             for leaving in Batch.merged([flows[stream] for stream in output.streams if stream in flows]):
                 records.extend(router.route(output, leaving, dead_letters))
+        dead_letters.check()
         self.counters.results += sum(record.count for record in records)
         self.counters.skipped += dead_letters.skipped
         if dead_letters.found:

@@ -34,7 +34,7 @@ class DeadLetters:
     """The messages of one frame that failed, in the order in which they did, and how many were skipped.
 
     `on_error` by computation; dead letters where it says nothing. `stop` makes the error of a message that must
-    stop its partition. `progress`: how far the frame is.
+    stop its partition: `check` raises that of the first one. `progress`: how far the frame is.
     """
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
@@ -42,9 +42,10 @@ class DeadLetters:
     progress: FoldProgress = field(default_factory=FoldProgress)
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
+    _stopping: list[FailedMessage] = field(default_factory=list)
 
     def add(self, computation: str, reason: str | BaseException, index: int) -> None:
-        """Notes that a message could not be processed. Raises what `stop` makes when the computation says so."""
+        """Notes that a message could not be processed."""
         self._refuse(self.on_error.get(computation, DEAD_LETTER), computation, reason, index)
 
     def add_decided(self, computation: str, reason: str, index: int) -> None:
@@ -58,9 +59,15 @@ class DeadLetters:
             return
         text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
         failed = FailedMessage(computation, reason_text(text), index)
-        if policy == STOP:
-            raise self.stop(failed)
-        self.found.append(failed)
+        (self._stopping if policy == STOP else self.found).append(failed)
+
+    def check(self) -> None:
+        """Raises what `stop` makes of the first message that must stop the partition, when the frame is through.
+
+        So it names the same message however messages were cut into frames.
+        """
+        if self._stopping:
+            raise self.stop(min(self._stopping, key=lambda failed: failed.index))
 
     def in_order(self) -> list[FailedMessage]:
         """What failed, by message, so that the order does not depend on how messages were cut into frames."""
