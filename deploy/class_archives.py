@@ -12,6 +12,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import KAFKA, SPARK, archive, recording
@@ -25,8 +27,9 @@ from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.topics import stage_topic
+from bettong_processor.java import Java
 from bettong_processor.micro_batch.query import start
-from bettong_processor.session import session, stop, warm_up
+from bettong_processor.warming import warm_up
 
 _APPLICATION = Path(__file__).parents[1] / "examples" / "word_count.py"
 _END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
@@ -80,11 +83,10 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         replication=1,
         frame_bytes_max=settings.frame_bytes_max,
     )
-    spark = session(settings, application=planned.application)
     stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
-    store = RedisStore(redis, planned.application)
-    try:
-        warm_up(spark, Schedule.MICRO_BATCH)
+    with Java(settings, end_s_max=_END_S_MAX) as java, RedisStore(redis, planned.application) as store:
+        warm_up(java.context(planned.application), Schedule.MICRO_BATCH)
+        spark = SparkSession.builder.getOrCreate()
         run = start(
             spark,
             settings,
@@ -104,9 +106,6 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
                     raise answers[0]
                 query.processAllAvailable()
         run.stop(_END_S_MAX)
-    finally:
-        store.close()
-        stop(spark, wait_s=_END_S_MAX)
 
 
 def line(sequence: int) -> bytes:

@@ -1,8 +1,10 @@
 """The processor: runs an application's stages as a Spark application.
 
-    main        settings, waiting for Kafka and Redis, start and stop
+    main        settings; Java, which starts while the rest is loaded
+    java        Spark's Java, and its context
+    service     waiting for Kafka and Redis, start and stop
     supervision runs a schedule, starts it again after a passing fault, tells live figures
-    session     the Spark session
+    warming     Python started on every slot before it is needed
     micro_batch the schedule for throughput: a Structured Streaming query
     resident    the schedule for low latency: long-running tasks
     restoring   workers made of saved increments

@@ -15,20 +15,24 @@ from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
 from bettong.garbage import collect_rarely
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings, read
+from bettong.settings import ProcessorSettings, Schedule, read
 from bettong_processor.cpus import keep, looked
 from bettong_processor.programs import programs
 
-# What every worker would import by itself.
-_OF_EVERY_TASK = ("pyspark.worker", "bettong_processor.micro_batch.task")
+# What every worker would import by itself, and what the tasks of a schedule are made of.
+_OF_EVERY_TASK = "pyspark.worker"
+_OF_SCHEDULE = {
+    Schedule.MICRO_BATCH: "bettong_processor.micro_batch.task",
+    Schedule.RESIDENT: "bettong_processor.resident.task",
+}
 
 
 def main() -> None:
     """Entry of `spark.python.daemon.module`."""
-    for module in _OF_EVERY_TASK:
-        importlib.import_module(module)
+    importlib.import_module(_OF_EVERY_TASK)
     try:
         settings = read(ProcessorSettings)
+        importlib.import_module(_OF_SCHEDULE[settings.schedule])
         prepare(settings.snapshots)
         cpus = looked(settings.exclusive_cpus)
         keep(cpus)

@@ -1,148 +1,16 @@
-"""Starts the processor: settings, application, topics, Spark, and the schedule until SIGTERM or SIGINT."""
+"""Starts the processor: its settings, Java, then everything else."""
 
-import signal
-import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
-from pyspark.sql import SparkSession
-
-from bettong.application.loading import load
-from bettong.application.plan import Plan, plan
-from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisLead, RedisStore
-from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
-from bettong.errors import BettongError
-from bettong.logs import Logger, configure
-from bettong.metrics import SNAPSHOT_OFFSET
-from bettong.settings import ProcessorSettings, Schedule, read
-from bettong.snapshots.directory import DirectorySnapshots
-from bettong.topics import stage_of_topic, stage_topic
-from bettong_processor import resuming
-from bettong_processor.leading import TTL_MS, Leading
-from bettong_processor.micro_batch import query as micro_batch
-from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
-from bettong_processor.programs import programs
-from bettong_processor.resident import driver as resident
-from bettong_processor.restoring import Limits
-from bettong_processor.session import java_ended, session, stop, warm_up
-from bettong_processor.supervision import Live, Run, Supervisor
+from bettong.settings import ProcessorSettings, read
+from bettong_processor.java import Java
 
 
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ProcessorSettings, overrides)
-    prepare(settings.snapshots)
-    log = configure(settings, "processor")
-    planned = plan(load(settings.application))
-    admin, store = LogAdmin(settings.kafka_place), RedisStore(settings.redis_place, planned.application)
-    figures = LiveFigures(store)
-    live = Live(figures, settings.instance, log, time.time, settings.live_interval_ms / 1000)
-    identity = Identity("processor", planned.application, settings.instance)
-    with MetricsEndpoint(settings.metrics_listen, identity, figures, log, partitions=True):
-        try:
-            _run(settings, planned, admin, store, live, log)
-        except BettongError as error:
-            live.tell("stopping", str(error))  # its last word, for those who do not see its exit code
-            raise
+    with Java(settings) as java:
+        # Loading this takes a core for as long as Java needs another one to start.
+        from bettong_processor.service import run
 
-
-def _run(
-    settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore, live: Live, log: Logger
-) -> None:
-    beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
-    # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
-    compiled = beside.submit(programs, settings)
-    lead = RedisLead(store, ttl_ms=TTL_MS)
-    with Leading(lead, settings.instance, clock=time.monotonic, log=log) as leading:
-        begun_s = time.monotonic()
-        spark = session(settings, application=planned.application)
-        log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
-        try:
-            compiled.result()
-            leading.ready()
-            stands_by = leading.leader not in {"", settings.instance}
-            if settings.schedule is Schedule.MICRO_BATCH or stands_by:
-                # The first batch, or whoever takes over, finds Python started.
-                beside.submit(warm_up, spark, settings.schedule)
-            supervisor = Supervisor(
-                start=lambda: _start(spark, settings, planned, admin, store, lead, log),
-                admin=admin,
-                store=store,
-                lead=leading,
-                live=live,
-                log=log,
-                java_ended=partial(java_ended, spark),
-            )
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, lambda _number, _frame: supervisor.stop())
-            live.tell("starting")
-            supervisor.run()
-        finally:
-            stop(spark)
-            beside.shutdown(cancel_futures=True)
-            DirectorySnapshots(settings.state_folder(planned.application)).clear()
-            log.info("stopped")
-
-
-def _start(
-    spark: SparkSession,
-    settings: ProcessorSettings,
-    planned: Plan,
-    admin: LogAdmin,
-    store: RedisStore,
-    lead: RedisLead,
-    log: Logger,
-) -> Run:
-    """Starts the schedule over topics that are there and as the settings say. Raises LogError, StoreError."""
-    topics = planned.topics
-    admin.create_topics(
-        topics,
-        partitions=settings.partitions,
-        replication=settings.replication,
-        frame_bytes_max=settings.frame_bytes_max,
-    )
-    admin.check_topics(topics, partitions=settings.partitions, frame_bytes_max=settings.frame_bytes_max)
-    _check(settings, planned, admin, store)
-    checkpoint = settings.checkpoint_of(planned.application)
-    if settings.schedule is Schedule.RESIDENT:
-        if forget(spark, checkpoint):
-            log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
-        lead.folds(settings.instance)
-        return resident.start(spark, settings, planned, store, log)
-    last = lead.folded_last()
-    if last not in {"", settings.instance} and forget(spark, checkpoint):
-        log.info(
-            "another processor has folded: the checkpoint is deleted, snapshots say where to go on", last=last
-        )
-    lead.folds(settings.instance)
-    snapshots = snapshot_store(settings.snapshots, planned.application, store)
-    first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
-    figures = LiveFigures(store)
-    for (topic, partition), offset in first_offsets.items():
-        stage = stage_of_topic(planned.application, topic)
-        figures.write_partition(stage, partition, {SNAPSHOT_OFFSET.name: offset})
-    if clear_unfinished(spark, checkpoint):
-        log.info("the first batch had not begun when the processor ended", checkpoint=checkpoint)
-    return micro_batch.start(
-        spark,
-        settings,
-        store,
-        checkpoint=checkpoint,
-        stages={stage_topic(planned.application, stage.name): stage.name for stage in planned.stages},
-        first_offsets=first_offsets,
-        log=log,
-    )
-
-
-def _check(settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: RedisStore) -> None:
-    """Raises what would end the schedule as soon as records came: see `resuming.check`."""
-    application = planned.application
-    stores = [snapshot_store(settings.snapshots, application, store)]
-    if settings.schedule is Schedule.MICRO_BATCH:
-        stores.insert(0, local_states(settings.state_folder(application)))
-    ready = programs(settings)
-    begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
-    resuming.check(ready, Limits(settings.partitions, settings.frame_bytes_max), stores, begins)
+        run(settings, java)

@@ -30,7 +30,7 @@ from bettong.errors import (
 )
 from bettong.logs import Logger
 from bettong_processor.faults import Fault, fault_of
-from bettong_processor.session import DEATH_S_MAX
+from bettong_processor.java import DEATH_S_MAX
 
 # Restarts wait this long at most; the first ones come sooner.
 _BACKOFF_S_MAX = 5.0

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark import SparkContext
 
 from bettong.application.plan import Plan
 from bettong.snapshots.chain import chains
@@ -35,23 +35,23 @@ def starting_offsets(
     )
 
 
-def forget(spark: SparkSession, checkpoint: str) -> bool:
+def forget(context: SparkContext, checkpoint: str) -> bool:
     """Deletes a checkpoint, so that the next query starts at the newest snapshots; whether there was one.
 
     For another schedule that goes on from here: it saves newer states, and the stores delete those which the
     checkpoint's offsets would need. Raises Py4JError when it cannot be deleted.
     """
-    files, path = _place(spark, checkpoint)
+    files, path = _place(context, checkpoint)
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
-def clear_unfinished(spark: SparkSession, checkpoint: str) -> bool:
+def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
     """Removes the offset log of a query that was killed while it wrote its first batch there; whether it had to.
 
     Spark writes a file under another name, then renames it. With nothing but such a file it neither goes on, for
     there is no batch, nor begins (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`): it would fail at every start.
     """
-    files, path = _place(spark, checkpoint, "offsets")
+    files, path = _place(context, checkpoint, "offsets")
     if not files.exists(path):
         return False
     names = [each.getPath().getName() for each in files.listStatus(path)]
@@ -60,9 +60,8 @@ def clear_unfinished(spark: SparkSession, checkpoint: str) -> bool:
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
-def _place(spark: SparkSession, *names: str) -> tuple[Any, Any]:
+def _place(context: SparkContext, *names: str) -> tuple[Any, Any]:
     """A path that Spark can write, with its file system."""
-    context = spark.sparkContext
     java: Any = context._jvm  # noqa: SLF001 - Python has no other way to Hadoop's file systems
     path = java.org.apache.hadoop.fs.Path(*names)
     return path.getFileSystem(context._jsc.hadoopConfiguration()), path  # noqa: SLF001 - see above

@@ -15,9 +15,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from py4j.protocol import Py4JError
-from pyspark import InheritableThread
+from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from bettong.application.plan import Plan
 from bettong.edges.kafka_log import LogAdmin
@@ -44,7 +43,7 @@ _HEALTHY_S = 10.0
 
 
 def start(
-    spark: SparkSession, settings: ProcessorSettings, planned: Plan, store: RedisStore, log: Logger
+    context: SparkContext, settings: ProcessorSettings, planned: Plan, store: RedisStore, log: Logger
 ) -> "Resident":
     """Begins a run: earlier tasks are superseded. Raises StoreError, and Py4JError when Java is gone."""
     run = uuid.uuid4().hex
@@ -68,20 +67,20 @@ def start(
         run,
         places,
         settle_s=TTL_MS / 1000,
-        is_vacated=lambda lost: is_vacated(spark.sparkContext, lost.slot, task.attempt(lost.incarnation)),
+        is_vacated=lambda lost: is_vacated(context, lost.slot, task.attempt(lost.incarnation)),
         clock=time.monotonic,
         log=log,
     )
-    return Resident(spark, task, dealer, progress, log)
+    return Resident(context, task, dealer, progress, log)
 
 
 class Resident:
     """A `supervision.Run`."""
 
     def __init__(
-        self, spark: SparkSession, task: SlotTask, dealer: Dealer, progress: Progress, log: Logger
+        self, context: SparkContext, task: SlotTask, dealer: Dealer, progress: Progress, log: Logger
     ) -> None:
-        self._context = spark.sparkContext
+        self._context = context
         self._task = task
         self._dealer = dealer
         self._progress = progress

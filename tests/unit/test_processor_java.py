@@ -1,4 +1,4 @@
-"""What the processor's Spark session says, and what it must not."""
+"""What the processor's Spark says, and what it must not."""
 
 import logging
 import socket
@@ -9,7 +9,8 @@ import pytest
 from py4j.java_gateway import GatewayClient
 
 from bettong.settings import ProcessorSettings, read
-from bettong_processor.session import options, silence_py4j
+from bettong_processor.java import silence_py4j
+from bettong_processor.spark_options import options
 
 
 @pytest.fixture

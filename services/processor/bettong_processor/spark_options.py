@@ -1,0 +1,68 @@
+"""Spark's configuration: local or on a cluster, with what Bettong needs set and nothing else touched."""
+
+import os
+import shlex
+from pathlib import Path
+
+from bettong.class_archives import SPARK, reading
+from bettong.errors import SettingsError
+from bettong.jars import CONNECTOR_JARS
+from bettong.settings import PREFIX, ProcessorSettings
+
+# Frames are handed to Python in Arrow batches of at most this many records and bytes.
+_ARROW_RECORDS_MAX = 1024
+_ARROW_BYTES_MAX = 8 * 1024 * 1024
+
+
+def options(settings: ProcessorSettings) -> dict[str, str]:
+    """Spark's configuration, with the reason for each entry."""
+    options = {
+        # Our daemon loads and compiles the application before it forks workers.
+        "spark.python.daemon.module": "bettong_processor.daemon",
+        "spark.python.worker.reuse": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_ARROW_RECORDS_MAX),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BYTES_MAX),
+        # One consumer a partition of each stage topic must fit, or each batch opens connections anew.
+        "spark.kafka.consumer.cache.capacity": str(max(64, 4 * settings.partitions)),
+        # A task of ours lives for milliseconds: waiting for a better place never pays.
+        "spark.locality.wait": "0",
+        # Keeping more than a few batches of history in files only makes cleaning slower.
+        "spark.sql.streaming.minBatchesToRetain": "10",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    local = settings.spark_master.startswith("local")
+    if local or settings.spark_ui is not None:
+        options["spark.ui.enabled"] = str(bool(settings.spark_ui)).lower()
+    jars = [str(jar) for jar in connector_jars(settings)]
+    if local:
+        java = shlex.join(("-XX:+UseParallelGC", "-XX:TieredStopAtLevel=1", *reading(SPARK)))
+        options |= {
+            # Not `spark.jars`: what Java is to find in its archive must be on its class path from the start.
+            "spark.driver.extraClassPath": os.pathsep.join(jars),
+            "spark.executor.extraClassPath": os.pathsep.join(jars),
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "1g",
+            # On few cores a collector that works beside the program only takes its time, and so does the second
+            # compiler: 7.9 instead of 12.5 CPU seconds for 3 M messages, start included (docs/performance.md).
+            "spark.driver.extraJavaOptions": java,
+            "spark.executor.extraJavaOptions": java,
+        }
+        if not settings.spark_master.startswith("local-cluster"):
+            # All users of the machine reach loopback: what listens there asks for a secret, which Spark draws itself
+            # where driver and executor are one process.
+            options["spark.authenticate"] = "true"
+    else:
+        options["spark.jars"] = ",".join(jars)
+    return options
+
+
+def connector_jars(settings: ProcessorSettings) -> list[Path]:
+    """The jars of Spark's Kafka connector."""
+    folder = settings.jars or CONNECTOR_JARS
+    jars = sorted(folder.glob("*.jar"))
+    if not jars:
+        raise SettingsError(
+            f"{PREFIX}JARS: {folder} holds no jars of Spark's Kafka connector; run `make setup`, or name the folder"
+        )
+    return jars
