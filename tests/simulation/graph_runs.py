@@ -25,7 +25,7 @@ from bettong.frames.frame import Frame, decode
 from bettong.routing import partition_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.simulation.functions import MESSAGES
@@ -108,16 +108,16 @@ def is_ordered(of: Plan) -> bool:
     Not where sources have no key or `key_by` brings together what was apart, nor where a sink or a stage gets what
     several stages write.
     """
-    keys = [entrance.key for stage in of.stages for entrance in stage.entrances]
-    keyed = [exit_.target for stage in of.stages for exit_ in stage.exits if isinstance(exit_.target, Keyed)]
+    keys = [entrance.key for stage in of.stages for entrance in stage.inputs]
+    keyed = [exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)]
     finer = all(getattr(node.key, "__name__", node.key) in ("slot", "by_slot") for node in keyed)
     writers: defaultdict[str, set[str]] = defaultdict(set)
     for stage in of.stages:
-        for exit_ in stage.exits:
+        for exit_ in stage.outputs:
             writers[exit_.target.name].add(stage.name)
     sources = {source.name for source in of.sources}
     one_entrance = all(
-        len(stage.entrances) == 1 or all(each.stream in sources for each in stage.entrances)
+        len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs)
         for stage in of.stages
     )
     return None not in keys and finer and one_entrance and all(len(each) == 1 for each in writers.values())
