@@ -13,7 +13,7 @@ from bettong.application.loading import load as load_application
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Array
 from bettong.frames.frame import decode
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from examples.market_spread_oracle import by_symbol
@@ -99,7 +99,7 @@ def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sam
     load = number_load.numbers(messages, keys=keys, every=every)
     records, seconds = _fold(worker, frames(load))
     told = [
-        number_load.sums(decode(record.value), application.stages[0].exits[0].schema) for record in records
+        number_load.sums(decode(record.value), application.stages[0].outputs[0].schema) for record in records
     ]
     found = sum(map(len, told)), sum(each.sum() for each in told)
     assert found == number_load.right(*load), "the sums are wrong"

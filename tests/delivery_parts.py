@@ -20,7 +20,7 @@ from bettong.routing import partition_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.v1.snapshot_pb2 import Counters
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_receiver.positions import Place, encode

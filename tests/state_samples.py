@@ -8,7 +8,7 @@ from enum import Enum, Flag, IntEnum
 from typing import Any, NamedTuple
 
 from bettong import Application
-from bettong.worker.python_fold import PythonFold
+from bettong.worker.state.objects import ObjectTable
 
 
 @dataclass
@@ -103,9 +103,9 @@ def use(item: Item, kept: Any) -> Sum:
     return Sum(item.key, 0)
 
 
-def fold(state: Callable[[], Any] = Kept) -> PythonFold:
+def fold(state: Callable[[], Any] = Kept) -> ObjectTable:
     app = Application("meters")
-    return PythonFold(app.source("in", schema=Item, key="key").stateful(use, state=state, name="fold"))
+    return ObjectTable(app.source("in", schema=Item, key="key").stateful(use, state=state, name="fold"))
 
 
 def written(*states: Any) -> bytes:

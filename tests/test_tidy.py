@@ -38,7 +38,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.}~-])/(?:work|root)/")
 BROAD = {"Exception", "BaseException"}
 # What makes objects of any class out of bytes, and the one module that may: behind a signature of ours.
 UNPICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
-UNPICKLING = PurePosixPath("src/bettong/worker/state_pickles.py")
+UNPICKLING = PurePosixPath("src/bettong/worker/state/pickles.py")
 REASONED = re.compile(r"# noqa: BLE001 - \S.{8,}")
 
 

@@ -17,7 +17,7 @@ from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode, encode
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 

@@ -162,16 +162,16 @@ class World:
 
     def feed(self, partition: int, count: int, value: int = 1, size: int = 1) -> None:
         """Appends frames to one partition, `size` messages each."""
-        entrance = self.stage.entrances[0]
+        entry = self.stage.inputs[0]
         for _ in range(count):
             sequence = next(self.sequences[partition])
-            columns = Columns.of_messages(entrance.schema, [Number("m", value)] * size)
+            columns = Columns.of_messages(entry.schema, [Number("m", value)] * size)
             frame = Frame(
-                origin=f"{entrance.stream}/client",
+                origin=f"{entry.stream}/client",
                 sequence=sequence,
                 previous=sequence - 1,
                 count=size,
-                schema=entrance.schema.fingerprint,
+                schema=entry.schema.fingerprint,
                 ingest_ns=time.time_ns(),
                 columns=columns.payload(),
             )

@@ -87,15 +87,15 @@ class World:
             writer.flush(30)
 
     def _value(self, number: int) -> bytes:
-        entrance = self.stage.entrances[0]
-        columns = Columns.of_messages(entrance.schema, [Number("m", number)])
+        entry = self.stage.inputs[0]
+        columns = Columns.of_messages(entry.schema, [Number("m", number)])
         return encode(
             Frame(
-                origin=f"{entrance.stream}/client",
+                origin=f"{entry.stream}/client",
                 sequence=number + 1,
                 previous=number,
                 count=1,
-                schema=entrance.schema.fingerprint,
+                schema=entry.schema.fingerprint,
                 ingest_ns=number + 1,
                 columns=columns.payload(),
             )

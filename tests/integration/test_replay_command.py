@@ -89,15 +89,15 @@ class World:
 
     def value(self, number: int, account: str, amount: int) -> bytes:
         """Frame `number` of one client."""
-        (entrance,) = self.stage.entrances
-        columns = Columns.of_messages(entrance.schema, [entrance.schema.message(account, amount)])
+        (entry,) = self.stage.inputs
+        columns = Columns.of_messages(entry.schema, [entry.schema.message(account, amount)])
         return encode(
             Frame(
                 origin="payments/client",
                 sequence=number + 1,
                 previous=number,
                 count=1,
-                schema=entrance.schema.fingerprint,
+                schema=entry.schema.fingerprint,
                 ingest_ns=number + 1,
                 columns=columns.payload(),
             )

@@ -80,16 +80,16 @@ class World:
 
     def values(self) -> dict[int, list[bytes]]:
         """A frame for each account, by partition."""
-        (entrance,) = self.stage.entrances
+        (entry,) = self.stage.inputs
         found: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
         for number, (account, amount) in enumerate(ACCOUNTS.items()):
-            columns = Columns.of_messages(entrance.schema, [entrance.schema.message(account, amount)])
+            columns = Columns.of_messages(entry.schema, [entry.schema.message(account, amount)])
             frame = Frame(
                 origin=f"payments/{account}",
                 sequence=number + 1,
                 previous=0,
                 count=1,
-                schema=entrance.schema.fingerprint,
+                schema=entry.schema.fingerprint,
                 columns=columns.payload(),
             )
             found[partition_of(account, PARTITIONS)].append(encode(frame))

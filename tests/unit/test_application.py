@@ -155,6 +155,14 @@ def test_a_merge_of_a_keyed_and_a_keyless_stream_names_the_keyless_one(app: Appl
             one.merge(other)
 
 
+def test_a_merge_that_gives_a_stream_twice_is_refused(app: Application) -> None:
+    one, other = (app.source(name, schema=Trade) for name in ("one", "other"))
+    with refused("merge of 'one'", "'one' is given twice"):
+        one.merge(one)
+    with refused("'one' is given twice"):
+        one.merge(other).merge(one)
+
+
 def test_merged_streams_of_one_schema_stay_one_schema(app: Application) -> None:
     one, other = app.source("one", schema=Trade), app.source("other", schema=Trade)
     assert one.merge(other).schema == one.schema

@@ -18,7 +18,7 @@ from bettong.delivery import DeliveryTable, Verdict, judge
 from bettong.edges.redis_store import Claim, Granted
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.delivery_stored import delivery_of
-from bettong.worker.exits import SentTable
+from bettong.worker.output.numbering import SentTable
 from bettong_sender.ledger import Entry
 from bettong_sender.numbering import Numbering
 from bettong_sender.session import Session, Taken

@@ -17,7 +17,7 @@ from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from examples.market_spread_load import INITIAL_QUOTES, instruments, rounds
@@ -198,7 +198,7 @@ def test_word_count_counts_as_a_counter_does(partitions: int) -> None:
     reader = workers("lines")[0]
     lines = reader_output(reader, frames(source, columns, first=1))
     counters = workers(planned.stages[1].name)
-    schema = planned.stages[1].exits[0].schema
+    schema = planned.stages[1].outputs[0].schema
     totals: dict[str, int] = {}
     for record in lines:
         counter = counters[record.partition]
@@ -227,7 +227,7 @@ def test_turnover_is_what_a_loop_adds_up_however_trades_are_cut_into_frames(fram
         if cents * quantity >= 1_000_000:
             so_far[symbol] += cents * quantity
             expected.append((symbol, cents * quantity, so_far[symbol]))
-    schema = stage.exits[0].schema
+    schema = stage.outputs[0].schema
     found = [each for one in output for each in Columns.of_payload(schema, decode(one.value).columns or b"")]
     assert [(each.symbol, each.cents, each.so_far) for each in found] == expected
     assert len(expected) > 300

@@ -139,7 +139,7 @@ def test_a_part_of_a_frame_is_folded_alone() -> None:
     of, straight = made("python"), made("python")
     of.fold_part(0, frame(1, [1, 2, 3]), [0, 2])
     fold(straight, [frame(1, [1, 3])])
-    assert dict(of.folds["add"].items()) == dict(straight.folds["add"].items())
+    assert dict(of.tables["add"].items()) == dict(straight.tables["add"].items())
 
 
 def test_progress_tells_the_message_at_work_from_another_place() -> None:

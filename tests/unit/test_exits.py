@@ -14,7 +14,8 @@ from bettong import Application
 from bettong.application.plan import plan
 from bettong.frames.frame import decode
 from bettong.routing import partition_of
-from bettong.worker.exits import PARTS_MAX, OutputRecord
+from bettong.worker.output.framing import OutputRecord
+from bettong.worker.output.numbering import PARTS_MAX
 from bettong.worker.stage_program import StageProgram, program
 from tests.worker_samples import data, fold, frames, letters, python, results, worker
 
@@ -197,7 +198,7 @@ def test_a_key_function_that_always_raises_leaves_only_dead_letters() -> None:
     assert {record.topic for record in records} == {"meters.dead-letters"}
 
 
-def test_two_streams_into_one_sink_are_numbered_apart() -> None:
+def test_two_streams_of_one_schema_leave_for_a_sink_as_one() -> None:
     def left(word: Word) -> Word:
         return Word("left " + word.word)
 
@@ -211,5 +212,6 @@ def test_two_streams_into_one_sink_are_numbered_apart() -> None:
     by_origin: dict[str, list[tuple[int, int]]] = {}
     for frame in frames(records, OUT):
         by_origin.setdefault(frame.origin, []).append((frame.sequence, frame.previous))
-    expected = [(1 << 20, 0), (2 << 20, 1 << 20)]
-    assert by_origin == {"out/left/0": expected, "out/right/0": expected}
+    assert by_origin == {"out/left+right/0": [(1 << 20, 0), (2 << 20, 1 << 20)]}
+    words = ["left x", "right x"] * 2
+    assert [each.word for each in results(records, OUT, Word)] == words

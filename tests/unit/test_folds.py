@@ -81,7 +81,7 @@ def test_a_function_that_raises_keeps_what_it_had_changed_and_the_fold_goes_on()
     assert (letter.computation, letter.reason, letter.index) == ("fold", "ValueError: negative", 1)
     again = worker(python(app))
     again.restore(one.snapshot())
-    assert again._folds["fold"]._states["k"].seen == [2, -1, 3]  # type: ignore[attr-defined]
+    assert again._tables["fold"]._states["k"].seen == [2, -1, 3]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -247,7 +247,7 @@ def test_a_state_of_garbage_is_refused() -> None:
     one = worker(python(application()))
     for junk in (b"", b"junk", b"\x80\x05."):
         with pytest.raises(SnapshotError, match="state of 'fold'"):
-            one._folds["fold"].load(junk, begins=True)
+            one._tables["fold"].load(junk, begins=True)
 
 
 def test_a_state_that_can_no_longer_be_saved_names_its_computation() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, Width
 from bettong.application.on_error import OnError
-from bettong.application.plan import Entrance, plan
+from bettong.application.plan import StageInput, plan
 from bettong.application.schema import schema_of
 from bettong.errors import LogHoleError, SnapshotError
 from bettong.frames.columns import Columns
@@ -171,7 +171,7 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
         steps = [step for event in events for step in event.steps]
         assert [step.before for step in steps[1:]] == [step.after for step in steps[:-1]]
         if steps:
-            assert steps[-1].after == straight._folds["tally"].state_of(key)
+            assert steps[-1].after == straight._tables["tally"].state_of(key)
         found = [json.loads(text) for event in events for target, text in event.outputs if target == "totals"]
         assert found == [
             {name: getattr(each, name) for name in ("meter", "place", "total", "small")}
@@ -257,9 +257,9 @@ def test_where_the_processor_stopped_the_history_ends_with_the_reason() -> None:
     assert [step.after for step in events[0].steps] == [{"total": 2}, {"total": 7}]
 
 
-def keyed(annotation: Any, *, name: str = "key") -> Entrance:
+def keyed(annotation: Any, *, name: str = "key") -> StageInput:
     message = make_dataclass("Message", [(name, annotation)])
-    return Entrance("in", schema_of(message), name)
+    return StageInput("in", schema_of(message), name)
 
 
 @pytest.mark.parametrize(
@@ -278,15 +278,15 @@ def keyed(annotation: Any, *, name: str = "key") -> Entrance:
 def test_a_key_is_read_as_its_messages_have_it_and_found_among_them(
     annotation: Any, text: str, key: KeyValue
 ) -> None:
-    entrance = keyed(annotation)
-    assert key_of(entrance, text) == key
-    message = entrance.schema.message(key if annotation is not bool else True)
-    other = entrance.schema.message(
+    entry = keyed(annotation)
+    assert key_of(entry, text) == key
+    message = entry.schema.message(key if annotation is not bool else True)
+    other = entry.schema.message(
         {str: "", bytes: b"", int: 0}[type(key)] if annotation is not bool else False
     )
-    columns = Columns.of_messages(entrance.schema, [other, message, other, message])
-    assert places_of(entrance, columns, key_of(entrance, text)) == [1, 3]
-    assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entrance, text), 16)
+    columns = Columns.of_messages(entry.schema, [other, message, other, message])
+    assert places_of(entry, columns, key_of(entry, text)) == [1, 3]
+    assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entry, text), 16)
 
 
 @pytest.mark.parametrize(
@@ -316,10 +316,10 @@ def test_a_key_of_a_function_is_of_the_type_that_it_says() -> None:
     schema = schema_of(Number)
     columns = Columns.of_messages(schema, [Number("aa", 1), Number("b", 1)])
     for function, text, key in ((by_length, "2", 2), (by_bytes, "aa", b"aa")):
-        entrance = Entrance("in", schema, function)
-        assert key_of(entrance, text) == key
-        assert places_of(entrance, columns, key) == [0]
-    assert places_of(Entrance("in", schema, None), columns, "aa") == []
+        entry = StageInput("in", schema, function)
+        assert key_of(entry, text) == key
+        assert places_of(entry, columns, key) == [0]
+    assert places_of(StageInput("in", schema, None), columns, "aa") == []
 
 
 @pytest.mark.parametrize("key", ["a", "none", "far too long", 5, b"a"])
@@ -328,7 +328,7 @@ def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
     for compiled in (True, False):
         of = worker(tally(compiled=compiled))
         fold(of, [data("readings/c", 1, [Reading("a", 5), Reading("b", 2)])])
-        states.append(of._folds["tally"].state_of(key))
+        states.append(of._tables["tally"].state_of(key))
         assert of.keys == 2, "looking makes no state"
     expected = kept(5, 1) if key in ("a", b"a") else None
     assert states[0] == expected
@@ -340,8 +340,8 @@ def test_every_key_is_told_with_its_state(*, compiled: bool) -> None:
     of = worker(tally(compiled=compiled))
     fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])
     names = [b"abcdef", b"b"] if compiled else ["abcdef", "b"]
-    assert list(of.folds["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
-    assert list(worker(tally(compiled=compiled)).folds["tally"].items()) == []
+    assert list(of.tables["tally"].items()) == [(names[0], kept(6, 2)), (names[1], kept(2, 1))]
+    assert list(worker(tally(compiled=compiled)).tables["tally"].items()) == []
 
 
 @dataclass(slots=True)
@@ -368,5 +368,5 @@ def test_keys_that_are_numbers_are_told_as_numbers(key: str) -> None:
     of = worker(program(plan(app).stages[0], compiled=True))
     fold(of, [data("in/c", 1, [Signed(-5, 2**64 - 1), Signed(7, 3)])])
     keys = [-5, 7] if key == "number" else [2**64 - 1, 3]
-    assert list(of.folds["largest"].items()) == [(keys[0], {"value": -5}), (keys[1], {"value": 7})]
-    assert [of.folds["largest"].state_of(each) for each in keys] == [{"value": -5}, {"value": 7}]
+    assert list(of.tables["largest"].items()) == [(keys[0], {"value": -5}), (keys[1], {"value": 7})]
+    assert [of.tables["largest"].state_of(each) for each in keys] == [{"value": -5}, {"value": 7}]

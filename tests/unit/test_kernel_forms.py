@@ -121,7 +121,7 @@ def outcome(
     one, found, dead = worker(of), [], []
     for sequence, numbers in enumerate(frames, 1):
         records = fold(one, [data("in/a", sequence, numbers)])
-        found += results(records, OUT, of.stage.exits[0].schema.message)
+        found += results(records, OUT, of.stage.outputs[0].schema.message)
         told = [(each.index, each.computation, each.reason.partition(":")[0]) for each in letters(records)]
         dead.append(sorted((index, computation, "") for index, computation, _ in told))
     return found, dead
@@ -174,7 +174,7 @@ def test_more_results_than_there_is_room_for_at_first_are_made_in_several_runs()
     found = results(fold(of, frames), OUT, Number)
     assert [each.value for each in found if each.name == "a"] == list(range(1, 7002))
     assert [each.value for each in found if each.name == "b"] == [1, 2]
-    assert of.folds["many"].state_of("a") == {"total": 7001, "last": ""}
+    assert of.tables["many"].state_of("a") == {"total": 7001, "last": ""}
 
 
 @dataclass

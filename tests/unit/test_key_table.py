@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.worker.key_table import _FOLD, _MIX, Distinct, KeyTable, words_of, words_per_key
+from bettong.worker.state.key_table import _FOLD, _MIX, Distinct, KeyTable, words_of, words_per_key
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from tests.worker_samples import data, fold, letters, python, results, worker
 
 
@@ -235,7 +235,7 @@ def test_a_function_that_changes_its_message_changes_nobody_elses() -> None:
         assert results(records, f"meters.sink.{sink}", Number) == [Number(1), Number(2)]
 
 
-def test_a_diamond_passes_each_branch_in_the_order_of_the_application() -> None:
+def test_where_branches_meet_rows_go_by_message_then_by_branch() -> None:
     def left(number: Number) -> Number:
         return Number(number.number)
 
@@ -245,7 +245,7 @@ def test_a_diamond_passes_each_branch_in_the_order_of_the_application() -> None:
     app = Application("meters")
     source = app.source("in", schema=Number)
     source.map(left).merge(source.map(right)).map(as_number).sink("out")
-    assert results(run(app, [1, 2]), OUT, Number) == [Number(1), Number(2), Number(-1), Number(-2)]
+    assert results(run(app, [1, 2]), OUT, Number) == [Number(1), Number(-1), Number(2), Number(-2)]
 
 
 def as_number(number: Number) -> Number:

@@ -33,7 +33,7 @@ def read(frame: Frame) -> list[bytes]:
 def batch(
     stored: dict[int, bytes | None] | None = None, beginning: int = 0, on_error: OnError = DEAD_LETTER
 ) -> Batch[bytes]:
-    refusals = Refusals("app", "raw", on_error, read, as_received=True, partitions=2, frame_bytes_max=100_000)
+    refusals = Refusals("app", "raw", on_error, read, as_received=True, frame_bytes_max=100_000)
     return Batch("app", "raw", read, refusals, beginnings={0: beginning, 1: beginning}, stored=stored or {})
 
 

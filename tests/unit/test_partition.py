@@ -15,7 +15,7 @@ from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import LogHoleError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from tests.worker_samples import (

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from bettong.edges.kafka_log import Record
 from bettong.snapshots.directory import DirectorySnapshots
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
@@ -152,10 +152,10 @@ class Batches(RuleBasedStateMachine):
     @initialize(compiled=st.booleans(), seed=st.integers(0, 2**16))
     def start(self, compiled: bool, seed: int) -> None:  # noqa: FBT001 - hypothesis fills it in
         self.patches = [
-            patch("bettong.worker.python_fold.INCREMENT_KEYS", KEYS),
-            patch("bettong.worker.state_array.INCREMENT_KEYS", KEYS),
-            patch("bettong.worker.python_fold.WHOLE_FROM", 1),
-            patch("bettong.worker.state_array.WHOLE_FROM", 1),
+            patch("bettong.worker.state.objects.INCREMENT_KEYS", KEYS),
+            patch("bettong.worker.state.records.INCREMENT_KEYS", KEYS),
+            patch("bettong.worker.state.objects.WHOLE_FROM", 1),
+            patch("bettong.worker.state.records.WHOLE_FROM", 1),
         ]
         for each in self.patches:
             each.start()
@@ -223,8 +223,8 @@ TestBatches.settings = settings(max_examples=75, stateful_step_count=40, deadlin
 def test_processes_that_take_turns_bring_each_round_to_its_end(tmp_path: Path, *, compiled: bool) -> None:
     """So that the number of increments is bounded, and with it what a recovery reads."""
     with (
-        patch("bettong.worker.python_fold.INCREMENT_KEYS", KEYS),
-        patch("bettong.worker.state_array.INCREMENT_KEYS", KEYS),
+        patch("bettong.worker.state.objects.INCREMENT_KEYS", KEYS),
+        patch("bettong.worker.state.records.INCREMENT_KEYS", KEYS),
     ):
         world = World(programs(compiled=compiled), tmp_path, random.Random(1))
         most = 0

@@ -64,11 +64,11 @@ def app() -> Application:
 
 
 def wiring(stage: Stage) -> tuple[list[str], dict[str, tuple[str, ...]], list[tuple[str, str, str | None]]]:
-    """What enters; what each operator reads; what leaves: stream, target, stage of the target."""
+    """What enters; what each operator reads; what leaves: streams, target, stage of the target."""
     return (
-        [each.stream for each in stage.entrances],
+        [each.stream for each in stage.inputs],
         {each.node.name: each.reads for each in stage.operators},
-        [(each.stream, each.target.name, each.stage) for each in stage.exits],
+        [("+".join(each.streams), each.target.name, each.stage) for each in stage.outputs],
     )
 
 
@@ -101,7 +101,7 @@ def test_a_new_key_cuts(app: Application) -> None:
 
 def test_keys_of_entrances_are_those_of_sources_and_of_key_by(app: Application) -> None:
     app.source("in", schema=Item, key="other").key_by("key", name="by").sink("out")
-    assert [(each.stream, each.key) for stage in plan(app).stages for each in stage.entrances] == [
+    assert [(each.stream, each.key) for stage in plan(app).stages for each in stage.inputs] == [
         ("in", "other"),
         ("by", "key"),
     ]
@@ -135,12 +135,6 @@ def test_merges_of_merges_are_resolved(app: Application) -> None:
     assert stages(app)["one"][1] == {"fold": ("one", "two", "three")}
 
 
-def test_a_stream_merged_with_itself_is_read_once(app: Application) -> None:
-    one = app.source("one", schema=Item, key="key")
-    one.merge(one.merge(one)).stateful(fold, state=Seen).sink("out")
-    assert stages(app)["one"][1] == {"fold": ("one",)}
-
-
 def test_a_stream_may_fan_out_to_computations_and_sinks(app: Application) -> None:
     source = app.source("in", schema=Item)
     source.map(same).sink("first")
@@ -158,14 +152,14 @@ def test_a_stream_may_fan_out_to_computations_and_sinks(app: Application) -> Non
 def test_a_fan_out_that_is_merged_again_stays_one_stage(app: Application) -> None:
     source = app.source("in", schema=Item)
     source.map(same).merge(source.map(again)).sink("out")
-    assert stages(app)["in"][2] == [("same", "out", None), ("again", "out", None)]
+    assert stages(app)["in"][2] == [("same+again", "out", None)]
 
 
-def test_two_computations_into_one_sink_number_their_frames_apart(app: Application) -> None:
+def test_two_computations_of_one_schema_into_one_sink_number_their_frames_together(app: Application) -> None:
     source = app.source("in", schema=Item)
     source.map(same).merge(source.map(again)).sink("out")
-    origins = [each.origin(3) for each in plan(app).stages[0].exits]
-    assert origins == ["out/same/3", "out/again/3"]
+    origins = [each.origin(3) for each in plan(app).stages[0].outputs]
+    assert origins == ["out/same+again/3"]
 
 
 def test_one_stream_keyed_twice_feeds_two_stages(app: Application) -> None:

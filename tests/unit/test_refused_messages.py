@@ -20,7 +20,7 @@ from bettong.frames.frame import decode
 from bettong.frames.refused import NO_ROOM, Refused, pack, packed_bytes_max, unpack
 from bettong.v1.frame_pb2 import DeadLetter, Frame, RefusedMessages, Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_sender.session import Append, Route, Session

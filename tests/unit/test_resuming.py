@@ -97,8 +97,8 @@ def test_a_state_of_another_version_is_refused_wherever_it_lies(tmp_path: Path) 
 
 def note(ready: Programs) -> bytes:
     """A frame with one message: a state under its key."""
-    (entrance,) = ready.stages["notes"].stage.entrances
-    return data("notes/a", 1, [entrance.schema.message("a")])
+    (entry,) = ready.stages["notes"].stage.inputs
+    return data("notes/a", 1, [entry.schema.message("a")])
 
 
 def test_a_state_that_holds_objects_of_a_changed_class_is_refused_at_the_start(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.delivery import ORIGIN_TTL_NS, DeliveryTable, Verdict
-from bettong.worker.exits import PARTS_MAX, SentTable
+from bettong.worker.output.numbering import PARTS_MAX, SentTable
 
 
 def test_a_replay_of_an_offset_gives_the_same_numbers() -> None:

@@ -24,9 +24,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import ApplicationError
-from bettong.worker import state_codec
-from bettong.worker.python_fold import check_state
-from bettong.worker.state_codec import UnfitError
+from bettong.worker.state import codec as state_codec
+from bettong.worker.state.codec import UnfitError
+from bettong.worker.state.objects import check_state
 from tests.state_samples import (
     ByName,
     Checked,

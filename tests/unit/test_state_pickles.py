@@ -18,7 +18,7 @@ from bettong.errors import SettingsError, SnapshotError, StateChangedError
 from bettong.snapshots import snapshot as codec
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from bettong.worker.state_pickles import MARK
+from bettong.worker.state.pickles import MARK
 from tests.worker_samples import data, fold, results
 
 KEY, OTHER = b"k" * 32, b"o" * 32

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong.errors import SnapshotError, StateChangedError
-from bettong.worker import state_codec
+from bettong.worker.state import codec as state_codec
 from tests.state_samples import Colour, Frozen, Kept, Point, Rights, Slots, fold, read, written
 
 SAMPLES = "tests.state_samples"

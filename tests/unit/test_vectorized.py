@@ -174,7 +174,7 @@ def outcome(of: StageProgram, log: list[list[Trade]]) -> tuple[list[Any], list[t
     one, found, dead, first = worker(of), [], [], 0
     for number, trades in enumerate(log, 1):
         records = fold(one, [data("in/a", number, trades)])
-        found += results(records, OUT, of.stage.exits[0].schema.message)
+        found += results(records, OUT, of.stage.outputs[0].schema.message)
         dead += [(first + each.index, each.computation) for each in letters(records)]
         first += len(trades)
     return found, sorted(dead)

@@ -250,7 +250,7 @@ def test_compiled_and_vectorized_functions_go_on_with_each_others_states() -> No
     fold(compiled, [data("in/a", 2, [Item("a", 0)])])
     vectorized = counting(count_all, compiled=False)
     vectorized.restore(compiled.snapshot())
-    assert vectorized.folds["count"].state_of("a") == {"total": 3, "last": "a"}
+    assert vectorized.tables["count"].state_of("a") == {"total": 3, "last": "a"}
     records = fold(vectorized, [data("in/a", 3, [Item("b", 0), Item("b", 0)])])
     assert results(records, "meters.sink.out", Item) == [Item("b", 2), Item("b", 3)]
 
@@ -260,5 +260,5 @@ def test_a_state_that_does_not_fit_is_the_dead_letter_of_its_row_and_leaves_the_
     records = fold(of, [data("in/a", 1, [Item("a", 0), Item("b", 0), *[Item("a", 0)] * 4])])
     assert [each.index for each in letters(records)] == [4, 5]
     assert {each.reason for each in letters(records)} == {"SchemaError: field 'last': longer than 4 bytes"}
-    assert of.folds["count"].state_of("a") == {"total": 3, "last": ""}
+    assert of.tables["count"].state_of("a") == {"total": 3, "last": ""}
     assert [each.value for each in results(records, "meters.sink.out", Item)] == [1, 1, 2, 3]

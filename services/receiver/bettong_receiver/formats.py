@@ -85,7 +85,7 @@ def describe_dead_letter(message: bytes) -> str:
 
 def _schemas(plan: Plan, sink: Sink) -> dict[int, Schema]:
     """The schemas of all streams that lead into a sink, by fingerprint."""
-    exits = [each for stage in plan.stages for each in stage.exits if each.target is sink]
+    exits = [each for stage in plan.stages for each in stage.outputs if each.target is sink]
     return {each.schema.fingerprint: each.schema for each in exits}
 
 

@@ -17,7 +17,7 @@ def check_keys(node: Stateful) -> None:
 
     A key function that does not say what it returns may return anything.
     """
-    types = {entrance.name: kind for entrance in _entrances(node) if (kind := _type_of(entrance)) is not None}
+    types = {entry.name: kind for entry in _inputs(node) if (kind := _type_of(entry)) is not None}
     if len(set(types.values())) > 1:
         told = ", ".join(f"{name} ({kind})" for name, kind in types.items())
         raise ApplicationError(
@@ -26,19 +26,19 @@ def check_keys(node: Stateful) -> None:
         )
 
 
-def _entrances(node: Node) -> Iterator[Source | Keyed]:
+def _inputs(node: Node) -> Iterator[Source | Keyed]:
     """The streams that gave a node's messages their keys."""
     for parent in parents_of(node):
         if isinstance(parent, Source | Keyed):
             yield parent
         else:
-            yield from _entrances(parent)
+            yield from _inputs(parent)
 
 
-def _type_of(entrance: Source | Keyed) -> str | None:
-    key = entrance.key
+def _type_of(entry: Source | Keyed) -> str | None:
+    key = entry.key
     if isinstance(key, str):
-        return _OF_FIELDS.get(entrance.schema.fields[entrance.schema.position(key)].kind)
+        return _OF_FIELDS.get(entry.schema.fields[entry.schema.position(key)].kind)
     try:
         stated = inspect.signature(key, eval_str=True).return_annotation if key is not None else None
     except (ValueError, TypeError, NameError):

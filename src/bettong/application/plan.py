@@ -2,12 +2,12 @@
 
 A stage is what lies between two partitionings. Sources and the streams that `key_by` makes enter a stage
 through its topic; everything that is connected behind them without another `key_by` runs in the same stage,
-partition by partition. Rows leave it through exits: to the topic of another stage, or to a sink's.
+partition by partition. Rows leave it through outputs: to the topic of another stage, or to a sink's.
 
 Merging costs nothing here: whoever reads a merged stream reads each of its parts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bettong.application.application import Application
@@ -32,7 +32,7 @@ Computation = Stateless | Stateful
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class StageInput:
     """A stream whose frames come in through the stage's topic, and how its messages are keyed."""
 
     stream: str
@@ -42,25 +42,25 @@ class Entrance:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One computation, and the streams (entrances or computations of the stage) that it reads."""
+    """One computation, and the streams (inputs or computations of the stage) that it reads."""
 
     node: Computation
     reads: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
-    """Where rows of `stream` leave the stage: to `target`, a sink or a stream that `key_by` made."""
+class StageOutput:
+    """Where rows of `streams`, which have one schema, leave the stage: to `target`, a sink or what `key_by` made."""
 
-    stream: str
+    streams: tuple[str, ...]
     schema: Schema
     target: Keyed | Sink
     # The stage that the target enters; None for a sink.
     stage: str | None
 
     def origin(self, partition: int) -> str:
-        """Who numbers the frames that leave here: `<target>/<stream>/<partition>`."""
-        return f"{self.target.name}/{self.stream}/{partition}"
+        """Who numbers the frames that leave here: `<target>/<streams>/<partition>`."""
+        return f"{self.target.name}/{'+'.join(self.streams)}/{partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,14 @@ class Stage:
     """One log in, computations in the order in which rows pass them, outputs out."""
 
     name: str
-    entrances: tuple[Entrance, ...]
+    inputs: tuple[StageInput, ...]
     operators: tuple[Operator, ...]
-    exits: tuple[Exit, ...]
+    outputs: tuple[StageOutput, ...]
 
     def on_error(self) -> dict[str, OnError]:
-        """What each computation, and each sink or `key_by` behind an exit, does with what it cannot process."""
+        """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""
         computations = {operator.node.name: operator.node.on_error for operator in self.operators}
-        return computations | {exit_.target.name: exit_.target.on_error for exit_ in self.exits}
+        return computations | {output.target.name: output.target.on_error for output in self.outputs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,7 @@ class Plan:
 
     def stage_of(self, stream: str) -> Stage:
         """The stage that a source, or a stream made by `key_by`, enters."""
-        return next(
-            stage for stage in self.stages if any(stream == entrance.stream for entrance in stage.entrances)
-        )
+        return next(stage for stage in self.stages if any(stream == entry.stream for entry in stage.inputs))
 
 
 def plan(app: Application) -> Plan:
@@ -143,26 +141,33 @@ def _groups(app: Application) -> list[list[Uniform]]:
 
 def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Application) -> Stage:
     members = set(group)
-    entrances: list[Entrance] = []
+    inputs: list[StageInput] = []
     operators: list[Operator] = []
     for node in group:
         if isinstance(node, Source | Keyed):
-            entrances.append(Entrance(node.name, node.schema, node.key))
+            inputs.append(StageInput(node.name, node.schema, node.key))
         elif isinstance(node, Computation):
             operators.append(Operator(node, tuple(read.name for read in _reads(node))))
-    exits = [
-        Exit(read.name, read.schema, node, stage_names[node] if isinstance(node, Keyed) else None)
+    outputs = [
+        StageOutput(streams, schema, node, stage_names[node] if isinstance(node, Keyed) else None)
         for node in app.nodes.values()
         if isinstance(node, Keyed | Sink)
-        for read in _reads(node)
-        if read in members
+        for schema, streams in _by_schema(read for read in _reads(node) if read in members).items()
     ]
-    return Stage(group[0].name, tuple(entrances), tuple(operators), tuple(exits))
+    return Stage(group[0].name, tuple(inputs), tuple(operators), tuple(outputs))
+
+
+def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:
+    """The names of streams, by what their messages are."""
+    found: dict[Schema, tuple[str, ...]] = {}
+    for stream in streams:
+        found[stream.schema] = (*found.get(stream.schema, ()), stream.name)
+    return found
 
 
 def _reads(node: Node) -> tuple[Uniform, ...]:
     """The streams that a node reads, with every merged stream resolved into its parts."""
-    return tuple(dict.fromkeys(_parts(parents_of(node))))
+    return tuple(_parts(parents_of(node)))
 
 
 def _parts(streams: tuple[Stream, ...]) -> Iterator[Uniform]:

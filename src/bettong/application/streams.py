@@ -106,10 +106,14 @@ class Stream:
         )
 
     def merge(self, *others: Stream) -> Merged:
-        """This stream and others as one; the log's order decides who comes first."""
+        """This stream and others as one; the log's order decides who comes first.
+
+        Messages that come from one message go in the order of the streams here.
+        """
         parts = (self, *others)
         for other in others:
             _check_part(self, other)
+        _check_once(parts)
         schemas = {part.schema for part in parts}
         schema = schemas.pop() if len(schemas) == 1 else None
         name = "+".join(part.name for part in parts)
@@ -333,6 +337,16 @@ def _check_part(stream: Stream, other: object) -> None:
     if other.keyed != stream.keyed:
         keyless = other.name if stream.keyed else stream.name
         raise ApplicationError(f"merge of {stream.name!r}: {keyless!r} has no key; call key_by first")
+
+
+def _check_once(parts: tuple[Stream, ...]) -> None:
+    """Refuses a stream that would be merged twice, itself or within a merged one."""
+    found = [each for part in parts for each in _merged_parts(part, {})]
+    for each in found:
+        if found.count(each) > 1:
+            raise ApplicationError(
+                f"merge of {parts[0].name!r}: {each.name!r} is given twice; a message of it would come twice"
+            )
 
 
 def _name_of(function: object) -> str:

@@ -90,9 +90,9 @@ def defaults(plan: Plan) -> dict[str, Output | None]:
     found: dict[str, Output | None] = {}
     sources = {source.name for source in plan.sources}
     for sink in plan.sinks:
-        stages = [stage for stage in plan.stages if any(way.target is sink for way in stage.exits)]
+        stages = [stage for stage in plan.stages if any(way.target is sink for way in stage.outputs)]
         text = sink.encoder is None
-        first = len(stages) == 1 and all(each.stream in sources for each in stages[0].entrances)
+        first = len(stages) == 1 and all(each.stream in sources for each in stages[0].inputs)
         key = _common_key(stages, sink.name) if text else None
         if first:
             found[sink.name] = Output(compare=Compare.BYTES, split="lines" if text else "whole")
@@ -105,11 +105,11 @@ def defaults(plan: Plan) -> dict[str, Output | None]:
 
 
 def _common_key(stages: list[Stage], sink: str) -> str | None:
-    """The field by which all entrances of the stages are keyed, when the sink's results have it too."""
-    keys = {each.key for stage in stages for each in stage.entrances}
+    """The field by which all inputs of the stages are keyed, when the sink's results have it too."""
+    keys = {each.key for stage in stages for each in stage.inputs}
     key = keys.pop() if len(keys) == 1 else None
-    exits = [way for stage in stages for way in stage.exits if way.target.name == sink]
-    fits = isinstance(key, str) and all(key in {field.name for field in way.schema.fields} for way in exits)
+    outputs = [way for stage in stages for way in stage.outputs if way.target.name == sink]
+    fits = isinstance(key, str) and all(key in {field.name for field in way.schema.fields} for way in outputs)
     return key if isinstance(key, str) and fits else None
 
 

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from bettong.application.plan import Exit, Operator, Plan, Stage
+    from bettong.application.plan import Operator, Plan, Stage, StageOutput
 
 APPLICATION = typer.Argument(
     metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
@@ -57,24 +57,20 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         f"stage [bold cyan]{stage.name}[/bold cyan]  [dim]topic {stage_topic(planned.application, stage.name)}[/dim]"
     )
     sources = {source.name: source for source in planned.sources}
-    for entrance in stage.entrances:
-        source = sources.get(entrance.stream)
+    for entry in stage.inputs:
+        source = sources.get(entry.stream)
         what = "source" if source is not None else "keyed"
-        key = (
-            f"key {_named(entrance.key)}"
-            if entrance.key is not None
-            else "no key, frames dealt over partitions"
-        )
+        key = f"key {_named(entry.key)}" if entry.key is not None else "no key, frames dealt over partitions"
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
             takes += _policy(source.on_error)
             takes += f", reads the topic {source.kafka.topic}" if source.kafka is not None else ""
-        branch.add(f"{what} [green]{entrance.stream}[/green]: {entrance.schema.name}, {key}{takes}")
+        branch.add(f"{what} [green]{entry.stream}[/green]: {entry.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
-    for way_out in stage.exits:
-        branch.add(_way_out(planned, way_out))
+    for output in stage.outputs:
+        branch.add(_way_out(planned, output))
 
 
 def _computation(operator: Operator) -> str:
@@ -87,19 +83,19 @@ def _computation(operator: Operator) -> str:
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
-def _way_out(planned: Plan, way_out: Exit) -> str:
+def _way_out(planned: Plan, output: StageOutput) -> str:
     from bettong.application.streams import Sink
     from bettong.topics import sink_topic
 
-    target = way_out.target
+    target, streams = output.target, ", ".join(output.streams)
     if isinstance(target, Sink):
         encoder = f"encoded by {_named(target.encoder)}" if target.encoder is not None else "JSON"
         to = f", to {type(target.to).__name__}" if target.to is not None else ""
         topic = sink_topic(planned.application, target.name)
         encoder += _policy(target.on_error)
-        return f"sink [magenta]{target.name}[/magenta]: {way_out.stream}, {encoder}{to}  [dim]topic {topic}[/dim]"
+        return f"sink [magenta]{target.name}[/magenta]: {streams}, {encoder}{to}  [dim]topic {topic}[/dim]"
     key = f"by key {_named(target.key)}{_policy(target.on_error)}"
-    return f"to stage [bold cyan]{way_out.stage}[/bold cyan]: {way_out.stream}, {key}"
+    return f"to stage [bold cyan]{output.stage}[/bold cyan]: {streams}, {key}"
 
 
 def _policy(on_error: str) -> str:

@@ -26,15 +26,15 @@ def key_in(stage: Stage, text: str) -> KeyValue:
     """The key as the messages of a stage have it: all that enter it have the same kind of key."""
     from bettong.worker.history import key_of
 
-    keyed = [entrance for entrance in stage.entrances if entrance.key is not None]
+    keyed = [entry for entry in stage.inputs if entry.key is not None]
     if not keyed:
         raise typer.BadParameter(f"stage {stage.name} has no keys: its source has none")
     faults, found = [], []
-    for entrance in keyed:
+    for entry in keyed:
         try:
-            found.append(key_of(entrance, text))
+            found.append(key_of(entry, text))
         except ValueError as error:
-            faults.append(f"{entrance.stream}: {error}")
+            faults.append(f"{entry.stream}: {error}")
     if not found:
         raise typer.BadParameter(f"--key {text}: no key of stage {stage.name}: {'; '.join(faults)}")
     return found[0]

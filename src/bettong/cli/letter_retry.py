@@ -94,9 +94,9 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
             reached.add(name)
             if isinstance(nodes[name], Stateful):
                 yield name
-    for exit_ in stage.exits:
-        if exit_.stream in reached and exit_.target.name != computation:
-            yield exit_.target.name
+    for output in stage.outputs:
+        if reached.intersection(output.streams) and output.target.name != computation:
+            yield output.target.name
     # One message may have become several rows before: the others of them were processed.
     before = [nodes[name] for name in _before(reads, computation, stage) if name in reached and name in nodes]
     if any(isinstance(node, FlatMapped) or (isinstance(node, Stateful) and node.many) for node in before):
@@ -105,7 +105,7 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
 
 def _before(reads: dict[str, tuple[str, ...]], computation: str, stage: Stage) -> set[str]:
     """All streams that lead to a computation, or to an exit of that target."""
-    exits = [exit_.stream for exit_ in stage.exits if exit_.target.name == computation]
+    exits = [each for output in stage.outputs if output.target.name == computation for each in output.streams]
     todo, found = [*reads.get(computation, ()), *exits], set[str]()
     while todo:
         name = todo.pop()

@@ -55,7 +55,9 @@ def list_(
             for partition, log in sorted(states.logs(each).items()):
                 held = states.held(each, partition)
                 keys = (
-                    {name: fold.keys for name, fold in held.worker.folds.items()} if held is not None else {}
+                    {name: table.keys for name, table in held.worker.tables.items()}
+                    if held is not None
+                    else {}
                 )
                 offset = held.offset if held is not None else None
                 size = held.size_bytes if held is not None else 0

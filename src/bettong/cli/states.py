@@ -108,7 +108,7 @@ class States:
         held = self.held(stage, partition)
         if held is None:
             return partition, []
-        states = ((name, fold.state_of(key)) for name, fold in held.worker.folds.items())
+        states = ((name, table.state_of(key)) for name, table in held.worker.tables.items())
         return partition, [held.state(name, key, state) for name, state in states if state is not None]
 
     def all(self, stages: list[Stage]) -> Iterator[KeyState]:
@@ -116,8 +116,8 @@ class States:
         for stage in stages:
             for partition in sorted(self.logs(stage)):
                 if (held := self.held(stage, partition)) is not None:
-                    for name, fold in held.worker.folds.items():
-                        for key, state in fold.items():
+                    for name, table in held.worker.tables.items():
+                        for key, state in table.items():
                             yield held.state(name, key, state)
 
     def processors(self) -> list[str]:

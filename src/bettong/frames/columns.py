@@ -9,7 +9,7 @@ variable-width field   offsets and data, kept as an Arrow array
 from __future__ import annotations
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import pairwise
@@ -51,10 +51,13 @@ class Columns:
     @classmethod
     def of_messages(cls, schema: Schema, messages: Sequence[Any]) -> Columns:
         """Columns of message objects. Raises SchemaError, naming the field, when a value does not fit."""
-        columns = tuple(
-            column_of_values(field, list(map(attrgetter(field.name), messages))) for field in schema.fields
-        )
-        return cls(schema, len(messages), columns)
+        return cls.of_values(schema, [list(map(attrgetter(field.name), messages)) for field in schema.fields])
+
+    @classmethod
+    def of_values(cls, schema: Schema, values: Sequence[list[Any]]) -> Columns:
+        """Columns of Python values, a list a field. Raises SchemaError, naming the field, when one does not fit."""
+        columns = tuple(map(column_of_values, schema.fields, values))
+        return cls(schema, len(values[0]), columns)
 
     @classmethod
     def concatenated(cls, schema: Schema, parts: Sequence[Columns]) -> Columns:
@@ -186,28 +189,54 @@ class Columns:
 
 
 def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int, str]]:
-    """Columns of the messages that fit `schema`, and why each other one does not, by its place."""
+    """Columns of the messages that fit `schema`, and why each other one does not, by its index."""
+
+    def made(kept: Sequence[int] | slice) -> Columns:
+        part = messages[kept] if isinstance(kept, slice) else [messages[index] for index in kept]
+        return Columns.of_messages(schema, part)
+
+    def reason(index: int, error: Exception) -> str:
+        is_other = isinstance(error, AttributeError)
+        return f"{type(messages[index]).__name__} is no {schema.name}" if is_other else str(error)
+
+    return _fitting(len(messages), made, reason)
+
+
+def fitting_values(schema: Schema, values: Sequence[list[Any]]) -> tuple[Columns, dict[int, str]]:
+    """The same for rows whose values are given as a list a field, in the schema's order."""
+
+    def made(kept: Sequence[int] | slice) -> Columns:
+        if isinstance(kept, slice):
+            return Columns.of_values(schema, [each[kept] for each in values])
+        return Columns.of_values(schema, [[each[index] for index in kept] for each in values])
+
+    return _fitting(len(values[0]), made, lambda _index, error: str(error))
+
+
+def _fitting(
+    rows: int, made: Callable[[Sequence[int] | slice], Columns], reason: Callable[[int, Exception], str]
+) -> tuple[Columns, dict[int, str]]:
+    """The rows that `made` can make columns of, and the reason why it cannot of each other one."""
     try:
-        return Columns.of_messages(schema, messages), {}
+        return made(slice(0, rows)), {}
     except (SchemaError, AttributeError):
-        refused = dict(_misfits(schema, messages, 0))
-    good = [message for place, message in enumerate(messages) if place not in refused]
-    return Columns.of_messages(schema, good), refused
+        refused = {row: reason(row, error) for row, error in _misfits(0, rows, made)}
+    return made([row for row in range(rows) if row not in refused]), refused
 
 
-def _misfits(schema: Schema, messages: Sequence[Any], first: int) -> Iterator[tuple[int, str]]:
-    """Which messages do not fit, and why: halves that fit are passed over whole."""
+def _misfits(
+    start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
+) -> Iterator[tuple[int, Exception]]:
+    """Which rows do not fit, and the error of each: halves that fit are skipped whole."""
     try:
-        Columns.of_messages(schema, messages)
+        made(slice(start, stop))
     except (SchemaError, AttributeError) as error:
-        if len(messages) > 1:
-            middle = len(messages) // 2
-            yield from _misfits(schema, messages[:middle], first)
-            yield from _misfits(schema, messages[middle:], first + middle)
-        elif isinstance(error, SchemaError):
-            yield first, str(error)
-        else:
-            yield first, f"{type(messages[0]).__name__} is no {schema.name}"
+        if stop - start == 1:
+            yield start, error
+            return
+        middle = (start + stop) // 2
+        yield from _misfits(start, middle, made)
+        yield from _misfits(middle, stop, made)
 
 
 def _values_of(field: Field, column: Column) -> list[Any]:

@@ -18,7 +18,8 @@ from bettong.v1.snapshot_pb2 import Snapshot
 _HEADER = struct.Struct(">4sI")
 _MAGIC = b"BTG2"
 
-# Numbers that are counted on from must stay within 64 bits. An offset is multiplied (`worker.exits.PARTS_MAX`).
+# Numbers that are counted on from must stay within 64 bits. An offset is multiplied
+# (`worker.output.numbering.PARTS_MAX`).
 _NUMBER_MAX = 2**63 - 1
 _OFFSET_MAX = 2**43
 

@@ -10,7 +10,7 @@ from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful
 from bettong.application.ways import Way, refusal
 from bettong.worker.kernel import Form, Gives, Kernel, compile_kernel
-from bettong.worker.state_array import check_fixed, first_state
+from bettong.worker.state.records import check_fixed, first_state
 
 
 def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kernel]:

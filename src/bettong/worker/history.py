@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from bettong.application.fields import Kind
 from bettong.application.on_error import DEAD_LETTER, SKIP, OnError
-from bettong.application.plan import Entrance
+from bettong.application.plan import StageInput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
@@ -26,14 +26,16 @@ from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.text import bytes_of, json_line
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.exits import OutputRecord
-from bettong.worker.letters import Letters
-from bettong.worker.operators import Operator
+from bettong.worker.operators.operator import Operator
+from bettong.worker.operators.stateful import StatefulOperator
+from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.rows import FrameKeys, Rows
-from bettong.worker.stage_program import Fold, StageProgram
-from bettong.worker.state_array import key_column
+from bettong.worker.stage_program import StageProgram
+from bettong.worker.state.records import key_column
+from bettong.worker.state.table import StateTable
 
 KeyValue = str | int | bytes
 
@@ -87,7 +89,7 @@ class KeyHistory:
         self._worker.exclusions = exclusions
         self._key = key
         self._letters_topic = dead_letter_topic(assignment.application)
-        self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
+        self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self.stopped: PoisonError | None = None
 
     @property
@@ -131,14 +133,14 @@ class KeyHistory:
         """A record, its columns, and the places of the key's messages; none when it has no messages to read."""
         try:
             frame = decode(value)
-            entrance = self._entrances.get(frame.stream)
+            entry = self._inputs.get(frame.stream)
             readable = frame.kind is FrameKind.DATA and frame.columns is not None
-            if entrance is None or not readable or frame.schema != entrance.schema.fingerprint:
+            if entry is None or not readable or frame.schema != entry.schema.fingerprint:
                 return None, None, []
-            columns = Columns.of_payload(entrance.schema, frame.columns or b"")
+            columns = Columns.of_payload(entry.schema, frame.columns or b"")
         except FrameError:
             return None, None, []
-        return frame, columns, places_of(entrance, columns, self._key)
+        return frame, columns, places_of(entry, columns, self._key)
 
     def _events(
         self,
@@ -215,24 +217,24 @@ class KeyHistory:
                 found.setdefault(place, []).append((target, message))
 
         wanted = set(places)
-        for exit_ in self._program.stage.exits:
-            if exit_.stream == stream:
+        for output in self._program.stage.outputs:
+            if stream in output.streams:
                 for place in places:
-                    leaves(exit_.target.name, place, _json_at(columns, place))
-            for rows in self._watch.flows.get(exit_.stream, ()):
-                for row, message in enumerate(rows.messages()):
-                    if rows.parent(row) in wanted:
-                        text = json_line(rows.schema, message).decode()
-                        leaves(exit_.target.name, rows.parent(row), text)
+                    leaves(output.target.name, place, _json_at(columns, place))
+            for batch in (each for read in output.streams for each in self._watch.flows.get(read, ())):
+                for row, message in enumerate(batch.columns):
+                    if batch.source(row) in wanted:
+                        text = json_line(batch.schema, message).decode()
+                        leaves(output.target.name, batch.source(row), text)
         return found
 
 
-def places_of(entrance: Entrance, columns: Columns, key: KeyValue) -> list[int]:
+def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
     """The places of the messages of a key in a frame."""
-    if not isinstance(entrance.key, str):
-        values = FrameKeys(entrance, columns).values() if entrance.key is not None else []
+    if not isinstance(entry.key, str):
+        values = FrameKeys(entry, columns).values() if entry.key is not None else []
         return [place for place, value in enumerate(values) if type(value) is type(key) and value == key]
-    column = columns.columns[columns.schema.position(entrance.key)]
+    column = columns.columns[columns.schema.position(entry.key)]
     if isinstance(column, pa.Array):
         kind = str if pa.types.is_string(column.type) else bytes
         if not isinstance(key, kind):
@@ -243,20 +245,20 @@ def places_of(entrance: Entrance, columns: Columns, key: KeyValue) -> list[int]:
     return [] if wanted is None else np.flatnonzero(column == wanted[0]).tolist()
 
 
-def key_of(entrance: Entrance, text: str) -> KeyValue:
+def key_of(entry: StageInput, text: str) -> KeyValue:
     """The key that a text stands for, as messages have it: bytes as `frames.text.text_of` writes them.
 
     A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
     """
-    if not isinstance(entrance.key, str):
-        returns = getattr(entrance.key, "__annotations__", {}).get("return", str)
+    if not isinstance(entry.key, str):
+        returns = getattr(entry.key, "__annotations__", {}).get("return", str)
         kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
         return _read_key(text, kind, width=0)
-    place = entrance.schema.fields[entrance.schema.position(entrance.key)]
+    place = entry.schema.fields[entry.schema.position(entry.key)]
     width = place.dtype.itemsize if place.dtype is not None and place.kind in (Kind.TEXT, Kind.BYTES) else 0
     key = _read_key(text, place.kind, width=width)
     if place.dtype is not None and key_column(key, place.dtype) is None:
-        raise ValueError(f"it does not fit {entrance.key!r}, {place.dtype}")
+        raise ValueError(f"it does not fit {entry.key!r}, {place.dtype}")
     return key
 
 
@@ -266,7 +268,7 @@ class _Watch:
     def __init__(self) -> None:
         self.places: frozenset[int] = frozenset()
         self.steps: dict[int, list[Step]] = {}
-        self.flows: dict[str, list[Rows]] = {}
+        self.flows: dict[str, list[Batch]] = {}
 
     def begin(self, places: list[int]) -> None:
         """Another frame."""
@@ -285,14 +287,14 @@ class _WatchedProgram(StageProgram):
         own = self.stage.on_error()
         return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
 
-    def operators(self, folds: dict[str, Fold]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
+    def operators(self, tables: Mapping[str, StateTable]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
         """See StageProgram."""
-        plain = StageProgram.operators(self, folds)
+        plain = StageProgram.operators(self, tables)
         return tuple(
             (
                 reads,
-                _WatchedFold(folds[each.name], self.watch)
-                if each.name in folds
+                _WatchedStateful(each, self.watch)
+                if isinstance(each, StatefulOperator)
                 else _Watched(each, self.watch),
             )
             for reads, each in plain
@@ -307,58 +309,52 @@ class _Watched:
         self._operator = operator
         self._watch = watch
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        given = self._operator.run(rows, letters)
+        given = self._operator.on_batch(batch, dead_letters)
         if self._watch.places:
             self._watch.flows.setdefault(self.name, []).append(given)
         return given
 
 
-class _WatchedFold:
+class _WatchedStateful:
     """A stateful computation."""
 
-    def __init__(self, fold: Fold, watch: _Watch) -> None:
-        self.name = fold.name
-        self._fold = fold
+    def __init__(self, operator: StatefulOperator, watch: _Watch) -> None:
+        self.name = operator.name
+        self._operator = operator
         self._watch = watch
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.places:
-            return self._fold.run(rows, letters)
-        if self._fold.exact:
-            rows.columns(self.name, letters)
-        messages: list[Any] = []
-        parents: list[int] = []
-        schema = rows.schema
-        for start, stop, watched in _stretches(rows, self._watch.places):
-            part = rows.slice(start, stop)
+        if not self._watch.places or not batch.length:
+            return self._operator.on_batch(batch, dead_letters)
+        table = self._operator.table
+        given: list[Batch] = []
+        for start, stop, watched in _stretches(batch, self._watch.places):
+            part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
-            before = self._fold.state_of(key) if key is not None else None
-            given = self._fold.run(part, letters)
+            before = table.state_of(key) if key is not None else None
+            given.append(self._operator.on_batch(part, dead_letters))
             if key is not None:
-                step = Step(self.name, before, self._fold.state_of(key))
-                self._watch.steps.setdefault(rows.parent(start), []).append(step)
-            schema = given.schema
-            messages.extend(given.messages())
-            parents.extend(given.parent(row) for row in range(given.length))
-        given = Rows(schema, rows.keys, messages, parents)
-        self._watch.flows.setdefault(self.name, []).append(given)
-        return given
+                step = Step(self.name, before, table.state_of(key))
+                self._watch.steps.setdefault(batch.source(start), []).append(step)
+        whole = Batch.concatenated(given)
+        self._watch.flows.setdefault(self.name, []).append(whole)
+        return whole
 
 
-def _stretches(rows: Rows, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether it is one row of the key): all rows, in their order."""
     start = 0
-    for row in range(rows.length):
-        if rows.parent(row) in places:
+    for row in range(batch.length):
+        if batch.source(row) in places:
             if start < row:
                 yield start, row, False
             yield row, row + 1, True
             start = row + 1
-    if start < rows.length:
-        yield start, rows.length, False
+    if start < batch.length:
+        yield start, batch.length, False
 
 
 def _json_at(columns: Columns, place: int) -> str:

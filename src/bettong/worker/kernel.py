@@ -25,7 +25,7 @@ from bettong.worker import kernel_cache
 from bettong.worker.compilable import Copies
 from bettong.worker.compile_errors import explain
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
-from bettong.worker.state_array import state_dtype
+from bettong.worker.state.records import state_dtype
 
 
 class Gives(Enum):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from bettong.application.plan import Entrance
+from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
@@ -19,14 +19,17 @@ from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
+from bettong.worker.batch import Batch
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.exits import OutputRecord, Sending, SentTable, message_text
-from bettong.worker.letters import Letter, Letters
+from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters, FailedMessage, message_text
+from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.numbering import SentTable
+from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
-from bettong.worker.rows import Rows
-from bettong.worker.shapes import Migration, migration
-from bettong.worker.stage_program import Fold, StageProgram, run
+from bettong.worker.stage_program import StageProgram, run
+from bettong.worker.state.shapes import Migration, migration
+from bettong.worker.state.table import StateTable
 
 # Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
 _MESSAGE_SHOWN = 1000
@@ -60,10 +63,10 @@ class PartitionWorker:
         self._now_ns = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
-        self._folds = program.folds()
-        self._operators = program.operators(self._folds)
+        self._tables = program.tables()
+        self._operators = program.operators(self._tables)
         self._on_error = program.on_error()
-        self._entrances = {entrance.stream: entrance for entrance in program.stage.entrances}
+        self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
         self._saved_offset = self._saved_checksum = 0
@@ -81,12 +84,12 @@ class PartitionWorker:
     @property
     def keys(self) -> int:
         """How many keys have a state, over all computations."""
-        return sum(fold.keys for fold in self._folds.values())
+        return sum(table.keys for table in self._tables.values())
 
     @property
-    def folds(self) -> Mapping[str, Fold]:
-        """The stateful computations, by name, to look at their states."""
-        return self._folds
+    def tables(self) -> Mapping[str, StateTable]:
+        """The states of stateful computations, by name, to look at them."""
+        return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
@@ -141,7 +144,7 @@ class PartitionWorker:
         offset = self.next_offset
         return codec.encode(
             self._stored(
-                {name: fold.dump(self._place(name)) for name, fold in self._folds.items()},
+                {name: table.dump(self._place(name)) for name, table in self._tables.items()},
                 root=offset,
                 round_=offset,
             )
@@ -152,11 +155,11 @@ class PartitionWorker:
 
         Once it was given it must be saved before the next one can be; if saving fails, make a new worker.
         """
-        begins = all(fold.settled for fold in self._folds.values())
+        begins = all(table.settled for table in self._tables.values())
         round_ = self.next_offset if begins else self._round
-        folds = self._folds.items()
-        states = {name: fold.increment(begins=begins, place=self._place(name)) for name, fold in folds}
-        root = round_ if all(fold.settled for fold in self._folds.values()) else self._root
+        tables = self._tables.items()
+        states = {name: table.increment(begins=begins, place=self._place(name)) for name, table in tables}
+        root = round_ if all(table.settled for table in self._tables.values()) else self._root
         stored = self._stored(states, root=root, round_=round_)
         stored.since, stored.before = self._saved_offset, self._saved_checksum
         data = codec.encode(stored)
@@ -187,16 +190,16 @@ class PartitionWorker:
         self.next_offset = stored.offset
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
-        for computation, fold in self._folds.items():
+        for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            fold.load(stored.states[computation], begins=begins, migration=changes, place=place)
+            table.load(stored.states[computation], begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
         self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
         self._note(stored, data)
         shapes = self.program.shapes
-        return [name for name in self._folds if stored.shapes[name].code != shapes[name].code]
+        return [name for name in self._tables if stored.shapes[name].code != shapes[name].code]
 
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
@@ -234,7 +237,7 @@ class PartitionWorker:
         name = self._name_of(stored)
         nodes = {each.node.name: each.node for each in self.program.stage.operators}
         found: dict[str, Migration | None] = {}
-        for computation in self._folds:
+        for computation in self._tables:
             if computation not in stored.states:
                 raise StateChangedError(
                     f"{name}: it has no state of computation {computation!r}: it was saved by another version of the"
@@ -258,16 +261,16 @@ class PartitionWorker:
         return verdict is Verdict.TAKE
 
     def _process(self, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
-        entrance = self._entrances.get(frame.stream)
-        if entrance is None:
-            known = ", ".join(self._entrances)
+        entry = self._inputs.get(frame.stream)
+        if entry is None:
+            known = ", ".join(self._inputs)
             return self._refuse(offset, frame, value, f"no stream {frame.stream!r} enters here, only {known}")
         exclusion = self.exclusions.get(offset)
         if exclusion is not None and exclusion.record:
             return self._refuse(offset, frame, value, exclusion.record)
         if frame.refused is None:
-            return self._run(entrance, offset, frame, value)
-        records = self._run(entrance, offset, frame, value) if frame.columns is not None else []
+            return self._run(entry, offset, frame, value)
+        records = self._run(entry, offset, frame, value) if frame.columns is not None else []
         return records + self._refused_by_sender(offset, frame, frame.refused, value)
 
     def _refused_by_sender(
@@ -280,15 +283,15 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         self.counters.frames += frame.columns is None  # else it is counted with its columns
         self.counters.dead_letters += len(refused)
-        return list(self._sending(offset, frame).refused(refused))
+        return list(self._dead_letter_framing(offset, frame).refused(refused))
 
-    def _run(self, entrance: Entrance, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
+    def _run(self, entry: StageInput, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
         """What the messages of a frame lead to."""
-        if frame.columns is None or frame.schema != entrance.schema.fingerprint:
-            expected = f"columns of {entrance.schema.name} (schema {entrance.schema.fingerprint:016x})"
+        if frame.columns is None or frame.schema != entry.schema.fingerprint:
+            expected = f"columns of {entry.schema.name} (schema {entry.schema.fingerprint:016x})"
             return self._refuse(offset, frame, value, f"schema {frame.schema:016x}, expected {expected}")
         try:
-            columns = Columns.of_payload(entrance.schema, frame.columns)
+            columns = Columns.of_payload(entry.schema, frame.columns)
         except FrameError as error:
             return self._refuse(offset, frame, value, str(error))
         if columns.length != frame.count:
@@ -296,72 +299,72 @@ class PartitionWorker:
         self.counters.frames += 1
         self.counters.messages += columns.length
         stop = partial(self._poison, offset, frame, message_text(columns))
-        letters = Letters(self._on_error, stop, self.progress)
-        rows = (
-            Rows.of_frame(entrance, columns)
+        dead_letters = DeadLetters(self._on_error, stop, self.progress)
+        batch = (
+            Batch.of_frame(entry, columns)
             if self._places is None and offset not in self.exclusions
-            else self._admitted(entrance, columns, self.exclusions.get(offset), letters)
+            else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
-        flows = run(self._operators, frame.stream, rows, letters)
-        sending = self._sending(offset, frame)
+        flows = run(self._operators, frame.stream, batch, dead_letters)
+        own = self.assignment
+        router = Router(own.application, own.partition, own.partitions, self._emitter(offset, frame))
         records: list[OutputRecord] = []
-        for exit_ in self.program.stage.exits:
-            self.progress.enter(exit_.target.name)
-            for rows in flows.get(exit_.stream, ()):
-                records.extend(sending.rows(exit_, rows, letters))
+        for output in self.program.stage.outputs:
+            self.progress.enter(output.target.name)
+            for leaving in Batch.merged([flows[stream] for stream in output.streams if stream in flows]):
+                records.extend(router.route(output, leaving, dead_letters))
+        dead_letters.check()
         self.counters.results += sum(record.count for record in records)
-        self.counters.skipped += letters.skipped
-        if letters.found:
-            self.counters.dead_letters += len(letters.found)
-            records.extend(sending.dead_letters(letters, message_text(columns)))
+        self.counters.skipped += dead_letters.skipped
+        if dead_letters.found:
+            self.counters.dead_letters += len(dead_letters.found)
+            framing = self._dead_letter_framing(offset, frame)
+            records.extend(framing.failed(dead_letters, message_text(columns)))
         return records
 
     def _admitted(
-        self, entrance: Entrance, columns: Columns, exclusion: Exclusion | None, letters: Letters
-    ) -> Rows:
+        self, entry: StageInput, columns: Columns, exclusion: Exclusion | None, dead_letters: DeadLetters
+    ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
         if self._places is not None:
-            return Rows.of_places(entrance, columns, [each for each in self._places if each < columns.length])
+            return Batch.of_part(entry, columns, [each for each in self._places if each < columns.length])
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
         for place, why in refused.items():
-            add = letters.add_decided if exclusion.is_logged else letters.add
+            add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
             add(why.computation, why.reason, place)
-        return Rows.of_places(entrance, columns, [row for row in range(columns.length) if row not in refused])
+        return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
         """A dead letter of a whole record."""
-        letters = Letters()
-        letters.add(self.program.stage.name, reason, 0)
+        dead_letters = DeadLetters()
+        dead_letters.add(self.program.stage.name, reason, 0)
         self.counters.dead_letters += 1
-        sending = self._sending(offset, frame)
-        return list(sending.dead_letters(letters, lambda _place: value, as_received=True, whole_record=True))
+        framing = self._dead_letter_framing(offset, frame)
+        return list(framing.failed(dead_letters, lambda _index: value, as_received=True, whole_record=True))
 
     def _poison(
-        self, offset: int, frame: Frame, message: Callable[[int], bytes], letter: Letter
+        self, offset: int, frame: Frame, message: Callable[[int], bytes], failed: FailedMessage
     ) -> PoisonError:
         """What stops this partition: all that is needed to find the message, and the remedy, on one line."""
-        text = message(letter.place).decode(errors="replace")
+        text = message(failed.index).decode(errors="replace")
         return PoisonError(
-            f'{letter.computation!r} (on_error="stop") cannot process a message:'
-            f" {_shortened(' '.join(letter.reason.split()), _REASON_SHOWN)};"
+            f'{failed.computation!r} (on_error="stop") cannot process a message:'
+            f" {_shortened(' '.join(failed.reason.split()), _REASON_SHOWN)};"
             f" stage {self.program.stage.name!r}, partition {self.assignment.partition}, offset {offset}, origin"
-            f" {frame.origin}, sequence {frame.sequence}, index {letter.place}. Mend the function, or give it"
+            f" {frame.origin}, sequence {frame.sequence}, index {failed.index}. Mend the function, or give it"
             ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
             f" {_shortened(text, _MESSAGE_SHOWN)}"
         )
 
-    def _sending(self, offset: int, frame: Frame) -> Sending:
-        return Sending(
-            application=self.assignment.application,
-            stage=self.program.stage.name,
-            partition=self.assignment.partition,
-            partitions=self.assignment.partitions,
-            frame_bytes_max=self.assignment.frame_bytes_max,
-            offset=offset,
-            frame=frame,
-            sent=self._sent,
+    def _dead_letter_framing(self, offset: int, frame: Frame) -> DeadLetterFraming:
+        own = self.assignment
+        return DeadLetterFraming(
+            own.application, self.program.stage.name, own.partition, self._emitter(offset, frame)
         )
+
+    def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:
+        return FrameEmitter(frame, offset, self.assignment.frame_bytes_max, self._sent)
 
 
 def _shortened(text: str, characters: int) -> str:

@@ -11,7 +11,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bettong.worker.rows import Rows
+    from bettong.worker.batch import Batch
 
 # Called with the computation at work, and the place of its message in the frame; None: all of the frame at a time.
 Mark = Callable[[str, int | None], None]
@@ -24,7 +24,7 @@ class FoldProgress:
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
-        self._at: tuple[str, Rows | None, Iterator[Any] | None] = ("", None, None)
+        self._at: tuple[str, Batch | None, Iterator[Any] | None] = ("", None, None)
 
     def enter(self, computation: str) -> None:
         """A computation begins, with all of the frame at a time unless it says more."""
@@ -32,35 +32,35 @@ class FoldProgress:
         if self.mark is not None:
             self.mark(computation, None)
 
-    def messages(self, computation: str, rows: Rows, beside: Iterator[Any]) -> Iterable[Any]:
-        """The messages of `rows`, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
-        self._at = (computation, rows, beside)
-        return rows.messages() if self.mark is None else _Marked(computation, rows, self.mark)
+    def messages(self, computation: str, batch: Batch, beside: Iterator[Any]) -> Iterable[Any]:
+        """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
+        self._at = (computation, batch, beside)
+        return batch.columns if self.mark is None else _Marked(computation, batch, self.mark)
 
     def at(self) -> tuple[str, int | None]:
         """The computation at work, and the place in the frame of the message that it is at."""
-        computation, rows, beside = self._at
-        if rows is None or beside is None:
+        computation, batch, beside = self._at
+        if batch is None or beside is None:
             return computation, None
-        row = rows.length - length_hint(beside) - 1
-        return computation, rows.parent(row) if 0 <= row < rows.length else None
+        row = batch.length - length_hint(beside) - 1
+        return computation, batch.source(row) if 0 <= row < batch.length else None
 
 
 class _Marked:
     """Messages, each marked before it is made: to make one may run the user's code, too."""
 
-    def __init__(self, computation: str, rows: Rows, mark: Mark) -> None:
+    def __init__(self, computation: str, batch: Batch, mark: Mark) -> None:
         self._computation = computation
-        self._rows = rows
+        self._batch = batch
         self._mark = mark
         self._row = 0
-        self._messages = iter(rows.messages())
+        self._messages = iter(batch.columns)
 
     def __iter__(self) -> Iterator[Any]:
         return self
 
     def __next__(self) -> Any:
         row, self._row = self._row, self._row + 1
-        if row < self._rows.length:
-            self._mark(self._computation, self._rows.parent(row))
+        if row < self._batch.length:
+            self._mark(self._computation, self._batch.source(row))
         return next(self._messages)

@@ -19,8 +19,8 @@ from bettong.errors import FrameError, SupersededError
 from bettong.frames.frame import Frame, decode
 from bettong.logs import Logger
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.exits import OutputRecord
 from bettong.worker.halving import halved
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.marks import Deaths, Mark, Marks
 from bettong_processor.crashes.trial import Record, Trial, computations

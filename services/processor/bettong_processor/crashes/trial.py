@@ -54,7 +54,7 @@ def allowed_s(limit_ms: int, messages: int, place: int | None) -> float:
 def computations(worker: PartitionWorker) -> tuple[str, ...]:
     """All that may be at work in a stage, by number: computations, then what stands behind its exits."""
     stage = worker.program.stage
-    return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.exits))
+    return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.outputs))
 
 
 @dataclass(frozen=True, slots=True)

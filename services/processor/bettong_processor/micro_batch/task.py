@@ -16,7 +16,7 @@ from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.edges.snapshot_stores import local_states, snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor import interrupts
 from bettong_processor.cpus import kept

@@ -8,7 +8,7 @@ from typing import Generic, NamedTuple
 from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.frame import Frame, decode
-from bettong.worker.exits import OutputRecord
+from bettong.worker.output.framing import OutputRecord
 from bettong_receiver.errors import PositionError
 from bettong_receiver.formats import frame_of
 from bettong_receiver.outlets.outlet import Lot, Message, Refused

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from bettong.application.on_error import DEAD_LETTER, STOP, OnError
 from bettong.frames.frame import Frame
-from bettong.worker.exits import OutputRecord, Sending, SentTable
-from bettong.worker.letters import Letters
+from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
+from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.numbering import SentTable
 from bettong_receiver.progress import Debt, Progress
 
 
@@ -24,7 +25,6 @@ class Refusals:
     on_error: OnError
     messages: Callable[[Frame], Sequence[bytes]]
     as_received: bool
-    partitions: int
     frame_bytes_max: int
 
     @property
@@ -49,19 +49,11 @@ class Refusals:
         stage = f"{self.sink}.destination"
         origin = f"dead-letters/{stage}/{partition}"
         sent.sequences[origin, partition] = last
-        sending = Sending(
-            self.application,
-            stage,
-            partition,
-            self.partitions,
-            self.frame_bytes_max,
-            offset,
-            frame,
-            sent,
-        )
-        letters = Letters()
-        for place, reason in sorted(reasons.items()):
-            letters.add(self.sink, reason, place)
+        emitter = FrameEmitter(frame, offset, self.frame_bytes_max, sent)
+        framing = DeadLetterFraming(self.application, stage, partition, emitter)
+        dead_letters = DeadLetters()
+        for index, reason in sorted(reasons.items()):
+            dead_letters.add(self.sink, reason, index)
         messages = self.messages(frame)
-        records = sending.dead_letters(letters, messages.__getitem__, as_received=self.as_received)
+        records = framing.failed(dead_letters, messages.__getitem__, as_received=self.as_received)
         return list(records), sent.sequences[origin, partition]

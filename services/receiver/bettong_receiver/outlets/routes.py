@@ -138,7 +138,6 @@ class _Way:
             self.sink.on_error,
             self._messages,
             as_received=self.sink.encoder is not None,
-            partitions=self.settings.partitions,
             frame_bytes_max=self.settings.frame_bytes_max,
         )
         return Route(self.sink.name, sink_topic(self.plan.application, self.sink.name), read, refusals, make)

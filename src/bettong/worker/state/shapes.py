@@ -39,11 +39,9 @@ def shape_of(stage: Stage, node: Stateful, *, records: bool) -> Shape:
     takes = sorted(f"{schema.name} {{{_tokens(schema.fields)}}}" for schema in node.handlers)
     keys = sorted(
         {
-            entrance.key
-            if isinstance(entrance.key, str)
-            else f"{getattr(entrance.key, '__qualname__', '?')}()"
-            for entrance in stage.entrances
-            if entrance.key is not None
+            entry.key if isinstance(entry.key, str) else f"{getattr(entry.key, '__qualname__', '?')}()"
+            for entry in stage.inputs
+            if entry.key is not None
         }
     )
     layout = (

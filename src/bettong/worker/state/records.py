@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,15 +13,23 @@ from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
-from bettong.worker.key_table import KeyTable, words_per_key
+from bettong.worker.batch import Batch
 from bettong.worker.plain import plain
-from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.key_table import KeyTable, words_per_key
+from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 
 
-class StateArray:
-    """Records by slot, and what a Fold must know of them: keys, changes, snapshots."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The states of a batch's rows: row i has that at `slots[i]` of `states`, whose first `keys` are in use."""
 
-    exact = True
+    slots: Array
+    states: Array
+    keys: int
+
+
+class RecordTable:
+    """One record of an array a key. See StateTable."""
 
     def __init__(self, node: Stateful, key: np.dtype[Any]) -> None:
         self.name = node.name
@@ -35,20 +44,20 @@ class StateArray:
         self._changed: Array | None = None
         self._waiting = np.zeros(0, np.bool_)
 
-    def slots(self, column: Array) -> Array:
-        """The slot in `states` of each row's key, which may change from now on. New keys get a first state."""
-        slots = self._table.slots(column)
+    def open(self, batch: Batch) -> Records:
+        """See StateTable. New keys get a first state."""
+        slots = self._table.slots(batch.key_column())
         self._make_room()
         if self._changed is not None:
             self._changed[slots] = True
-        return slots
+        return Records(slots, self.states, self._table.count)
 
     def dump(self, place: bytes = b"") -> bytes:  # noqa: ARG002 - arrays of numbers are not signed
         """The states of all keys, in the order of the keys."""
         return self._written(np.lexsort(self._table.keys.T))
 
     def increment(self, *, begins: bool, place: bytes = b"") -> bytes:  # noqa: ARG002
-        """See Fold. Two arrays in numpy's own format: keys and states."""
+        """See StateTable. Two arrays in numpy's own format: keys and states."""
         count, changed = self._table.count, self._changed
         written = np.flatnonzero(changed[:count]) if changed is not None else np.arange(0)
         if changed is None or count <= max(INCREMENT_KEYS, WHOLE_FROM * len(written)):
@@ -66,7 +75,7 @@ class StateArray:
 
     @property
     def settled(self) -> bool:
-        """See Fold."""
+        """See StateTable."""
         return not self._waiting.any()
 
     def load(
@@ -77,7 +86,7 @@ class StateArray:
         migration: Migration | None = None,
         place: bytes = b"",  # noqa: ARG002
     ) -> None:
-        """See Fold."""
+        """See StateTable."""
         file = io.BytesIO(data)
         try:
             keys = np.load(file, allow_pickle=False)
@@ -126,13 +135,13 @@ class StateArray:
         return self._table.count
 
     def state_of(self, key: str | int | bytes) -> Any:
-        """See Fold."""
+        """See StateTable."""
         column = key_column(key, self._key)
         slot = self._table.find(column) if column is not None else None
         return None if slot is None else self._plain(slot)
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
-        """See Fold."""
+        """See StateTable."""
         words = np.ascontiguousarray(self._table.keys)
         if self._key.kind == "S":
             keys = words.view(f"S{words.itemsize * self._table.words}")

@@ -1,4 +1,4 @@
-"""Reads what `state_codec` has written, and trusts none of it: whoever can write the store may have written it.
+"""Reads what `codec` has written, and trusts none of it: whoever can write the store may have written it.
 
 Objects are made bare and given their fields; no class of the application is called, and no method of one but these:
 `__hash__` and `__eq__` of objects in sets and of keys of dicts, and `_missing_` of a Flag with an unknown number.
@@ -17,7 +17,7 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped]
 
 from bettong.errors import StateChangedError
-from bettong.worker.state_classes import (
+from bettong.worker.state.classes import (
     DATACLASS,
     ENUM,
     NAMED_TUPLE,
@@ -26,7 +26,7 @@ from bettong.worker.state_classes import (
     form_of,
     is_plain_attribute,
 )
-from bettong.worker.state_codec import (
+from bettong.worker.state.codec import (
     DEPTH_MAX,
     FACTORIES,
     MAPPING_TYPES,
@@ -41,8 +41,8 @@ from bettong.worker.state_codec import (
     UNION,
     VERSION,
 )
-from bettong.worker.state_parts import MAKERS
-from bettong.worker.state_pickles import MARK as SIGNED
+from bettong.worker.state.parts import MAKERS
+from bettong.worker.state.pickles import MARK as SIGNED
 
 _REMEDY = "delete the state with `bettong state reset`, so that it is folded from the log again"
 # The first byte of every pickle that was ever written as a state.

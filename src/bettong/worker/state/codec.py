@@ -10,7 +10,7 @@
     SEQUENCES type, lengths, column       lists, tuples, sets ...: all that they hold, one behind the other
     MAPPINGS  type, lengths, keys, values
     NATIVE    values                      lists and dicts of plain values alone
-    16 ...    column of each part         see `state_parts`
+    16 ...    column of each part         see `parts`
 
 So a million objects name their class once, and what they hold is written by C loops over lists of one type; an object
 after the other would take ten times as long. Types are kept exactly. An object that is held twice is two objects after
@@ -25,8 +25,8 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from bettong.worker.state_classes import DATACLASS, ENUM, Classes, Form, is_slot
-from bettong.worker.state_parts import LargeInt, OddText, parts_of
+from bettong.worker.state.classes import DATACLASS, ENUM, Classes, Form, is_slot
+from bettong.worker.state.parts import LargeInt, OddText, parts_of
 
 MARK = b"BTS"
 VERSION = 1

@@ -1,23 +1,20 @@
-"""Stateful computations as plain Python: a function of a message and its key's state, message by message."""
+"""The states of one partition as Python objects."""
+
+from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from copy import copy
 from itertools import islice
-from operator import length_hint
 from typing import Any, Protocol
 
 from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
-from bettong.application.ways import Way
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
-from bettong.worker import state_codec, state_reading
-from bettong.worker.given import several
-from bettong.worker.letters import Letters
+from bettong.worker.batch import Batch, NoKey
 from bettong.worker.plain import plain
-from bettong.worker.rows import NoKey, Rows
-from bettong.worker.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
-from bettong.worker.state_classes import Classes
-from bettong.worker.state_pickles import SignedPickles
+from bettong.worker.state import codec, reading
+from bettong.worker.state.classes import Classes
+from bettong.worker.state.pickles import SignedPickles
+from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 
 
 class StateCodec(Protocol):
@@ -31,26 +28,22 @@ class StateCodec(Protocol):
 
 
 class PlainStates:
-    """The safe form: see `state_codec` and `state_reading`."""
+    """The safe form: see `codec` and `reading`."""
 
     def __init__(self, node: Stateful) -> None:
         self._classes = Classes(node)
 
     def encode(self, keys: Collection[Any], states: Collection[Any], place: bytes) -> bytes:  # noqa: ARG002
         """See StateCodec."""
-        return state_codec.encode(keys, states, self._classes)
+        return codec.encode(keys, states, self._classes)
 
     def decode(self, data: bytes, place: bytes, *, old: bool) -> tuple[list[Any], list[Any]]:  # noqa: ARG002
         """See StateCodec."""
-        return state_reading.decode(data, self._classes, old=old)
+        return reading.decode(data, self._classes, old=old)
 
 
-class PythonFold:
-    """`Stream.stateful` with one Python object a key.
-
-    What a function raises makes a dead letter of that message; what it had changed in the state by then stays,
-    here and in every replay alike.
-    """
+class ObjectTable:
+    """One Python object a key. See StateTable."""
 
     def __init__(self, node: Stateful, state_key: bytes | None = None) -> None:
         """`state_key` signs states that are pickles: see `bettong.Pickle`."""
@@ -62,60 +55,29 @@ class PythonFold:
         self._changed: set[Any] | None = None
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
-        # A function that could run compiled sees and gives only what fits a schema, as it would there.
-        self.exact = node.way is Way.COMPILED
+        self.get = self._states.get
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
-        """See Operator. Folds the rows in order, each into the state of its key."""
-        if self.exact:
-            rows.columns(self.name, letters)
-        handler = self._node.handlers[rows.schema]
-        make, states, many = self._node.state, self._states, self._node.many
-        find = states.get
-        results: list[Any] = []
-        sources: list[int] = []
-        values = rows.key_values()
+    def open(self, batch: Batch) -> ObjectTable:
+        """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
         if self._changed is not None:
+            keys = batch.key_values()
             try:
-                self._changed.update(values)
+                self._changed.update(keys)
             except ANY_ERROR:  # a NoKey raises what the user's function raised
-                self._changed.update(key for key in values if not isinstance(key, NoKey))
-        keys = iter(values)
-        messages = iter(letters.progress.messages(self.name, rows, keys))
-        last = rows.length - 1
-        while True:
-            # How far the loop is can be read off `keys`, so that it need not count.
-            try:
-                for key, message in zip(keys, messages, strict=True):
-                    state = find(key)
-                    if state is None:
-                        state = states[key] = make()
-                    result = handler(message, state)
-                    if result is None:
-                        continue
-                    row = last - length_hint(keys)
-                    if many:
-                        found = several(result, state)
-                        results.extend(found)
-                        sources.extend([row] * len(found))
-                    else:
-                        results.append(copy(result) if result is state else result)
-                        sources.append(row)
-            except ANY_ERROR as error:
-                letters.add(self.name, error, rows.parent(last - length_hint(keys)))
-            else:
-                break
-        given = rows.of_messages(self._node.schema, results, rows.parents_of(sources))
-        if self.exact:
-            given.columns(self.name, letters)
-        return given
+                self._changed.update(key for key in keys if not isinstance(key, NoKey))
+        return self
+
+    def create(self, key: Any) -> Any:
+        """The first state of a key."""
+        state = self._states[key] = self._node.state()
+        return state
 
     def dump(self, place: bytes = b"") -> bytes:
         """The states of all keys, in an order that the keys alone decide."""
         return self._packed(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), place)
 
     def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
-        """See Fold."""
+        """See StateTable."""
         states, changed = self._states, self._changed
         if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
             written = states
@@ -134,13 +96,13 @@ class PythonFold:
 
     @property
     def settled(self) -> bool:
-        """See Fold."""
+        """See StateTable."""
         return not self._waiting
 
     def load(
         self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
     ) -> None:
-        """See Fold."""
+        """See StateTable."""
         try:
             keys, states = self._codec.decode(data, place, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
@@ -170,19 +132,19 @@ class PythonFold:
         return len(self._states)
 
     def state_of(self, key: str | int | bytes) -> Any:
-        """See Fold."""
+        """See StateTable."""
         return plain(self._states.get(key))
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
-        """See Fold."""
+        """See StateTable."""
         return ((key, plain(state)) for key, state in self._states.items())
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:
     """Raises ApplicationError for a state that no snapshot could hold."""
-    codec = _codec(node, state_key)
+    of_node = _codec(node, state_key)
     try:
-        codec.encode([""], [node.state()], b"")
+        of_node.encode([""], [node.state()], b"")
     except Exception as error:
         raise ApplicationError(
             f"stateful {node.name!r}: a new state cannot be made and saved: {_reason(error)}; {_remedy(node)}"
@@ -202,7 +164,7 @@ def _codec(node: Stateful, state_key: bytes | None) -> StateCodec:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, state_codec.UnfitError) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, codec.UnfitError) else f"{type(error).__name__}: {error}"
 
 
 def _remedy(node: Stateful) -> str:

@@ -1,25 +1,24 @@
-"""Computations over whole frames: `@bettong.vectorized` in map, filter, flat_map and stateful.
+"""Functions over whole columns: `@bettong.vectorized` in map, filter, flat_map and stateful.
 
-A function is called with all rows of a frame. When it raises, halves are tried in their order, down to single rows:
+A function is called with all rows of a batch. When it raises, halves are tried in their order, down to single rows:
 that changes nothing for the others, for what it gives for a row hangs on no row but those of its key before it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from traceback import walk_tb
 from typing import Any
 
 import numpy as np
 
 from bettong.application.on_error import ANY_ERROR
-from bettong.application.schema import Schema
+from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
-from bettong.worker.key_table import Distinct
-from bettong.worker.letters import Letters
-from bettong.worker.rows import Rows
-from bettong.worker.state_array import StateArray
-from bettong.worker.vectors import (
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Failure, Results
+from bettong.worker.calling.vectors import (
     WrongColumnsError,
     columns_of,
     keep_state,
@@ -28,27 +27,25 @@ from bettong.worker.vectors import (
     rows_kept,
     state_of,
 )
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.key_table import Distinct
+from bettong.worker.state.records import Records, RecordTable
 
 # Results, and the row that each is of; None: one a row.
 Given = tuple[Columns, Array | None]
 
 
-class VectorizedOperator:
+class ColumnsCalling:
     """`Stream.map`, `filter` and `flat_map` of a vectorized function."""
 
     def __init__(self, node: Stateless) -> None:
-        self.name = node.name
         self._node = node
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
-        """See Operator."""
-        columns = rows.columns(self.name, letters)
+    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+        """See Calling."""
+        columns = batch.columns
         return _in_pieces(
-            self.name,
-            self._node.schema,
-            rows,
-            letters,
-            lambda start, stop: self.over(columns.slice(start, stop)),
+            self._node.schema, columns.length, lambda start, stop: self.over(columns.slice(start, stop))
         )
 
     def over(self, columns: Columns) -> Given:
@@ -62,39 +59,40 @@ class VectorizedOperator:
         return columns_of(self._node.schema, given, columns.length), None
 
 
-class VectorizedFold(StateArray):
+class StatefulColumns:
     """`Stream.stateful` of vectorized functions."""
 
-    def __init__(self, node: Stateful, key: np.dtype[Any]) -> None:
-        super().__init__(node, key)
+    def __init__(self, node: Stateful) -> None:
+        self._node = node
+        self._state = schema_of(node.state)
         self._distinct = Distinct()
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
-        """See Operator. Folds the rows in order, all those of a frame at once."""
-        columns = rows.columns(self.name, letters)
-        slots = self.slots(rows.key_column())
+    def call(self, batch: Batch, states: Records, progress: FoldProgress) -> Results:  # noqa: ARG002
+        """See Calling."""
+        columns = batch.columns
         return _in_pieces(
-            self.name,
             self._node.schema,
-            rows,
-            letters,
-            lambda start, stop: self.over(columns.slice(start, stop), slots[start:stop]),
+            columns.length,
+            lambda start, stop: self.over(
+                columns.slice(start, stop), replace(states, slots=states.slots[start:stop])
+            ),
         )
 
-    def over(self, columns: Columns, slots: Array) -> Given:
-        """What the function gives for these rows, whose states are at `slots`.
+    def over(self, columns: Columns, records: Records) -> Given:
+        """What the function gives for these rows and their states.
 
         States are as before when it raises; but those of a single row are as the function has left them.
         """
-        touched, places = self._distinct.of(slots, capacity=len(self.states))
-        state = state_of(self._state, self.states, touched)
+        states = records.states
+        touched, places = self._distinct.of(records.slots, capacity=len(states))
+        state = state_of(self._state, states, touched)
         try:
             given = self._given(columns, state, places)
         except ANY_ERROR:
             if columns.length == 1:
-                keep_state(self._state, self.states, touched, state)
+                keep_state(self._state, states, touched, state)
             raise
-        keep_state(self._state, self.states, touched, state)
+        keep_state(self._state, states, touched, state)
         return given
 
     def _given(self, columns: Columns, state: Any, places: Array) -> Given:
@@ -106,19 +104,20 @@ class VectorizedFold(StateArray):
         return columns_of(self._node.schema, given, columns.length), None
 
 
-def try_operator(node: Stateless) -> None:
+def try_stateless(node: Stateless) -> None:
     """Calls the function with a frame of no rows. Raises ApplicationError, naming function and line."""
     takes = node.parent.schema
     assert takes is not None  # noqa: S101 - checked when the application was built
-    _try(node.function, lambda: VectorizedOperator(node).over(Columns.of_messages(takes, [])))
+    _try(node.function, lambda: ColumnsCalling(node).over(Columns.of_messages(takes, [])))
 
 
-def try_fold(node: Stateful, key: np.dtype[Any]) -> None:
+def try_stateful(node: Stateful, key: np.dtype[Any]) -> None:
     """The same for all functions of a stateful computation."""
-    fold = VectorizedFold(node, key)
+    none = Records(np.empty(0, np.int32), RecordTable(node, key).states, 0)
+    calling = StatefulColumns(node)
     for schema, function in node.handlers.items():
         columns = Columns.of_messages(schema, [])
-        _try(function, lambda columns=columns: fold.over(columns, np.empty(0, np.int32)))  # type: ignore[misc]
+        _try(function, lambda columns=columns: calling.over(columns, none))  # type: ignore[misc]
 
 
 def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
@@ -131,12 +130,11 @@ def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
         raise refusal(function, Way.VECTORIZED, reason, line=lines[-1] if lines else None) from error
 
 
-def _in_pieces(
-    name: str, schema: Schema, rows: Rows, letters: Letters, over: Callable[[int, int], Given]
-) -> Rows:
+def _in_pieces(schema: Schema, rows: int, over: Callable[[int, int], Given]) -> Results:
     """All that `over(start, stop)` gives, called with as few pieces as can be."""
     found: list[tuple[Columns, Array]] = []
-    todo = [(0, rows.length)]
+    failures: list[Failure] = []
+    todo = [(0, rows)]
     while todo:
         start, stop = todo.pop()
         try:
@@ -146,14 +144,13 @@ def _in_pieces(
                 middle = (start + stop) // 2
                 todo += [(middle, stop), (start, middle)]
                 continue
-            for row in range(start, stop):
-                letters.add(name, error, rows.parent(row))
+            failures += [(row, error) for row in range(start, stop)]
         else:
-            if sources is None and output.length == rows.length:
-                return rows.of_columns(output, None)
+            if sources is None and output.length == rows:
+                return Results(output, None)
             found.append((output, np.arange(start, stop) if sources is None else sources + start))
     columns = Columns.concatenated(schema, [output for output, _ in found])
-    return rows.of_columns(columns, np.concatenate([np.arange(0), *(sources for _, sources in found)]))
+    return Results(columns, np.concatenate([np.arange(0), *(sources for _, sources in found)]), failures)
 
 
 def _strictly(call: Callable[[], Given]) -> Given:

@@ -1,47 +1,44 @@
-"""Runs kernels over the rows of a frame, and the compiled computations without state: map, filter, flat_map."""
+"""Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
 import numpy as np
 import pyarrow as pa
 
 from bettong.application.on_error import ANY_ERROR
 from bettong.application.schema import Schema
-from bettong.application.streams import Stateless
 from bettong.frames.columns import Array, Columns
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Failure, Results
 from bettong.worker.kernel import Gives, Kernel
-from bettong.worker.letters import Letters
-from bettong.worker.rows import Rows
+from bettong.worker.progress import FoldProgress
+from bettong.worker.state.records import Records
 
 # Rows of results that there is room for at first where a message may have several; doubled as often as it needs.
 _ROOM_MIN = 256
 
 
-class CompiledOperator:
-    """`Stream.map`, `filter` and `flat_map` of a compiled function."""
+class CompiledCalling:
+    """`@bettong.compiled` functions, by the schema that they take."""
 
-    def __init__(self, node: Stateless, kernels: dict[Schema, Kernel]) -> None:
-        self.name = node.name
+    def __init__(self, kernels: dict[Schema, Kernel]) -> None:
         self._kernels = kernels
+        self._spare: Array | None = None
 
-    def run(self, rows: Rows, letters: Letters) -> Rows:
-        """See Operator."""
-        columns = rows.columns(self.name, letters)
-        return run_kernel(self._kernels[columns.schema], self.name, rows, columns, letters)
+    def call(self, batch: Batch, states: Records | None, progress: FoldProgress) -> Results:  # noqa: ARG002
+        """See Calling."""
+        kernel = self._kernels[batch.schema]
+        if states is None:
+            return _run(kernel, batch.columns, (), 0)
+        if self._spare is None:
+            self._spare = np.empty_like(states.states[:1])
+        return _run(kernel, batch.columns, (states.slots, states.states, self._spare), states.keys)
 
 
-def run_kernel(
-    kernel: Kernel,
-    name: str,
-    rows: Rows,
-    columns: Columns,
-    letters: Letters,
-    *,
-    states: tuple[Array, ...] = (),
-    keys: int = 0,
-) -> Rows:
-    """The rows that a kernel makes of `columns`, which are those of `rows`. `states`: slots, states and a spare one."""
+def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int) -> Results:
+    """The results of all rows. `states`: slots, states and a spare one."""
     several = kernel.form.gives is Gives.MANY
     cursor = np.array([-1, 0, 0])
     made = _Made(kernel, max(columns.length, _ROOM_MIN) if several else columns.length)
+    failures: list[Failure] = []
     # The kernel takes addresses: these names keep the arrays alive while it runs.
     taken = [np.ascontiguousarray(column) for column in columns.columns]
     given = [_address(array) for array in (*taken, *states, cursor)]
@@ -50,9 +47,9 @@ def run_kernel(
         try:
             kernel.call(start, columns.length, made.room, keys, *given, *map(_address, made.arrays))
         except ANY_ERROR as error:
-            failed = _row_at_work(cursor, start, error)
-            letters.add(name, _with_text(error), rows.parent(failed))
-            start = failed + 1
+            row = _row_at_work(cursor, start, error)
+            failures.append((row, _with_text(error)))
+            start = row + 1
         else:
             if not cursor[2]:
                 break
@@ -60,13 +57,8 @@ def run_kernel(
             made = _Made(kernel, 2 * made.room, made)
     count = int(cursor[1])
     if kernel.form.gives is Gives.WHETHER:
-        kept = made.sources[:count]
-        return (
-            rows.of_columns(columns, None)
-            if count == columns.length
-            else rows.of_columns(columns.take(kept), kept)
-        )
-    return _output(kernel, name, rows, letters, made, count)
+        return Results(None, made.sources[:count], failures)
+    return _output(kernel, made, count, failures)
 
 
 class _Made:
@@ -85,16 +77,18 @@ class _Made:
         return (self.sources, self.misfits, *self.results)
 
 
-def _output(kernel: Kernel, name: str, rows: Rows, letters: Letters, made: _Made, count: int) -> Rows:
+def _output(kernel: Kernel, made: _Made, count: int, failures: list[Failure]) -> Results:
     assert kernel.form.output is not None  # noqa: S101 - a filter's alone has none
     output = Columns(kernel.form.output, count, tuple(result[:count] for result in made.results))
     sources = made.sources[:count]
     if kernel.form.gives is Gives.MANY and made.misfits[:count].any():
-        for place in np.flatnonzero(made.misfits[:count]).tolist():
-            letters.add(name, kernel.reasons[made.misfits[place] - 1], rows.parent(int(sources[place])))
+        failures += [
+            (int(sources[result]), kernel.reasons[made.misfits[result] - 1])
+            for result in np.flatnonzero(made.misfits[:count]).tolist()
+        ]
         fit = np.flatnonzero(made.misfits[:count] == 0)
         output, sources = output.take(fit), sources.take(fit)
-    return rows.of_columns(output, sources)
+    return Results(output, sources, failures)
 
 
 def _row_at_work(cursor: Array, start: int, error: BaseException) -> int:

@@ -1,0 +1,173 @@
+"""Batches: rows on their way through a stage.
+
+A batch is columns, the key of each row, and each row's provenance: the message of the frame that it comes from. Nobody
+changes one. Who wants messages as objects makes them anew, so that what a user's function does to its message is
+seen by nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bettong.application.on_error import ANY_ERROR
+from bettong.application.plan import StageInput
+from bettong.application.schema import Schema
+from bettong.frames.columns import Array, Columns
+
+
+@dataclass(slots=True)
+class FrameKeys:
+    """The keys of a frame's messages, in the form that a computation asks for; made once."""
+
+    entry: StageInput
+    columns: Columns
+    # Indices of messages that no function of the user's must see: they have no key, and no row.
+    without: frozenset[int] = frozenset()
+    _values: list[Any] | None = field(default=None, init=False)
+
+    def values(self) -> list[Any]:
+        """One Python value (str, bytes or int) a message."""
+        if self._values is None:
+            key = self.entry.key
+            if isinstance(key, str):
+                self._values = self.columns.values(self.columns.schema.position(key))
+            elif key is None:
+                raise AssertionError("the plan lets no keyless stream into a stateful computation")
+            else:
+                without = self.without
+                self._values = [
+                    None if index in without else _key_of(key, message)
+                    for index, message in enumerate(self.columns)
+                ]
+        return self._values
+
+    def column(self) -> Array:
+        """The key field's fixed-width column; compiled computations were checked to have one."""
+        key = self.entry.key
+        column = self.columns.columns[self.columns.schema.position(key)] if isinstance(key, str) else None
+        if column is None or isinstance(column, pa.Array):
+            raise AssertionError("the plan lets only fixed-width key fields into a compiled computation")
+        return column
+
+
+class NoKey:
+    """Stands for a key that could not be computed: to look up its state raises what the key function raised.
+
+    The function gave a key when the message was partitioned, so this takes a changed or impure one.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __hash__(self) -> int:
+        raise self.error
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i."""
+
+    columns: Columns
+    keys: FrameKeys
+    sources: Array | None = None
+
+    @classmethod
+    def of_frame(cls, entry: StageInput, columns: Columns) -> Batch:
+        """The messages of a frame as it enters a stage."""
+        return cls(columns, FrameKeys(entry, columns))
+
+    @classmethod
+    def of_part(cls, entry: StageInput, columns: Columns, indices: Sequence[int]) -> Batch:
+        """The messages of a frame at these indices, in order: the user's functions see no other."""
+        kept = np.array(indices, np.int64)
+        keys = FrameKeys(entry, columns, frozenset(range(columns.length)).difference(indices))
+        return cls(columns.take(kept), keys, kept)
+
+    @classmethod
+    def merged(cls, batches: Sequence[Batch]) -> Iterator[Batch]:
+        """The rows of several batches that come from one frame, by message, then by batch: one batch a schema in turn.
+
+        So what follows does not depend on how messages were cut into frames.
+        """
+        filled = [batch for batch in batches if batch.length]
+        if len(filled) < 2:
+            yield from filled
+            return
+        numbers = np.repeat(np.arange(len(filled)), [batch.length for batch in filled])
+        order = np.argsort(np.concatenate([batch.all_sources() for batch in filled]), kind="stable")
+        if len({batch.schema for batch in filled}) == 1:
+            yield cls._concatenated(filled).take(order)
+            return
+        begins = np.cumsum([0, *(batch.length for batch in filled)])
+        numbers = numbers[order]
+        starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(order)]
+        for start, stop in pairwise(starts):
+            number = int(numbers[start])
+            first = int(order[start] - begins[number])
+            yield filled[number].slice(first, first + stop - start)
+
+    @classmethod
+    def concatenated(cls, batches: Sequence[Batch]) -> Batch:
+        """The rows of batches of one schema and one frame, one batch after the other; at least one batch."""
+        return batches[0] if len(batches) == 1 else cls._concatenated(batches)
+
+    @classmethod
+    def _concatenated(cls, batches: Sequence[Batch]) -> Batch:
+        columns = Columns.concatenated(batches[0].schema, [batch.columns for batch in batches])
+        return cls(columns, batches[0].keys, np.concatenate([batch.all_sources() for batch in batches]))
+
+    @property
+    def schema(self) -> Schema:
+        """What its rows are."""
+        return self.columns.schema
+
+    @property
+    def length(self) -> int:
+        """How many rows it has."""
+        return self.columns.length
+
+    def derived(self, columns: Columns, rows: Array | None) -> Batch:
+        """What was made of these rows; `rows`: by row of `columns`, the row here that it comes from, None: one each."""
+        if rows is None:
+            return Batch(columns, self.keys, self.sources)
+        return Batch(columns, self.keys, rows if self.sources is None else self.sources.take(rows))
+
+    def take(self, rows: Array) -> Batch:
+        """Those rows, in that order."""
+        return self.derived(self.columns.take(rows), rows)
+
+    def slice(self, start: int, stop: int) -> Batch:
+        """The rows from `start` up to but not including `stop`."""
+        sources = np.arange(start, stop) if self.sources is None else self.sources[start:stop]
+        return Batch(self.columns.slice(start, stop), self.keys, sources)
+
+    def source(self, row: int) -> int:
+        """The index in the frame of the message that a row comes from."""
+        return row if self.sources is None else int(self.sources[row])
+
+    def all_sources(self) -> Array:
+        """The same for every row."""
+        return np.arange(self.length) if self.sources is None else self.sources
+
+    def key_values(self) -> list[Any]:
+        """The key of each row."""
+        values = self.keys.values()
+        return values if self.sources is None else [values[source] for source in self.sources.tolist()]
+
+    def key_column(self) -> Array:
+        """The key of each row, as a fixed-width column."""
+        column = self.keys.column()
+        return column if self.sources is None else column.take(self.sources)
+
+
+def _key_of(key: Callable[[Any], Any], message: Any) -> Any:
+    try:
+        return key(message)
+    except ANY_ERROR as error:
+        return NoKey(error)

@@ -1,0 +1,39 @@
+"""What calls of a user's function gave for the rows of a batch, and how a function is called, whatever its speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from bettong.frames.columns import Array, Columns
+from bettong.worker.batch import Batch
+from bettong.worker.progress import FoldProgress
+
+States_contra = TypeVar("States_contra", contravariant=True)
+
+# A row of the batch, and why the function, or a result of it, cannot be used.
+Failure = tuple[int, str | BaseException]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """Results that fit their schema, as they were when the function gave them.
+
+    `columns`: None for a predicate, which makes nothing new. `rows`: by result, the row that it comes from, in rising
+    order; None: one result of each row. `failures`: in the order in which they arose.
+    """
+
+    columns: Columns | None
+    rows: Array | None
+    failures: Sequence[Failure] = ()
+
+
+class Calling(Protocol[States_contra]):
+    """One computation's function, called for each row of a batch, in order."""
+
+    def call(self, batch: Batch, states: States_contra, progress: FoldProgress) -> Results:
+        """`states`: those of the rows' keys, as `StateTable.open` gives them; None for a function without state.
+
+        Never raises for what the user's function raises.
+        """

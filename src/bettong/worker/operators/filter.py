@@ -1,0 +1,25 @@
+"""`Stream.filter`: the messages for which a predicate is true."""
+
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Calling
+from bettong.worker.operators.operator import failed
+from bettong.worker.output.dead_letters import DeadLetters
+
+
+class FilterOperator:
+    """See Operator."""
+
+    def __init__(self, name: str, calling: Calling[None]) -> None:
+        self.name = name
+        self._calling = calling
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        results = self._calling.call(batch, None, dead_letters.progress)
+        failed(self.name, batch, results, dead_letters)
+        assert results.rows is not None  # noqa: S101 - a predicate's tell which rows are kept
+        if len(results.rows) == batch.length:
+            return batch
+        if results.columns is None:
+            return batch.take(results.rows)
+        return batch.derived(results.columns, results.rows)

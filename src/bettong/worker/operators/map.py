@@ -1,0 +1,18 @@
+"""`Stream.map` and `Stream.flat_map`: new messages of each message."""
+
+from bettong.worker.batch import Batch
+from bettong.worker.calling.results import Calling
+from bettong.worker.operators.operator import derived
+from bettong.worker.output.dead_letters import DeadLetters
+
+
+class MapOperator:
+    """See Operator."""
+
+    def __init__(self, name: str, calling: Calling[None]) -> None:
+        self.name = name
+        self._calling = calling
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        return derived(self.name, batch, self._calling.call(batch, None, dead_letters.progress), dead_letters)

@@ -1,0 +1,160 @@
+"""Messages of a frame that cannot be processed: collected while its rows pass a stage, then framed as dead letters."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
+from bettong.errors import PoisonError
+from bettong.frames.columns import Columns
+from bettong.frames.refused import Refused, reason_text
+from bettong.frames.text import json_line
+from bettong.topics import DEAD_LETTERS, dead_letter_topic
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord
+from bettong.worker.progress import FoldProgress
+
+
+@dataclass(frozen=True, slots=True)
+class FailedMessage:
+    """Why `computation` could not process the message at `index` of the frame."""
+
+    computation: str
+    reason: str
+    index: int
+
+
+def poison(failed: FailedMessage) -> PoisonError:
+    """The error of a message that stops its partition, as far as it alone tells it."""
+    return PoisonError(f'{failed.computation!r} (on_error="stop"): {failed.reason}; message {failed.index}')
+
+
+@dataclass(slots=True)
+class DeadLetters:
+    """The messages of one frame that failed, in the order in which they did, and how many were skipped.
+
+    `on_error` by computation; dead letters where it says nothing. `stop` makes the error of a message that must
+    stop its partition: `check` raises that of the first one. `progress`: how far the frame is.
+    """
+
+    on_error: Mapping[str, OnError] = field(default_factory=dict)
+    stop: Callable[[FailedMessage], PoisonError] = poison
+    progress: FoldProgress = field(default_factory=FoldProgress)
+    found: list[FailedMessage] = field(default_factory=list)
+    skipped: int = 0
+    _stopping: list[FailedMessage] = field(default_factory=list)
+
+    def add(self, computation: str, reason: str | BaseException, index: int) -> None:
+        """Notes that a message could not be processed."""
+        self._refuse(self.on_error.get(computation, DEAD_LETTER), computation, reason, index)
+
+    def add_decided(self, computation: str, reason: str, index: int) -> None:
+        """The same, of a message that was gone on from before: it stops nothing, whatever the computation says now."""
+        policy = self.on_error.get(computation, DEAD_LETTER)
+        self._refuse(DEAD_LETTER if policy == STOP else policy, computation, reason, index)
+
+    def _refuse(self, policy: OnError, computation: str, reason: str | BaseException, index: int) -> None:
+        if policy == SKIP:
+            self.skipped += 1
+            return
+        text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
+        failed = FailedMessage(computation, reason_text(text), index)
+        (self._stopping if policy == STOP else self.found).append(failed)
+
+    def check(self) -> None:
+        """Raises what `stop` makes of the first message that must stop the partition, when the frame is through.
+
+        So it names the same message however messages were cut into frames.
+        """
+        if self._stopping:
+            raise self.stop(min(self._stopping, key=lambda failed: failed.index))
+
+    def in_order(self) -> list[FailedMessage]:
+        """What failed, by message, so that the order does not depend on how messages were cut into frames."""
+        return sorted(self.found, key=lambda failed: failed.index)
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterFraming:
+    """Frames the dead letters of one input frame. `stage` and `partition` tell who found them."""
+
+    application: str
+    stage: str
+    partition: int
+    emitter: FrameEmitter
+
+    def failed(
+        self,
+        found: DeadLetters,
+        message: Callable[[int], bytes],
+        *,
+        as_received: bool = False,
+        whole_record: bool = False,
+    ) -> Iterator[OutputRecord]:
+        """The records of messages that failed; `message(index)` gives one, as JSON unless `as_received`."""
+        return self._framed(
+            self._letter(
+                failed.computation,
+                failed.reason,
+                failed.index,
+                message(failed.index),
+                as_received=as_received,
+                whole_record=whole_record,
+            )
+            for failed in found.in_order()
+        )
+
+    def refused(self, messages: Sequence[Refused]) -> Iterator[OutputRecord]:
+        """The records of messages that the sender refused: their computation is the source."""
+        return self._framed(
+            self._letter(
+                self.emitter.frame.stream,
+                each.reason,
+                each.place,
+                each.message,
+                as_received=each.as_received,
+                cut=each.cut,
+            )
+            for each in messages
+        )
+
+    def _letter(
+        self,
+        computation: str,
+        reason: str,
+        index: int,
+        message: bytes,
+        *,
+        as_received: bool,
+        cut: bool = False,
+        whole_record: bool = False,
+    ) -> bytes:
+        size_max = self.emitter.body_bytes_max // 2
+        frame = self.emitter.frame
+        return DeadLetter(
+            computation=computation,
+            reason=reason,
+            origin=frame.origin,
+            sequence=frame.sequence,
+            index=index,
+            message=message[:size_max],
+            as_received=as_received,
+            cut=cut or len(message) > size_max,
+            whole_record=whole_record,
+        ).SerializeToString()
+
+    def _framed(self, letters: Iterator[bytes]) -> Iterator[OutputRecord]:
+        origin = f"{DEAD_LETTERS}/{self.stage}/{self.partition}"
+        to = Destination(dead_letter_topic(self.application), self.partition, origin)
+        return self.emitter.rows(to, list(letters))
+
+
+def message_text(columns: Columns) -> Callable[[int], bytes]:
+    """Gives the message at an index of a frame as JSON, for dead letters. Runs none of the user's code."""
+
+    def text(index: int) -> bytes:
+        row = columns.slice(index, index + 1)
+        values = {field.name: row.values(at)[0] for at, field in enumerate(columns.schema.fields)}
+        return json_line(columns.schema, SimpleNamespace(**values))
+
+    return text

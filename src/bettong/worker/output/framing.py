@@ -1,0 +1,116 @@
+"""Results of one input frame as the frames that carry them on: within the size limit, numbered, in order."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bettong.errors import FrameError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
+from bettong.worker.output.numbering import SentTable
+
+# What protobuf adds to a message among a frame's rows: a tag, and a length of at most 5 bytes.
+_ROW_BYTES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRecord:
+    """A frame to be appended: `value`, which holds `count` messages, to `partition` of `topic`."""
+
+    topic: str
+    partition: int
+    value: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where frames go, and who numbers them there."""
+
+    topic: str
+    partition: int
+    origin: str
+
+
+class Piece(NamedTuple):
+    """The rows from `start` up to but not including `stop`, as the body of a frame."""
+
+    start: int
+    stop: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FrameEmitter:
+    """Makes the frames that one input frame, at `offset`, leads to; they inherit its times."""
+
+    frame: Frame
+    offset: int
+    frame_bytes_max: int
+    sent: SentTable
+
+    @property
+    def body_bytes_max(self) -> int:
+        """Bytes that a frame has for its messages."""
+        return self.frame_bytes_max - ENVELOPE_BYTES_MAX
+
+    @property
+    def row_bytes_max(self) -> int:
+        """Bytes of the largest message that a frame of rows can hold."""
+        return self.body_bytes_max - _ROW_BYTES
+
+    def pieces(self, columns: Columns, start: int, stop: int, payload: bytes) -> Iterator[Piece]:
+        """Rows, whose payload is given, as payloads: halved until each fits a frame or is a single row."""
+        if len(payload) <= self.body_bytes_max or stop - start == 1:
+            yield Piece(start, stop, payload)
+            return
+        middle = (start + stop) // 2
+        yield from self.pieces(columns, start, middle, columns.slice(start, middle).payload())
+        yield from self.pieces(columns, middle, stop, columns.slice(middle, stop).payload())
+
+    def oversized(self, size: int) -> FrameError:
+        """Why a result of so many bytes cannot leave."""
+        return FrameError(
+            f"a result of {size} bytes; a frame holds at most {self.body_bytes_max} (BETTONG_FRAME_BYTES_MAX)"
+        )
+
+    def columns(self, to: Destination, piece: Piece, schema: int) -> OutputRecord:
+        """A frame of columns; `schema` is their fingerprint."""
+        return self._record(to, piece.stop - piece.start, columns=piece.payload, schema=schema)
+
+    def rows(self, to: Destination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
+        """Frames of encoded messages, as few as hold them. None may be larger than `row_bytes_max`."""
+        start, size = 0, 0
+        for index, message in enumerate(messages):
+            cost = len(message) + _ROW_BYTES
+            if size + cost > self.body_bytes_max and index > start:
+                yield self._record(to, index - start, rows=messages[start:index])
+                start, size = index, 0
+            size += cost
+        if start < len(messages):
+            rest = messages[start:]
+            yield self._record(to, len(rest), rows=rest)
+
+    def _record(
+        self,
+        to: Destination,
+        count: int,
+        *,
+        columns: bytes | None = None,
+        rows: Sequence[bytes] | None = None,
+        schema: int = 0,
+    ) -> OutputRecord:
+        sequence, previous = self.sent.number(to.origin, to.partition, self.offset)
+        frame = Frame(
+            origin=to.origin,
+            sequence=sequence,
+            previous=previous,
+            count=count,
+            schema=schema,
+            ingest_ns=self.frame.ingest_ns,
+            sent_ns=self.frame.sent_ns,
+            watermark_ns=self.frame.watermark_ns,
+            rows=rows,
+            columns=columns,
+        )
+        return OutputRecord(to.topic, to.partition, encode(frame), count)

@@ -1,0 +1,121 @@
+"""Where the rows of a batch leave their stage: for a sink, or by their new keys for the partitions of a stage."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bettong.application.on_error import ANY_ERROR
+from bettong.application.plan import StageOutput
+from bettong.application.streams import Keyed
+from bettong.errors import SchemaError
+from bettong.frames.columns import Array
+from bettong.routing import partition_of, partitions_of, split
+from bettong.topics import sink_topic, stage_topic
+from bettong.worker.batch import Batch
+from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Router:
+    """Routes what one input frame of a partition of `application` led to. `partitions`: of every stage."""
+
+    application: str
+    partition: int
+    partitions: int
+    emitter: FrameEmitter
+
+    def route(self, output: StageOutput, batch: Batch, dead_letters: DeadLetters) -> Iterator[OutputRecord]:
+        """The records that a batch leads to at an output; rows that cannot leave become dead letters."""
+        columns = batch.columns
+        if isinstance(output.target, Keyed):
+            yield from self._by_key(output, output.target, batch, dead_letters)
+        elif output.target.encoder is None:
+            pieces = self.emitter.pieces(columns, 0, columns.length, columns.payload())
+            yield from self._columns(output, self.partition, pieces, batch.source, dead_letters)
+        else:
+            encoded = self._encoded(output.target.name, output.target.encoder, batch, dead_letters)
+            yield from self.emitter.rows(self._destination(output, self.partition), encoded)
+
+    def _destination(self, output: StageOutput, partition: int) -> Destination:
+        if output.stage is not None:
+            topic = stage_topic(self.application, output.stage)
+        else:
+            topic = sink_topic(self.application, output.target.name)
+        return Destination(topic, partition, output.origin(self.partition))
+
+    def _by_key(
+        self, output: StageOutput, target: Keyed, batch: Batch, dead_letters: DeadLetters
+    ) -> Iterator[OutputRecord]:
+        columns = batch.columns
+        try:
+            division = split(partitions_of(columns, target.key, self.partitions), self.partitions)
+            order = division.order
+        except ANY_ERROR:  # the user's key function: find the messages that it cannot take
+            kept, partitions = _keyable(target, batch, dead_letters, self.partitions)
+            division = split(partitions, self.partitions)
+            order = kept.take(division.order)
+        ordered = columns.take(order)
+        stops = [stop for start, stop in pairwise(division.bounds) if start < stop]
+        touched = [
+            partition for partition, (start, stop) in enumerate(pairwise(division.bounds)) if start < stop
+        ]
+        for partition, (start, stop), payload in zip(
+            touched, pairwise([0, *stops]), ordered.payloads([0, *stops]), strict=True
+        ):
+            pieces = self.emitter.pieces(ordered, start, stop, payload)
+            yield from self._columns(
+                output, partition, pieces, lambda row: batch.source(int(order[row])), dead_letters
+            )
+
+    def _columns(
+        self,
+        output: StageOutput,
+        partition: int,
+        pieces: Iterator[Piece],
+        source: Callable[[int], int],
+        dead_letters: DeadLetters,
+    ) -> Iterator[OutputRecord]:
+        """A record for each piece. A row that no frame can hold becomes a dead letter."""
+        to, schema = self._destination(output, partition), output.schema.fingerprint
+        for piece in pieces:
+            if len(piece.payload) > self.emitter.body_bytes_max:
+                reason = self.emitter.oversized(len(piece.payload))
+                dead_letters.add(output.target.name, reason, source(piece.start))
+                continue
+            yield self.emitter.columns(to, piece, schema)
+
+    def _encoded(
+        self, sink: str, encoder: Callable[[Any], bytes], batch: Batch, dead_letters: DeadLetters
+    ) -> list[bytes]:
+        encoded: list[bytes] = []
+        for row, message in enumerate(batch.columns):
+            try:
+                data = encoder(message)
+                if not isinstance(data, bytes):
+                    raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
+                if len(data) > self.emitter.row_bytes_max:
+                    raise self.emitter.oversized(len(data))
+            except ANY_ERROR as error:
+                dead_letters.add(sink, error, batch.source(row))
+            else:
+                encoded.append(data)
+        return encoded
+
+
+def _keyable(target: Keyed, batch: Batch, dead_letters: DeadLetters, partitions: int) -> tuple[Array, Array]:
+    """The rows whose key can be computed, and their partitions; the others become dead letters."""
+    kept: list[int] = []
+    found: list[int] = []
+    for row, message in enumerate(batch.columns):
+        try:
+            key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
+            found.append(partition_of(key, partitions))
+        except ANY_ERROR as error:
+            dead_letters.add(target.name, error, batch.source(row))
+        else:
+            kept.append(row)
+    return np.array(kept, np.int64), np.array(found, np.uint16)

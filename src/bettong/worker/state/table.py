@@ -1,0 +1,46 @@
+"""What holds the states of a computation's keys in one partition."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+from bettong.worker.batch import Batch
+from bettong.worker.state.shapes import Migration
+
+
+class StateTable(Protocol):
+    """A state a key, and what changed since they were last saved."""
+
+    def open(self, batch: Batch) -> Any:
+        """The states of a batch's rows, as the computation's Calling takes them; they may change from now on."""
+
+    def dump(self, place: bytes = b"") -> bytes:
+        """The states of all keys; equal states have equal bytes. `place`, here and below: what a signature covers."""
+
+    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
+        """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
+
+        `begins`: a new round of writing every key again begins with it.
+        """
+
+    @property
+    def settled(self) -> bool:
+        """Whether the present round has come to every key."""
+
+    def load(
+        self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+    ) -> None:
+        """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
+
+        `migration`, when given, makes states of this version from the older ones in `data`. Raises
+        SnapshotError when it cannot be read; then the table is spoilt.
+        """
+
+    @property
+    def keys(self) -> int:
+        """How many keys have a state."""
+
+    def state_of(self, key: str | int | bytes) -> Any:
+        """The state of one key as JSON can hold it (see `plain`), a copy; None when the key has none."""
+
+    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+        """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""

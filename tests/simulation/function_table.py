@@ -1,0 +1,108 @@
+"""The table that random graphs draw functions from: each with the ways in which it can run.
+
+Compiling costs seconds a function, so graphs draw from this table and make none of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import bettong
+from bettong.application.ways import Way
+from tests.simulation import functions as f
+from tests.simulation.functions import Held, Item, Kept, Note, Part
+
+
+@dataclass(frozen=True)
+class Function:
+    """`forms`: for each way, the function of each message class; `python` is what the others must equal."""
+
+    name: str
+    kind: str
+    gives: type[Any]
+    forms: Mapping[Way, Mapping[type[Any], Callable[..., Any]]]
+    state: Callable[[], Any] | None = None
+    many: bool = False
+
+    @property
+    def python(self) -> Mapping[type[Any], Callable[..., Any]]:
+        """The plain functions, by what they take."""
+        return self.forms[Way.PYTHON]
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A second function of the same code, for a mark changes the one that it is put on."""
+    assert isinstance(function, FunctionType)
+    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
+    twin.__annotations__ = function.__annotations__
+    twin.__module__ = function.__module__
+    return bettong.compiled(twin)
+
+
+def _function(
+    kind: str,
+    gives: type[Any],
+    python: Mapping[type[Any], Callable[..., Any]],
+    vectorized: Mapping[type[Any], Callable[..., Any]] | None = None,
+    *,
+    compiled: bool = False,
+    **more: Any,
+) -> Function:
+    forms: dict[Way, Mapping[type[Any], Callable[..., Any]]] = {Way.PYTHON: python}
+    if compiled:
+        forms[Way.COMPILED] = {takes: _compiled(function) for takes, function in python.items()}
+    if vectorized is not None:
+        forms[Way.VECTORIZED] = vectorized
+    name = next(iter(python.values())).__name__
+    return Function(name, kind, gives, forms, **more)
+
+
+_TALLY: dict[type[Any], Callable[..., Any]] = {Item: f.tally, Part: f.tally_part}
+_INSIDE: dict[type[Any], Callable[..., Any]] = {Item: f.keep_inside, Part: f.keep_part_inside}
+
+FUNCTIONS: dict[str, Function] = {
+    each.name: each
+    for each in (
+        _function("map", Part, {Item: f.shrink}, {Item: f.shrink_all}, compiled=True),
+        _function("map", Item, {Part: f.grow}, {Part: f.grow_all}, compiled=True),
+        _function("map", Note, {Item: f.write}, {Item: f.write_all}),
+        _function("map", Note, {Item: f.label}),
+        _function("map", Item, {Note: f.read}),
+        _function("map", Part, {Part: f.relabel}),
+        _function("map", Item, {Item: f.spoil}),
+        _function("map", Part, {Part: f.spoil_part}),
+        _function("map", Part, {Item: f.reuse}),
+        _function("map", Item, {Item: f.lose}),
+        _function("filter", Item, {Item: f.even}, {Item: f.all_even}, compiled=True),
+        _function("filter", Item, {Item: f.pry}),
+        _function("filter", Part, {Part: f.narrow}, {Part: f.all_narrow}),
+        _function("filter", Note, {Note: f.told}),
+        _function("flat_map", Part, {Item: f.split}, compiled=True),
+        _function("flat_map", Part, {Item: f.halve}, {Item: f.halve_all}),
+        _function("flat_map", Item, {Item: f.again}),
+        _function("flat_map", Item, {Item: f.echo}),
+        _function("flat_map", Part, {Note: f.spell}),
+        _function(
+            "stateful",
+            Part,
+            _TALLY,
+            {Item: f.tally_all, Part: f.tally_all_parts},
+            compiled=True,
+            state=Kept,
+        ),
+        _function(
+            "stateful", Part, {Item: f.steps}, {Item: f.all_steps}, compiled=True, state=Kept, many=True
+        ),
+        _function("stateful", Part, _INSIDE, state=Held),
+        _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),
+        _function("stateful", Item, {Item: f.hoard}, state=Held),
+        _function("stateful", Part, {Item: f.pour}, state=Held, many=True),
+        _function("stateful", Part, {Item: f.scatter}, state=Kept, many=True),
+    )
+}

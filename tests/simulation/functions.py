@@ -1,0 +1,400 @@
+"""Messages and functions that random graphs are made of.
+
+The functions misbehave where the contract lets them: they raise for some values, give what does not fit, change the
+messages that they take, give one object several times, keep results in their state to change them later. None changes
+a message's `key` or `slot`, so that results can be told by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+
+import bettong
+from bettong import Places, Width
+
+KEYS = ("a", "b", "äö")
+SLOTS_PER_KEY = 3
+
+
+@dataclass(slots=True)
+class Item:
+    """A slot belongs to one key: `key_by("slot")` keeps the messages of a slot in the order of their key."""
+
+    key: Annotated[str, Width(4)]
+    slot: bettong.u8
+    value: bettong.i32
+
+
+@dataclass(slots=True)
+class Part:
+    """Narrow: a number beyond 255 or a tag of more than three bytes does not fit."""
+
+    key: Annotated[str, Width(4)]
+    slot: bettong.u8
+    small: bettong.u8
+    tag: Annotated[str, Width(3)]
+
+
+@dataclass(slots=True)
+class Note:
+    """With text of any length, which is not compiled."""
+
+    key: Annotated[str, Width(4)]
+    slot: bettong.u8
+    text: str
+
+
+MESSAGES: tuple[type[Any], ...] = (Item, Part, Note)
+
+
+@dataclass(slots=True)
+class Kept:
+    """A state of numbers."""
+
+    count: int = 0
+    total: int = 0
+
+
+@dataclass(slots=True)
+class Held:
+    """A state that holds messages."""
+
+    part: Part = field(default_factory=lambda: Part("", 0, 0, ""))
+    item: Item | None = None
+
+
+def shrink(item: Item) -> Part:
+    if item.value == 13:
+        raise ValueError("thirteen")
+    return Part(item.key, item.slot, item.value, "s")
+
+
+@bettong.vectorized
+def shrink_all(item: Item) -> Part:
+    if np.any(item.value == 13):
+        raise ValueError("thirteen")
+    return Part(item.key, item.slot, item.value, "s")
+
+
+def grow(part: Part) -> Item:
+    if part.small == 7:
+        raise ValueError("seven")
+    return Item(part.key, part.slot, part.small - 3 if part.small < 200 else 2**31)
+
+
+@bettong.vectorized
+def grow_all(part: Part) -> Item:
+    if np.any(part.small == 7):
+        raise ValueError("seven")
+    grown: Any = np.where(np.less(part.small, 200), part.small - 3, 2**31)
+    return Item(part.key, part.slot, grown)
+
+
+def write(item: Item) -> Note:
+    if item.value == 2:
+        raise ValueError("two")
+    return Note(item.key, item.slot, "x" * (item.value % 5))
+
+
+@bettong.vectorized
+def write_all(item: Item) -> Note:
+    if np.any(item.value == 2):
+        raise ValueError("two")
+    text: Any = pa.array(["x" * (each % 5) for each in np.asarray(item.value).tolist()], pa.string())
+    return Note(item.key, item.slot, text)
+
+
+def label(item: Item) -> Note:
+    """Gives text that is none, and text that is no UTF-8."""
+    text: Any = {5: None, 100: "\ud800"}.get(item.value, "l")
+    return Note(item.key, item.slot, text)
+
+
+def read(note: Note) -> Item:
+    """Changes its message behind its result."""
+    found = Item(note.key, note.slot, 10 * len(note.text))
+    note.text += "!"
+    return found
+
+
+def relabel(part: Part) -> Part:
+    return Part(part.key, part.slot, part.small, part.tag + "ab")
+
+
+def spoil(item: Item) -> Item:
+    """Changes its message, which is also its result, and raises for some of them after that."""
+    item.value += 1000
+    if item.value == 1013:
+        raise ValueError("spoilt")
+    return item
+
+
+def spoil_part(part: Part) -> Part:
+    """Changes its message to what does not fit, and gives another one."""
+    small, part.small, part.tag = part.small, -1, "far too long"
+    return Part(part.key, part.slot, small, "p")
+
+
+_REUSED = Part("", 0, 0, "")
+
+
+def reuse(item: Item) -> Part:
+    """Gives one object each time."""
+    _REUSED.key, _REUSED.slot, _REUSED.small, _REUSED.tag = item.key, item.slot, item.value, "r"
+    return _REUSED
+
+
+def lose(item: Item) -> Item:
+    """Gives None where it must give a message."""
+    lost: Any = None
+    return item if item.value != 5 else lost
+
+
+def even(item: Item) -> bool:
+    if item.value == 13:
+        raise ValueError("odd")
+    return item.value % 2 == 0
+
+
+@bettong.vectorized
+def all_even(item: Item) -> bool:
+    if np.any(item.value == 13):
+        raise ValueError("odd")
+    found: bool = item.value % 2 == 0
+    return found
+
+
+def pry(item: Item) -> bool:
+    """Changes its message, and raises for some of them after that."""
+    value, item.value = item.value, 99
+    if value == 40:
+        raise KeyError("forty")
+    return value > 0
+
+
+def narrow(part: Part) -> bool:
+    return part.small < 100
+
+
+@bettong.vectorized
+def all_narrow(part: Part) -> bool:
+    return part.small < 100
+
+
+def told(note: Note) -> bool:
+    note.text = ""
+    return True
+
+
+def split(item: Item) -> list[Part]:
+    """Results of which some fit and others do not."""
+    if item.value == 13:
+        raise ValueError("thirteen")
+    return [Part(item.key, item.slot, item.value * step, "f") for step in range(1, 4)]
+
+
+def halve(item: Item) -> list[Part]:
+    if item.value == 13:
+        raise ValueError("thirteen")
+    half = abs(item.value) // 2 % 200
+    return [Part(item.key, item.slot, half, "h1"), Part(item.key, item.slot, half + 1, "h2")]
+
+
+@bettong.vectorized
+def halve_all(item: Item) -> tuple[Part, Places]:
+    if np.any(item.value == 13):
+        raise ValueError("thirteen")
+    rows = np.repeat(np.arange(len(np.asarray(item.value))), 2)
+    half: Any = np.repeat(np.abs(item.value) // 2 % 200, 2)
+    half[1::2] += 1
+    tag: Any = np.where(np.arange(len(rows)) % 2 == 0, b"h1", b"h2")
+    key: Any = np.asarray(item.key)[rows]
+    slot: Any = np.asarray(item.slot)[rows]
+    return Part(key, slot, half, tag), rows
+
+
+def again(item: Item) -> Iterator[Item]:
+    """Yields its message and one object over and over, changed in between; raises half-way for some."""
+    yield item
+    found = Item(item.key, item.slot, 0)
+    for step in range(2):
+        found.value = item.value = item.value + step
+        yield found
+        if item.value == 41:
+            raise ValueError("half-way")
+
+
+def echo(item: Item) -> list[Item]:
+    """Lists its message twice, and None."""
+    item.value += 1
+    nothing: Any = None
+    return [item, nothing, item]
+
+
+def spell(note: Note) -> Iterator[Part]:
+    for step, letter in enumerate(note.text):
+        yield Part(note.key, note.slot, step, letter)
+
+
+def tally(item: Item, kept: Kept) -> Part | None:
+    """Raises after a change; some totals do not fit."""
+    kept.count += 1
+    kept.total += item.value
+    if item.value == 13:
+        raise ValueError("thirteen")
+    if kept.total % 3 == 0:
+        return None
+    return Part(item.key, item.slot, kept.total % 300, "t")
+
+
+def tally_part(part: Part, kept: Kept) -> Part | None:
+    kept.count += 1
+    kept.total += 2 * part.small + kept.count
+    if part.small == 7:
+        raise ValueError("seven")
+    return Part(part.key, part.slot, kept.total % 300, "tp")
+
+
+@bettong.vectorized
+def tally_all(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
+    totals: list[int] = []
+    rows: list[int] = []
+    for row, (value, place) in enumerate(_pairs(item.value, places)):
+        _counted(kept, place, value)
+        if value == 13:
+            raise ValueError("thirteen")
+        total = int(_columns(kept).total[place])
+        if total % 3:
+            totals.append(total % 300)
+            rows.append(row)
+    return _parts(item, rows, totals, "t")
+
+
+@bettong.vectorized
+def tally_all_parts(part: Part, kept: Kept, places: Places) -> tuple[Part, Places]:
+    totals: list[int] = []
+    for small, place in _pairs(part.small, places):
+        _counted(kept, place, 2 * small)
+        _columns(kept).total[place] += _columns(kept).count[place]
+        if small == 7:
+            raise ValueError("seven")
+        totals.append(int(_columns(kept).total[place]) % 300)
+    return _parts(part, list(range(len(totals))), totals, "tp")
+
+
+def steps(item: Item, kept: Kept) -> list[Part]:
+    """Several results, with a change of the state between them; raises half-way for some."""
+    found = []
+    for step in range(item.value % 4):
+        kept.count += 1
+        if item.value == 7 and step == 2:
+            raise ValueError("half-way")
+        found.append(Part(item.key, item.slot, kept.count % 250, "n"))
+    return found
+
+
+@bettong.vectorized
+def all_steps(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
+    counts: list[int] = []
+    rows: list[int] = []
+    for row, (value, place) in enumerate(_pairs(item.value, places)):
+        for step in range(value % 4):
+            _counted(kept, place, 0)
+            if value == 7 and step == 2:
+                raise ValueError("half-way")
+            counts.append(int(_columns(kept).count[place]) % 250)
+            rows.append(row)
+    return _parts(item, rows, counts, "n")
+
+
+def keep_inside(item: Item, held: Held) -> Part:
+    """Gives an object of its state, and changes it the next time."""
+    held.part.key, held.part.slot = item.key, item.slot
+    held.part.small += 50
+    return held.part
+
+
+def keep_part_inside(part: Part, held: Held) -> Part:
+    held.part.key, held.part.slot = part.key, part.slot
+    held.part.small += part.small
+    return held.part
+
+
+def whole(note: Note, state: Note) -> Note:
+    """Gives its state."""
+    state.key, state.slot = note.key, note.slot
+    state.text += f"{len(note.text)}."
+    return state
+
+
+def hoard(item: Item, held: Held) -> Item:
+    """Keeps its message, gives it, and changes it the next time."""
+    if held.item is not None:
+        held.item.value = -77
+    held.item = item
+    return item
+
+
+def pour(item: Item, held: Held) -> Iterator[Part]:
+    """Yields an object of its state over and over, changed in between; raises half-way for some."""
+    held.part.key, held.part.slot = item.key, item.slot
+    for step in range(3):
+        held.part.small += step
+        yield held.part
+        if item.value == 1 and step == 1:
+            raise ValueError("half-way")
+
+
+def scatter(item: Item, kept: Kept) -> list[Part]:
+    """Of its items one is None, and one does not fit."""
+    kept.count += 1
+    nothing: Any = None
+    wide = Part(item.key, item.slot, 0, "wide")
+    return [Part(item.key, item.slot, kept.count, "x"), nothing, wide, Part(item.key, item.slot, 1, "y")]
+
+
+def by_key(message: Item | Part | Note) -> str:
+    """As the field."""
+    return message.key
+
+
+def by_slot(item: Item) -> int:
+    """As the field, but it changes its message and refuses some."""
+    if item.value == 300:
+        raise ValueError("no slot")
+    item.value = 0
+    return item.slot
+
+
+def coded(item: Item) -> bytes:
+    """The bytes of a message: its slot first. Changes its message, and refuses some."""
+    if item.value == -3:
+        raise ValueError("not that one")
+    text = f"{item.slot}:{item.key}:{item.value}"
+    item.value = 0
+    return text.encode()
+
+
+def _pairs(values: Any, places: Places) -> Iterable[tuple[int, int]]:
+    return zip(np.asarray(values).tolist(), places.tolist(), strict=True)
+
+
+def _columns(state: Kept) -> Any:
+    """What a vectorized function gets: the fields are columns."""
+    return state
+
+
+def _counted(kept: Kept, place: int, more: int) -> None:
+    _columns(kept).count[place] += 1
+    _columns(kept).total[place] += more
+
+
+def _parts(message: Any, rows: list[int], small: list[int], tag: str) -> tuple[Part, Places]:
+    where = np.array(rows, np.int64)
+    column: Any = np.array(small, np.int64)
+    return Part(message.key[where], message.slot[where], column, tag), where

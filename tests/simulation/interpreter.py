@@ -1,0 +1,155 @@
+"""What a graph means: plain Python, message by message, without frames, columns or speeds.
+
+It is the specification that random graphs are held to:
+
+- a message passes all that hangs on it before the next one comes; so where branches meet, rows go in the order of
+  messages, then of the branches as merged
+- a function takes a copy, and a result is copied when it is given: nobody sees what is changed later; so a filter
+  keeps a message as it came
+- a result that does not fit its schema is refused where it is given, under the name and `on_error` of who gives it
+- what a stateful function has changed before it raised stays
+- dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
+  stops a partition is the first of them that must
+- of several results of one message each is judged alone; None among them does not fit
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bettong.application.fields import Kind
+from bettong.application.on_error import SKIP, STOP
+from bettong.application.schema import schema_of
+from tests.simulation.graphs import Graph, Node
+
+
+class StoppedError(Exception):
+    """A message that a computation with on_error="stop" cannot process."""
+
+    def __init__(self, computation: str) -> None:
+        self.computation = computation
+
+
+@dataclass
+class Given:
+    """What one message led to: (exit, message or its bytes), and (computation, reason)."""
+
+    results: list[tuple[str, Any]] = field(default_factory=list)
+    letters: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Interpreter:
+    """One partition of every stage: states by computation and key, counters, and the frames that were taken."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.states: dict[tuple[str, Any], Any] = {}
+        self.counters: Counter[str] = Counter()
+        self._highest: Counter[str] = Counter()
+        self._given = Given()
+
+    def admits(self, origin: str, sequence: int, previous: int) -> bool:
+        """The delivery rule."""
+        highest = self._highest[origin]
+        taken = previous <= highest < sequence
+        self.counters["duplicates"] += sequence <= highest
+        self.counters["gaps"] += previous > highest
+        self._highest[origin] = sequence if taken else highest
+        return taken
+
+    def take(self, entrance: str, message: Any) -> Given:
+        """All that one message leads to, up to sinks and other stages. Raises StoppedError."""
+        self._given = Given()
+        self.counters["messages"] += 1
+        key = key_of(self.graph[entrance], message)
+        rows = {entrance: [message]}
+        for node in self.graph.computations:
+            arriving = [row for parent in node.parents for row in rows.get(parent, ())]
+            if node.kind == "merge":
+                rows[node.name] = arriving
+            else:
+                rows[node.name] = [result for row in arriving for result in self._results(node, row, key)]
+        for node in self.graph.exits:
+            for row in rows.get(node.parents[0], ()):
+                self._leave(node, row)
+        self.counters["results"] += len(self._given.results)
+        return self._given
+
+    def _results(self, node: Node, row: Any, key: Any) -> Iterator[Any]:
+        assert node.function is not None
+        try:
+            given = self._called(node, row, key)
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is its message's failure
+            self._refuse(node, f"{type(error).__name__}: {error}")
+            return
+        for each in given:
+            if (reason := misfit(each, node.function.gives)) is None:
+                yield each
+            else:
+                self._refuse(node, reason)
+
+    def _called(self, node: Node, row: Any, key: Any) -> list[Any]:
+        """What a function gives for a row, each result as it is when it is given."""
+        assert node.function is not None
+        function, message = node.function.python[type(row)], copy(row)
+        if node.kind == "filter":
+            return [row] if function(message) else []
+        if node.kind == "map":
+            return [copy(function(message))]
+        if node.kind == "flat_map":
+            return [copy(each) for each in function(message)]
+        assert node.function.state is not None
+        if (node.name, key) not in self.states:
+            self.states[node.name, key] = node.function.state()
+        given = function(message, self.states[node.name, key])
+        if given is None:
+            return []
+        return [copy(each) for each in given] if node.function.many else [copy(given)]
+
+    def _leave(self, node: Node, row: Any) -> None:
+        try:
+            if node.kind == "key_by":
+                key_of(node, row)
+            result = node.encoder(copy(row)) if node.encoder is not None else row
+        except Exception as error:  # noqa: BLE001 - whatever it raises, as above
+            self._refuse(node, f"{type(error).__name__}: {error}")
+        else:
+            self._given.results.append((node.name, result))
+
+    def _refuse(self, node: Node, reason: str) -> None:
+        if node.on_error == STOP:
+            raise StoppedError(node.name)
+        if node.on_error == SKIP:
+            self.counters["skipped"] += 1
+        else:
+            self.counters["dead_letters"] += 1
+            self._given.letters.append((node.name, reason))
+
+
+def key_of(entrance: Node, message: Any) -> Any:
+    """The key of a message that enters; None without one. Raises what a function of the user's raises."""
+    if entrance.key is None:
+        return None
+    return getattr(message, entrance.key) if isinstance(entrance.key, str) else entrance.key(copy(message))
+
+
+def misfit(result: Any, message: type[Any]) -> str | None:
+    """Why a result is none of its class: the field, or what it is instead."""
+    if not isinstance(result, message):
+        return f"{type(result).__name__} is no {message.__name__}"
+    for each in schema_of(message).fields:
+        value = getattr(result, each.name)
+        if each.kind is Kind.TEXT:
+            encoded = value.encode(errors="ignore") if isinstance(value, str) else None
+            fits = encoded is not None and encoded.decode() == value
+            fits = fits and (each.dtype is None or len(encoded or b"") <= each.dtype.itemsize)
+        else:
+            limits = np.iinfo(each.dtype) if each.dtype is not None else None
+            fits = limits is not None and limits.min <= value <= limits.max
+        if not fits:
+            return f"field {each.name!r}"
+    return None
