@@ -109,7 +109,9 @@ def is_ordered(of: Plan) -> bool:
     several stages write.
     """
     keys = [entrance.key for stage in of.stages for entrance in stage.inputs]
-    keyed = [exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)]
+    keyed = [
+        exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)
+    ]
     finer = all(getattr(node.key, "__name__", node.key) in ("slot", "by_slot") for node in keyed)
     writers: defaultdict[str, set[str]] = defaultdict(set)
     for stage in of.stages:
@@ -117,8 +119,7 @@ def is_ordered(of: Plan) -> bool:
             writers[exit_.target.name].add(stage.name)
     sources = {source.name for source in of.sources}
     one_entrance = all(
-        len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs)
-        for stage in of.stages
+        len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs) for stage in of.stages
     )
     return None not in keys and finer and one_entrance and all(len(each) == 1 for each in writers.values())
 
