@@ -90,19 +90,20 @@ class Batch:
         return cls(columns.take(kept), keys, kept)
 
     @classmethod
-    def merged(cls, batches: Sequence[Batch]) -> Iterator[Batch]:
+    def merged(cls, batches: Sequence[Batch]) -> Sequence[Batch]:
         """The rows of several batches that come from one frame, by message, then by batch: one batch a schema in turn.
 
         So what follows does not depend on how messages were cut into frames.
         """
-        filled = [batch for batch in batches if batch.length]
-        if len(filled) < 2:
-            yield from filled
-            return
+        filled = [batch for batch in batches if batch.columns.length]
+        return filled if len(filled) < 2 else list(cls._in_order(filled))
+
+    @classmethod
+    def _in_order(cls, filled: Sequence[Batch]) -> Iterator[Batch]:
         numbers = np.repeat(np.arange(len(filled)), [batch.length for batch in filled])
         order = np.argsort(np.concatenate([batch.all_sources() for batch in filled]), kind="stable")
         if len({batch.schema for batch in filled}) == 1:
-            yield cls._concatenated(filled).take(order)
+            yield cls.concatenated(filled).take(order)
             return
         begins = np.cumsum([0, *(batch.length for batch in filled)])
         numbers = numbers[order]
@@ -115,10 +116,6 @@ class Batch:
     @classmethod
     def concatenated(cls, batches: Sequence[Batch]) -> Batch:
         """The rows of batches of one schema and one frame, one batch after the other; at least one batch."""
-        return batches[0] if len(batches) == 1 else cls._concatenated(batches)
-
-    @classmethod
-    def _concatenated(cls, batches: Sequence[Batch]) -> Batch:
         columns = Columns.concatenated(batches[0].schema, [batch.columns for batch in batches])
         return cls(columns, batches[0].keys, np.concatenate([batch.all_sources() for batch in batches]))
 

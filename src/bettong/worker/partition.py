@@ -66,6 +66,9 @@ class PartitionWorker:
         self._tables = program.tables()
         self._operators = program.operators(self._tables)
         self._on_error = program.on_error()
+        own = assignment
+        self._router = Router(own.application, own.partition, own.partitions)
+        self._letters = DeadLetterFraming(own.application, program.stage.name, own.partition)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
@@ -283,7 +286,7 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         self.counters.frames += frame.columns is None  # else it is counted with its columns
         self.counters.dead_letters += len(refused)
-        return list(self._dead_letter_framing(offset, frame).refused(refused))
+        return list(self._letters.refused(self._emitter(offset, frame), refused))
 
     def _run(self, entry: StageInput, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
         """What the messages of a frame lead to."""
@@ -306,20 +309,18 @@ class PartitionWorker:
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
         flows = run(self._operators, frame.stream, batch, dead_letters)
-        own = self.assignment
-        router = Router(own.application, own.partition, own.partitions, self._emitter(offset, frame))
+        emitter = self._emitter(offset, frame)
         records: list[OutputRecord] = []
         for output in self.program.stage.outputs:
             self.progress.enter(output.target.name)
             for leaving in Batch.merged([flows[stream] for stream in output.streams if stream in flows]):
-                records.extend(router.route(output, leaving, dead_letters))
+                records.extend(self._router.route(emitter, output, leaving, dead_letters))
         dead_letters.check()
         self.counters.results += sum(record.count for record in records)
         self.counters.skipped += dead_letters.skipped
         if dead_letters.found:
             self.counters.dead_letters += len(dead_letters.found)
-            framing = self._dead_letter_framing(offset, frame)
-            records.extend(framing.failed(dead_letters, message_text(columns)))
+            records.extend(self._letters.failed(emitter, dead_letters, message_text(columns)))
         return records
 
     def _admitted(
@@ -340,8 +341,12 @@ class PartitionWorker:
         dead_letters = DeadLetters()
         dead_letters.add(self.program.stage.name, reason, 0)
         self.counters.dead_letters += 1
-        framing = self._dead_letter_framing(offset, frame)
-        return list(framing.failed(dead_letters, lambda _index: value, as_received=True, whole_record=True))
+        emitter = self._emitter(offset, frame)
+        return list(
+            self._letters.failed(
+                emitter, dead_letters, lambda _index: value, as_received=True, whole_record=True
+            )
+        )
 
     def _poison(
         self, offset: int, frame: Frame, message: Callable[[int], bytes], failed: FailedMessage
@@ -355,12 +360,6 @@ class PartitionWorker:
             f" {frame.origin}, sequence {frame.sequence}, index {failed.index}. Mend the function, or give it"
             ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
             f" {_shortened(text, _MESSAGE_SHOWN)}"
-        )
-
-    def _dead_letter_framing(self, offset: int, frame: Frame) -> DeadLetterFraming:
-        own = self.assignment
-        return DeadLetterFraming(
-            own.application, self.program.stage.name, own.partition, self._emitter(offset, frame)
         )
 
     def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:

@@ -142,11 +142,10 @@ def run(
     """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
     flows = {stream: batch}
     for reads, operator in operators:
-        if arriving := list(Batch.merged([flows[read] for read in reads if read in flows])):
+        if arriving := Batch.merged([flows[read] for read in reads if read in flows]):
             dead_letters.progress.enter(operator.name)
-            flows[operator.name] = Batch.concatenated(
-                [operator.on_batch(each, dead_letters) for each in arriving]
-            )
+            given = [operator.on_batch(each, dead_letters) for each in arriving]
+            flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)
     return flows
 
 

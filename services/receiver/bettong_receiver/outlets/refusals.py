@@ -50,10 +50,10 @@ class Refusals:
         origin = f"dead-letters/{stage}/{partition}"
         sent.sequences[origin, partition] = last
         emitter = FrameEmitter(frame, offset, self.frame_bytes_max, sent)
-        framing = DeadLetterFraming(self.application, stage, partition, emitter)
+        framing = DeadLetterFraming(self.application, stage, partition)
         dead_letters = DeadLetters()
         for index, reason in sorted(reasons.items()):
             dead_letters.add(self.sink, reason, index)
         messages = self.messages(frame)
-        records = framing.failed(dead_letters, messages.__getitem__, as_received=self.as_received)
+        records = framing.failed(emitter, dead_letters, messages.__getitem__, as_received=self.as_received)
         return list(records), sent.sequences[origin, partition]

@@ -5,7 +5,6 @@ that changes nothing for the others, for what it gives for a row hangs on no row
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from traceback import walk_tb
 from typing import Any
 
@@ -74,7 +73,7 @@ class StatefulColumns:
             self._node.schema,
             columns.length,
             lambda start, stop: self.over(
-                columns.slice(start, stop), replace(states, slots=states.slots[start:stop])
+                columns.slice(start, stop), states._replace(slots=states.slots[start:stop])
             ),
         )
 

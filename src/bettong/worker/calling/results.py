@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
@@ -16,8 +15,7 @@ States_contra = TypeVar("States_contra", contravariant=True)
 Failure = tuple[int, str | BaseException]
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
+class Results(NamedTuple):
     """Results that fit their schema, as they were when the function gave them.
 
     `columns`: None for a predicate, which makes nothing new. `rows`: by result, the row that it comes from, in rising

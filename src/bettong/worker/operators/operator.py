@@ -24,6 +24,7 @@ def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters)
 
 def derived(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> Batch:
     """The rows that a function made of a batch."""
-    failed(name, batch, results, dead_letters)
+    if results.failures:
+        failed(name, batch, results, dead_letters)
     assert results.columns is not None  # noqa: S101 - a predicate's alone has none
     return batch.derived(results.columns, results.rows)

@@ -76,15 +76,18 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFraming:
-    """Frames the dead letters of one input frame. `stage` and `partition` tell who found them."""
+    """Frames the dead letters of input frames. `stage` and `partition` tell who found them.
+
+    `emitter`, here and below, makes the frames of the input frame that they come from.
+    """
 
     application: str
     stage: str
     partition: int
-    emitter: FrameEmitter
 
     def failed(
         self,
+        emitter: FrameEmitter,
         found: DeadLetters,
         message: Callable[[int], bytes],
         *,
@@ -93,33 +96,42 @@ class DeadLetterFraming:
     ) -> Iterator[OutputRecord]:
         """The records of messages that failed; `message(index)` gives one, as JSON unless `as_received`."""
         return self._framed(
-            self._letter(
-                failed.computation,
-                failed.reason,
-                failed.index,
-                message(failed.index),
-                as_received=as_received,
-                whole_record=whole_record,
-            )
-            for failed in found.in_order()
+            emitter,
+            (
+                self._letter(
+                    emitter,
+                    failed.computation,
+                    failed.reason,
+                    failed.index,
+                    message(failed.index),
+                    as_received=as_received,
+                    whole_record=whole_record,
+                )
+                for failed in found.in_order()
+            ),
         )
 
-    def refused(self, messages: Sequence[Refused]) -> Iterator[OutputRecord]:
+    def refused(self, emitter: FrameEmitter, messages: Sequence[Refused]) -> Iterator[OutputRecord]:
         """The records of messages that the sender refused: their computation is the source."""
         return self._framed(
-            self._letter(
-                self.emitter.frame.stream,
-                each.reason,
-                each.place,
-                each.message,
-                as_received=each.as_received,
-                cut=each.cut,
-            )
-            for each in messages
+            emitter,
+            (
+                self._letter(
+                    emitter,
+                    emitter.frame.stream,
+                    each.reason,
+                    each.place,
+                    each.message,
+                    as_received=each.as_received,
+                    cut=each.cut,
+                )
+                for each in messages
+            ),
         )
 
     def _letter(
         self,
+        emitter: FrameEmitter,
         computation: str,
         reason: str,
         index: int,
@@ -129,8 +141,8 @@ class DeadLetterFraming:
         cut: bool = False,
         whole_record: bool = False,
     ) -> bytes:
-        size_max = self.emitter.body_bytes_max // 2
-        frame = self.emitter.frame
+        size_max = emitter.body_bytes_max // 2
+        frame = emitter.frame
         return DeadLetter(
             computation=computation,
             reason=reason,
@@ -143,10 +155,10 @@ class DeadLetterFraming:
             whole_record=whole_record,
         ).SerializeToString()
 
-    def _framed(self, letters: Iterator[bytes]) -> Iterator[OutputRecord]:
+    def _framed(self, emitter: FrameEmitter, letters: Iterator[bytes]) -> Iterator[OutputRecord]:
         origin = f"{DEAD_LETTERS}/{self.stage}/{self.partition}"
         to = Destination(dead_letter_topic(self.application), self.partition, origin)
-        return self.emitter.rows(to, list(letters))
+        return emitter.rows(to, list(letters))
 
 
 def message_text(columns: Columns) -> Callable[[int], bytes]:

@@ -23,8 +23,7 @@ class OutputRecord:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(NamedTuple):
     """Where frames go, and who numbers them there."""
 
     topic: str

@@ -21,24 +21,28 @@ from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecor
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes what one input frame of a partition of `application` led to. `partitions`: of every stage."""
+    """Routes what input frames of a partition of `application` lead to. `partitions`: of every stage."""
 
     application: str
     partition: int
     partitions: int
-    emitter: FrameEmitter
 
-    def route(self, output: StageOutput, batch: Batch, dead_letters: DeadLetters) -> Iterator[OutputRecord]:
-        """The records that a batch leads to at an output; rows that cannot leave become dead letters."""
+    def route(
+        self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
+    ) -> Iterator[OutputRecord]:
+        """The records that a batch leads to at an output; rows that cannot leave become dead letters.
+
+        `emitter` makes the frames of the input frame that the batch comes from.
+        """
         columns = batch.columns
         if isinstance(output.target, Keyed):
-            yield from self._by_key(output, output.target, batch, dead_letters)
+            yield from self._by_key(emitter, output, output.target, batch, dead_letters)
         elif output.target.encoder is None:
-            pieces = self.emitter.pieces(columns, 0, columns.length, columns.payload())
-            yield from self._columns(output, self.partition, pieces, batch.source, dead_letters)
+            pieces = emitter.pieces(columns, 0, columns.length, columns.payload())
+            yield from self._columns(emitter, output, self.partition, pieces, batch.source, dead_letters)
         else:
-            encoded = self._encoded(output.target.name, output.target.encoder, batch, dead_letters)
-            yield from self.emitter.rows(self._destination(output, self.partition), encoded)
+            encoded = self._encoded(emitter, output.target.name, output.target.encoder, batch, dead_letters)
+            yield from emitter.rows(self._destination(output, self.partition), encoded)
 
     def _destination(self, output: StageOutput, partition: int) -> Destination:
         if output.stage is not None:
@@ -48,7 +52,12 @@ class Router:
         return Destination(topic, partition, output.origin(self.partition))
 
     def _by_key(
-        self, output: StageOutput, target: Keyed, batch: Batch, dead_letters: DeadLetters
+        self,
+        emitter: FrameEmitter,
+        output: StageOutput,
+        target: Keyed,
+        batch: Batch,
+        dead_letters: DeadLetters,
     ) -> Iterator[OutputRecord]:
         columns = batch.columns
         try:
@@ -66,13 +75,14 @@ class Router:
         for partition, (start, stop), payload in zip(
             touched, pairwise([0, *stops]), ordered.payloads([0, *stops]), strict=True
         ):
-            pieces = self.emitter.pieces(ordered, start, stop, payload)
+            pieces = emitter.pieces(ordered, start, stop, payload)
             yield from self._columns(
-                output, partition, pieces, lambda row: batch.source(int(order[row])), dead_letters
+                emitter, output, partition, pieces, lambda row: batch.source(int(order[row])), dead_letters
             )
 
     def _columns(
         self,
+        emitter: FrameEmitter,
         output: StageOutput,
         partition: int,
         pieces: Iterator[Piece],
@@ -82,14 +92,19 @@ class Router:
         """A record for each piece. A row that no frame can hold becomes a dead letter."""
         to, schema = self._destination(output, partition), output.schema.fingerprint
         for piece in pieces:
-            if len(piece.payload) > self.emitter.body_bytes_max:
-                reason = self.emitter.oversized(len(piece.payload))
+            if len(piece.payload) > emitter.body_bytes_max:
+                reason = emitter.oversized(len(piece.payload))
                 dead_letters.add(output.target.name, reason, source(piece.start))
                 continue
-            yield self.emitter.columns(to, piece, schema)
+            yield emitter.columns(to, piece, schema)
 
     def _encoded(
-        self, sink: str, encoder: Callable[[Any], bytes], batch: Batch, dead_letters: DeadLetters
+        self,
+        emitter: FrameEmitter,
+        sink: str,
+        encoder: Callable[[Any], bytes],
+        batch: Batch,
+        dead_letters: DeadLetters,
     ) -> list[bytes]:
         encoded: list[bytes] = []
         for row, message in enumerate(batch.columns):
@@ -97,8 +112,8 @@ class Router:
                 data = encoder(message)
                 if not isinstance(data, bytes):
                     raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
-                if len(data) > self.emitter.row_bytes_max:
-                    raise self.emitter.oversized(len(data))
+                if len(data) > emitter.row_bytes_max:
+                    raise emitter.oversized(len(data))
             except ANY_ERROR as error:
                 dead_letters.add(sink, error, batch.source(row))
             else:

@@ -2,9 +2,8 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(NamedTuple):
     """The states of a batch's rows: row i has that at `slots[i]` of `states`, whose first `keys` are in use."""
 
     slots: Array
