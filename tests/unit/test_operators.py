@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -110,6 +111,30 @@ def application(build: Callable[[bettong.Stream], bettong.Stream]) -> Applicatio
     app = Application("meters")
     build(app.source("in", schema=Number)).sink("out")
     return app
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda source: source.map(leaving),
+        lambda source: source.filter(leaving_filter),
+        lambda source: source.flat_map(leaving_flat_map),
+    ],
+    ids=["map", "filter", "flat_map"],
+)
+def test_a_message_that_fails_keeps_nothing_of_its_frame_in_memory(
+    build: Callable[[bettong.Stream], bettong.Stream],
+) -> None:
+    """An exception that is kept holds the frames of the call, and they the columns: a cycle that waits for `gc`."""
+    of = worker(python(application(build)))
+    fold(of, [data("in/a", 1, [Number(1), Number(2)])])
+    gc.collect()
+    gc.disable()
+    try:
+        of.fold(1, data("in/a", 2, [Number(1), Number(2)], previous=1))
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
 
 
 def run(app: Application, numbers: list[int]) -> list[OutputRecord]:
