@@ -71,7 +71,7 @@ def processes(record: SuiteRecord) -> list[psutil.Process]:
 
 def ports(record: SuiteRecord) -> dict[int, str]:
     """Every port on which the suite's processes listen, and at which address."""
-    found = {}
+    found: dict[int, str] = {}
     for process in processes(record):
         with suppress(psutil.NoSuchProcess):  # a child that has done its work meanwhile listens at nothing
             found |= {
