@@ -33,7 +33,8 @@ from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.stage_program import StageProgram
+from bettong.worker.progress import FoldProgress
+from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.records import key_column
 from bettong.worker.state.table import StateTable
 
@@ -292,9 +293,9 @@ class _WatchedProgram(StageProgram):
         own = self.stage.on_error()
         return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
 
-    def operators(self, tables: Mapping[str, StateTable]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
+    def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
         """See StageProgram."""
-        plain = StageProgram.operators(self, tables)
+        plain = StageProgram.operators(self, tables, progress)
         return tuple(
             (
                 reads,

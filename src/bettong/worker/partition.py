@@ -63,7 +63,7 @@ class PartitionWorker:
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
-        self._operators = program.operators(self._tables)
+        self._operators = program.operators(self._tables, self.progress)
         self._on_error = program.on_error()
         own = assignment
         self._router = Router(own.application, own.partition, own.partitions)
@@ -300,13 +300,13 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
         self.counters.frames += 1
         self.counters.messages += columns.length
-        dead_letters = DeadLetters(self._on_error, self.progress)
+        dead_letters = DeadLetters(self._on_error)
         batch = (
             Batch.of_frame(entry, columns)
             if self._places is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
-        flows = run(self._operators, frame.stream, batch, dead_letters)
+        flows = run(self._operators, frame.stream, batch, dead_letters, self.progress)
         emitter = self._emitter(offset, frame)
         records: list[OutputRecord] = []
         for output in self.program.stage.outputs:

@@ -27,7 +27,6 @@ from bettong.worker.calling.vectors import (
     rows_kept,
     state_of,
 )
-from bettong.worker.progress import FoldProgress
 from bettong.worker.state.key_table import Distinct
 from bettong.worker.state.records import Records, RecordTable
 
@@ -41,7 +40,7 @@ class ColumnsCalling:
     def __init__(self, node: Stateless) -> None:
         self._node = node
 
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         columns = batch.columns
         return _in_pieces(
@@ -67,7 +66,7 @@ class StatefulColumns:
         self._state = schema_of(node.state)
         self._distinct = Distinct()
 
-    def call(self, batch: Batch, states: Records, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: Records) -> Results:
         """See Calling."""
         columns = batch.columns
         return _in_pieces(

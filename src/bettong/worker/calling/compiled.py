@@ -9,7 +9,6 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
 from bettong.worker.kernel import Gives, Kernel
-from bettong.worker.progress import FoldProgress
 from bettong.worker.state.records import Records
 
 # Rows of results that there is room for at first where a message may have several; doubled as often as it needs.
@@ -24,7 +23,7 @@ class CompiledCalling:
         self._stops = on_error == STOP
         self._spare: Array | None = None
 
-    def call(self, batch: Batch, states: Records | None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: Records | None) -> Results:
         """See Calling."""
         kernel = self._kernels[batch.schema]
         if states is None:

@@ -23,11 +23,11 @@ from bettong.worker.state.objects import ObjectTable
 _TEXTS = (str, bytes, bytearray, memoryview)
 
 
-def messages_calling(node: Stateless) -> Calling[None]:
+def messages_calling(node: Stateless, progress: FoldProgress) -> Calling[None]:
     """How plain Python functions without state are called."""
     if isinstance(node, Filtered):
-        return _EachKept(node)
-    return _EachResult(node)
+        return _EachKept(node, progress)
+    return _EachResult(node, progress)
 
 
 class _Output:
@@ -89,15 +89,16 @@ class _Output:
 class _EachResult:
     """`Stream.map` and `Stream.flat_map`. Of an iterable that raises half-way nothing counts."""
 
-    def __init__(self, node: Stateless) -> None:
+    def __init__(self, node: Stateless, progress: FoldProgress) -> None:
         self._node = node
+        self._progress = progress
 
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         function, output = self._node.function, _Output(self._node.schema)
         take = output.extend if isinstance(self._node, FlatMapped) else output.add
         rows = iter(range(batch.length))
-        messages = iter(progress.messages(self._node.name, batch, rows))
+        messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
         while True:
             # How far the loop is can be read off `rows`, for to make a message may raise, too.
@@ -114,16 +115,17 @@ class _EachResult:
 class _EachKept:
     """`Stream.filter`."""
 
-    def __init__(self, node: Stateless) -> None:
+    def __init__(self, node: Stateless, progress: FoldProgress) -> None:
         self._node = node
+        self._progress = progress
 
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         function = self._node.function
         kept: list[int] = []
         failures: list[Failure] = []
         rows = iter(range(batch.length))
-        messages = iter(progress.messages(self._node.name, batch, rows))
+        messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
         while True:
             try:
@@ -143,17 +145,18 @@ class StatefulMessages:
     What a function had changed in the state before it raised stays, here and in every replay alike.
     """
 
-    def __init__(self, node: Stateful) -> None:
+    def __init__(self, node: Stateful, progress: FoldProgress) -> None:
         self._node = node
+        self._progress = progress
 
-    def call(self, batch: Batch, states: ObjectTable, progress: FoldProgress) -> Results:
+    def call(self, batch: Batch, states: ObjectTable) -> Results:
         """See Calling."""
         handler = self._node.handlers[batch.schema]
         output = _Output(self._node.schema)
         take = output.extend if self._node.many else output.add
         find, create = states.get, states.create
         keys = iter(batch.key_values())
-        messages = iter(progress.messages(self._node.name, batch, keys))
+        messages = iter(self._progress.messages(self._node.name, batch, keys))
         last = batch.length - 1
         while True:
             # How far the loop is can be read off `keys`, so that it need not count.

@@ -12,7 +12,6 @@ from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
 from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord
-from bettong.worker.progress import FoldProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +27,11 @@ class FailedMessage:
 class DeadLetters:
     """The messages of one frame that failed, in the order in which they did, and how many were skipped.
 
-    `on_error` by computation; dead letters where it says nothing. `progress`: how far the frame is.
-    `stopping`: the first message that must stop its partition. What comes of messages behind it cannot matter.
+    `on_error` by computation; dead letters where it says nothing. `stopping`: the first message that must stop its
+    partition. What comes of messages behind it cannot matter.
     """
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
-    progress: FoldProgress = field(default_factory=FoldProgress)
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
     stopping: FailedMessage | None = None
