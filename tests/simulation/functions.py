@@ -198,6 +198,17 @@ def split(item: Item) -> list[Part]:
     return [Part(item.key, item.slot, item.value * step, "f") for step in range(1, 4)]
 
 
+@bettong.vectorized
+def split_all(item: Item) -> tuple[Part, Places]:
+    if np.any(item.value == 13):
+        raise ValueError("thirteen")
+    rows = np.repeat(np.arange(len(np.asarray(item.value))), 3)
+    small: Any = np.asarray(item.value)[rows] * np.tile(np.arange(1, 4), len(rows) // 3)
+    key: Any = np.asarray(item.key)[rows]
+    slot: Any = np.asarray(item.slot)[rows]
+    return Part(key, slot, small, "f"), rows
+
+
 def halve(item: Item) -> list[Part]:
     if item.value == 13:
         raise ValueError("thirteen")
@@ -288,13 +299,13 @@ def tally_all_parts(part: Part, kept: Kept, places: Places) -> tuple[Part, Place
 
 
 def steps(item: Item, kept: Kept) -> list[Part]:
-    """Several results, with a change of the state between them; raises half-way for some."""
+    """Several results, some of which do not fit, with a change of the state between them; raises half-way for some."""
     found = []
     for step in range(item.value % 4):
         kept.count += 1
         if item.value == 7 and step == 2:
             raise ValueError("half-way")
-        found.append(Part(item.key, item.slot, kept.count % 250, "n"))
+        found.append(Part(item.key, item.slot, kept.count * 37 % 300, "n"))
     return found
 
 
@@ -307,7 +318,7 @@ def all_steps(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
             _counted(kept, place, 0)
             if value == 7 and step == 2:
                 raise ValueError("half-way")
-            counts.append(int(_columns(kept).count[place]) % 250)
+            counts.append(int(_columns(kept).count[place]) * 37 % 300)
             rows.append(row)
     return _parts(item, rows, counts, "n")
 

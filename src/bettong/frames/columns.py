@@ -194,13 +194,12 @@ def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int,
 
     def made(kept: Sequence[int] | slice) -> Columns:
         part = messages[kept] if isinstance(kept, slice) else [messages[index] for index in kept]
-        return Columns.of_messages(schema, part)
+        try:
+            return Columns.of_messages(schema, part)
+        except AttributeError:  # told of a message alone
+            raise SchemaError(f"{type(part[0]).__name__} is no {schema.name}") from None
 
-    def reason(index: int, error: Exception) -> str:
-        is_other = isinstance(error, AttributeError)
-        return f"{type(messages[index]).__name__} is no {schema.name}" if is_other else str(error)
-
-    return _fitting(len(messages), made, reason)
+    return fitting_rows(len(messages), made)
 
 
 def fitting_values(schema: Schema, values: Sequence[list[Any]]) -> tuple[Columns, dict[int, str]]:
@@ -211,29 +210,34 @@ def fitting_values(schema: Schema, values: Sequence[list[Any]]) -> tuple[Columns
             return Columns.of_values(schema, [each[kept] for each in values])
         return Columns.of_values(schema, [[each[index] for index in kept] for each in values])
 
-    return _fitting(len(values[0]), made, lambda _index, error: str(error))
+    return fitting_rows(len(values[0]), made)
 
 
-def _fitting(
-    rows: int, made: Callable[[Sequence[int] | slice], Columns], reason: Callable[[int, Exception], str]
+def fitting_rows(
+    rows: int, made: Callable[[Sequence[int] | slice], Columns]
 ) -> tuple[Columns, dict[int, str]]:
-    """The rows that `made` can make columns of, and the reason why it cannot of each other one."""
+    """The rows that `made` can make columns of, and the reason why it cannot of each other one.
+
+    `made` raises SchemaError for rows that do not fit. What it raises for no rows at all is raised.
+    """
     try:
         return made(slice(0, rows)), {}
-    except (SchemaError, AttributeError):
-        refused = {row: reason(row, error) for row, error in _misfits(0, rows, made)}
+    except SchemaError:
+        if not rows:
+            raise
+        refused = dict(_misfits(0, rows, made))
     return made([row for row in range(rows) if row not in refused]), refused
 
 
 def _misfits(
     start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
-) -> Iterator[tuple[int, Exception]]:
-    """Which rows do not fit, and the error of each: halves that fit are skipped whole."""
+) -> Iterator[tuple[int, str]]:
+    """Which rows do not fit, and why: halves that fit are skipped whole."""
     try:
         made(slice(start, stop))
-    except (SchemaError, AttributeError) as error:
+    except SchemaError as error:
         if stop - start == 1:
-            yield start, error
+            yield start, str(error)
             return
         middle = (start + stop) // 2
         yield from _misfits(start, middle, made)

@@ -32,6 +32,6 @@ class Calling(Protocol[States_contra]):
     def call(self, batch: Batch, states: States_contra) -> Results:
         """`states`: those of the rows' keys, as `StateTable.open` gives them; None for a function without state.
 
-        Never raises for what the user's function raises. With on_error="stop" it calls for no row behind one that
-        failed.
+        Never raises for what the user's function raises. With on_error="stop" nothing is called once a row is known
+        to have raised.
         """
