@@ -16,7 +16,8 @@ import bettong
 from bettong import Width
 from bettong.application.schema import schema_of
 from bettong.errors import FrameError, SchemaError
-from bettong.frames.columns import Columns, fitting
+from bettong.frames.columns import Columns
+from bettong.frames.fitting import fitting
 
 
 @dataclass
@@ -134,6 +135,28 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(name: str, 
     assert same(columns.messages(), [PLAIN, PLAIN])
     assert list(refused) == [1]
     assert f"field {name!r}" in refused[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("i64", np.array(5)), ("u8", np.array(5, np.uint8)), ("f64", np.array(0.5)), ("f32", np.array(0.5)),
+        ("flag", np.array(True)), ("text", bytearray(b"a")), ("text", memoryview(bytearray(b"a"))),  # noqa: FBT003
+        ("blob", bytearray(b"a")), ("blob4", bytearray(b"abcd")),
+    ],
+)  # fmt: skip
+def test_a_value_that_can_change_later_is_refused(name: str, value: Any) -> None:
+    columns, refused = fitting(WIDE, [PLAIN, changed(**{name: value})])
+    assert columns.length == 1
+    assert f"field {name!r}" in refused[1]
+
+
+def test_numbers_of_numpy_fit() -> None:
+    columns, refused = fitting(
+        WIDE, [changed(i64=np.int64(-3), u8=np.uint8(255), f32=np.float64(0.5), flag=np.True_)]
+    )
+    assert not refused
+    assert (columns.messages()[0].i64, columns.messages()[0].u8, columns.messages()[0].f32) == (-3, 255, 0.5)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 3.4028235e38, 1e-300, 0.1])

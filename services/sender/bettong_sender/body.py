@@ -11,7 +11,8 @@ from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.errors import FrameError
-from bettong.frames.columns import Array, Columns, fitting
+from bettong.frames.columns import Array, Columns
+from bettong.frames.fitting import fitting
 from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
 from bettong.routing import partitions_of, partitions_of_keys, split

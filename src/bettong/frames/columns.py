@@ -9,7 +9,7 @@ variable-width field   offsets and data, kept as an Arrow array
 from __future__ import annotations
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import pairwise
@@ -189,61 +189,6 @@ class Columns:
         return sum(column.nbytes for column in self.columns)
 
 
-def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int, str]]:
-    """Columns of the messages that fit `schema`, and why each other one does not, by its index."""
-
-    def made(kept: Sequence[int] | slice) -> Columns:
-        part = messages[kept] if isinstance(kept, slice) else [messages[index] for index in kept]
-        try:
-            return Columns.of_messages(schema, part)
-        except AttributeError:  # told of a message alone
-            raise SchemaError(f"{type(part[0]).__name__} is no {schema.name}") from None
-
-    return fitting_rows(len(messages), made)
-
-
-def fitting_values(schema: Schema, values: Sequence[list[Any]]) -> tuple[Columns, dict[int, str]]:
-    """The same for rows whose values are given as a list a field, in the schema's order."""
-
-    def made(kept: Sequence[int] | slice) -> Columns:
-        if isinstance(kept, slice):
-            return Columns.of_values(schema, [each[kept] for each in values])
-        return Columns.of_values(schema, [[each[index] for index in kept] for each in values])
-
-    return fitting_rows(len(values[0]), made)
-
-
-def fitting_rows(
-    rows: int, made: Callable[[Sequence[int] | slice], Columns]
-) -> tuple[Columns, dict[int, str]]:
-    """The rows that `made` can make columns of, and the reason why it cannot of each other one.
-
-    `made` raises SchemaError for rows that do not fit. What it raises for no rows at all is raised.
-    """
-    try:
-        return made(slice(0, rows)), {}
-    except SchemaError:
-        if not rows:
-            raise
-        refused = dict(_misfits(0, rows, made))
-    return made([row for row in range(rows) if row not in refused]), refused
-
-
-def _misfits(
-    start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
-) -> Iterator[tuple[int, str]]:
-    """Which rows do not fit, and why: halves that fit are skipped whole."""
-    try:
-        made(slice(start, stop))
-    except SchemaError as error:
-        if stop - start == 1:
-            yield start, str(error)
-            return
-        middle = (start + stop) // 2
-        yield from _misfits(start, middle, made)
-        yield from _misfits(middle, stop, made)
-
-
 def _values_of(field: Field, column: Column) -> list[Any]:
     if isinstance(column, pa.Array):
         return list(column.to_numpy(zero_copy_only=False).tolist())
@@ -328,14 +273,14 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
     """A column of Python values. Raises SchemaError, naming the field, when one does not fit."""
     try:
         if field.dtype is None:
-            if field.kind is Kind.BYTES:
-                _check_bytes(field, values)
+            _check_unchanging(field, values)
             column = pa.array(values, field.arrow)
         elif field.kind is Kind.BOOL:
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
         elif field.kind in (Kind.TEXT, Kind.BYTES):
             return _fixed_text(field, values, field.dtype)
         else:
+            _check_unchanging(field, values)
             # Arrow and numpy would cut 1.5 to an integer; an array of Python's refuses it, and is quicker.
             numbers = np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             if field.dtype == np.float32 and (np.isinf(numbers) & np.isfinite(values)).any():
@@ -354,10 +299,29 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
     return _view(field, column)
 
 
-def _check_bytes(field: Field, values: list[Any]) -> None:
-    """Raises SchemaError for the first that is no bytes: what can change after it was given is no value."""
-    if values and set(map(type, values)) != {bytes}:
-        _check_text(field, values, 2**31)
+def _check_unchanging(field: Field, values: list[Any]) -> None:
+    """Raises SchemaError for the first value that can change after it was given, as an array or a bytearray can."""
+    if field.kind is Kind.BYTES:
+        if values and set(map(type, values)) != {bytes}:
+            _check_text(field, values, 2**31)
+        return
+    try:
+        # Nothing else tells it of all values as quickly: text can be joined, and by Python's convention what can change
+        # has no hash.
+        "".join(values) if field.kind is Kind.TEXT else hash(tuple(values))
+    except ANY_ERROR:
+        for value in values:
+            if _can_change(value):
+                reason = f"{type(value).__name__} is no {field.kind.value}: it can change after it was given"
+                raise SchemaError(f"field {field.name!r}: {reason}") from None
+
+
+def _can_change(value: object) -> bool:
+    try:
+        hash(value)
+    except ANY_ERROR:
+        return True
+    return False
 
 
 def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:

@@ -13,7 +13,7 @@ import numpy as np
 from bettong.application.on_error import ANY_ERROR, STOP, reason_of
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
-from bettong.frames.columns import fitting_values
+from bettong.frames.fitting import fitting_values
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling, Failure, Results
 from bettong.worker.progress import FoldProgress

@@ -14,7 +14,8 @@ import pyarrow as pa
 from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
 from bettong.errors import BettongError, SchemaError
-from bettong.frames.columns import Array, Column, Columns, column_of_values, fitting_rows
+from bettong.frames.columns import Array, Column, Columns, column_of_values
+from bettong.frames.fitting import fitting_rows
 from bettong.worker.calling.results import Results
 
 _PLAIN = (bool, int, float, str, bytes)
