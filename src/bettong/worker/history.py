@@ -1,9 +1,8 @@
 """One key's history: the log of its partition folded again, with an eye on that key. Answers "why?".
 
-The fold is that of PartitionWorker. Around each computation stands a watch, which hands it the rows one stretch after
-the other, so that the key's state can be looked at before and after each of its messages. A fold takes rows in their
-order, so that changes no result. What the frames that lead away from here would be numbered is not kept to: nobody
-reads them.
+The fold is that of PartitionWorker. Around each stateful computation stands a watch, which hands it the rows one
+stretch after the other, so that the key's state can be looked at before and after each of its messages. A fold takes
+rows in their order, so that changes no result. Another one, around the router, sees which rows leave the stage.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ import pyarrow.compute as pc
 
 from bettong.application.fields import Kind
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.plan import StageInput
+from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.frames.frame import Kind as FrameKind
-from bettong.frames.text import bytes_of, json_line
+from bettong.frames.text import bytes_of
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters
-from bettong.worker.output.framing import OutputRecord
+from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import Operators, StageProgram
@@ -158,9 +157,7 @@ class KeyHistory:
             places = [place for place in places if place <= stopped.index]
             self._watch.steps.pop(stopped.index, None)
             failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
-        left = verdict == "taken" and self.stopped is None
-        entered = self._entered(offset, columns, places)
-        outputs = self._outputs(frame.stream, columns, entered, failures) if left else {}
+        outputs = self._watch.outputs if self.stopped is None else {}
         for place in places:
             yield Event(
                 offset=offset,
@@ -174,14 +171,6 @@ class KeyHistory:
                 outputs=tuple(outputs.get(place, ())),
                 failures=tuple(failures.get(place, ())),
             )
-
-    def _entered(self, offset: int, columns: Columns, places: list[int]) -> list[int]:
-        """The places of messages that were not left out of the fold."""
-        exclusion = self._worker.exclusions.get(offset)
-        if exclusion is None:
-            return places
-        out = dict(exclusion.of_frame(columns.length))
-        return [place for place in places if place not in out and not exclusion.record]
 
     def _failures(
         self, source: str, places: list[int], records: list[OutputRecord]
@@ -206,32 +195,6 @@ class KeyHistory:
                         continue
                     policy = policies.get(letter.computation, DEAD_LETTER)
                     found.setdefault(letter.index, []).append((letter.computation, policy, letter.reason))
-        return found
-
-    def _outputs(
-        self,
-        stream: str,
-        columns: Columns,
-        places: list[int],
-        failures: dict[int, list[tuple[str, OnError, str]]],
-    ) -> dict[int, list[tuple[str, str]]]:
-        """What left the stage, by the place of the message that it comes from."""
-        found: dict[int, list[tuple[str, str]]] = {}
-
-        def leaves(target: str, place: int, message: str) -> None:
-            if all(computation != target for computation, _, _ in failures.get(place, ())):
-                found.setdefault(place, []).append((target, message))
-
-        wanted = set(places)
-        for output in self._program.stage.outputs:
-            if stream in output.streams:
-                for place in places:
-                    leaves(output.target.name, place, _json_at(columns, place))
-            for batch in (each for read in output.streams for each in self._watch.flows.get(read, ())):
-                for row, message in enumerate(batch.columns):
-                    if batch.source(row) in wanted:
-                        text = json_line(batch.schema, message).decode()
-                        leaves(output.target.name, batch.source(row), text)
         return found
 
 
@@ -269,22 +232,22 @@ def key_of(entry: StageInput, text: str) -> KeyValue:
 
 
 class _Watch:
-    """What is noted of one frame: its places that count, steps by place, and what each computation gave."""
+    """What is noted of one frame: its places that count; by place the steps, and what left for which target."""
 
     def __init__(self) -> None:
         self.places: frozenset[int] = frozenset()
         self.steps: dict[int, list[Step]] = {}
-        self.flows: dict[str, list[Batch]] = {}
+        self.outputs: dict[int, list[tuple[str, str]]] = {}
 
     def begin(self, places: list[int]) -> None:
         """Another frame."""
         self.places = frozenset(places)
-        self.steps, self.flows = {}, {}
+        self.steps, self.outputs = {}, {}
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedProgram(StageProgram):
-    """A program whose computations are watched, and that tells what it skips."""
+    """A program whose states and outputs are watched, and that tells what it skips."""
 
     watch: _Watch = field(default_factory=_Watch)
 
@@ -297,30 +260,13 @@ class _WatchedProgram(StageProgram):
         """See StageProgram."""
         plain = StageProgram.operators(self, tables, progress)
         return tuple(
-            (
-                reads,
-                _WatchedStateful(each, self.watch)
-                if isinstance(each, StatefulOperator)
-                else _Watched(each, self.watch),
-            )
+            (reads, _WatchedStateful(each, self.watch) if isinstance(each, StatefulOperator) else each)
             for reads, each in plain
         )
 
-
-class _Watched:
-    """A computation without state."""
-
-    def __init__(self, operator: Operator, watch: _Watch) -> None:
-        self.name = operator.name
-        self._operator = operator
-        self._watch = watch
-
-    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
-        """See Operator."""
-        given = self._operator.on_batch(batch, dead_letters)
-        if self._watch.places:
-            self._watch.flows.setdefault(self.name, []).append(given)
-        return given
+    def router(self, application: str, partition: int, partitions: int) -> Router:
+        """See StageProgram."""
+        return _WatchedRouter(application, partition, partitions, self.watch)
 
 
 class _WatchedStateful:
@@ -345,9 +291,29 @@ class _WatchedStateful:
             if key is not None:
                 step = Step(self.name, before, table.state_of(key))
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
-        whole = Batch.concatenated(given)
-        self._watch.flows.setdefault(self.name, []).append(whole)
-        return whole
+        return Batch.concatenated(given)
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedRouter(Router):
+    """Notes which rows of the key leave."""
+
+    watch: _Watch
+
+    def route(
+        self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
+    ) -> Iterator[OutputRecord]:
+        """See Router."""
+        # Several rows may come from one message: here each row stands for itself.
+        failed = DeadLetters()
+        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        for each in failed.found:
+            dead_letters.add(each.computation, each.reason, batch.source(each.index))
+        stayed = {each.index for each in failed.found}
+        for row, source in enumerate(batch.all_sources().tolist()):
+            if source in self.watch.places and row not in stayed:
+                left = (output.target.name, _json_at(batch.columns, row))
+                self.watch.outputs.setdefault(source, []).append(left)
 
 
 def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
@@ -364,7 +330,7 @@ def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int,
 
 
 def _json_at(columns: Columns, place: int) -> str:
-    return json_line(columns.schema, next(iter(columns.slice(place, place + 1)))).decode()
+    return message_text(columns)(place).decode()
 
 
 def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:

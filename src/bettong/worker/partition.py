@@ -24,7 +24,6 @@ from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters, FailedMessage, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
-from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import StageProgram, run
 from bettong.worker.state.shapes import Migration, migration
@@ -66,7 +65,7 @@ class PartitionWorker:
         self._operators = program.operators(self._tables, self.progress)
         self._on_error = program.on_error()
         own = assignment
-        self._router = Router(own.application, own.partition, own.partitions)
+        self._router = program.router(own.application, own.partition, own.partitions)
         self._letters = DeadLetterFraming(own.application, program.stage.name, own.partition)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.

@@ -27,6 +27,7 @@ from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.records import RecordTable
@@ -70,6 +71,10 @@ class StageProgram:
             (planned.reads, self._operator(planned.node, tables, progress))
             for planned in self.stage.operators
         )
+
+    def router(self, application: str, partition: int, partitions: int) -> Router:
+        """What routes the rows that leave the stage in one partition."""
+        return Router(application, partition, partitions)
 
     def _operator(
         self, node: Computation, tables: Mapping[str, StateTable], progress: FoldProgress
