@@ -174,7 +174,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
     receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
     giant = columns(
         [Note("p0", 4, 0.5), Note("p0" * 200_000, 5, 0.5), Note("p0", 6, 0.5)],
-        origin="notes/same/0",
+        origin="notes/notes-in/0",
         sequence=2,
         previous=1,
     )
@@ -184,7 +184,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
         eventually(lambda: delivered(kafka, name, 0) == [2, 3, 4, 6], seconds=60)
         eventually(lambda: len(feed.letters()) == 1, seconds=30)
         (letter,) = feed.letters()
-        assert (letter.origin, letter.sequence, letter.index) == ("notes/same/0", 2, 1)
+        assert (letter.origin, letter.sequence, letter.index) == ("notes/notes-in/0", 2, 1)
         assert "larger than the topic takes" in letter.reason
         assert json.loads(letter.message)["number"] == 5
     finally:

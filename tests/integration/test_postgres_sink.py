@@ -116,7 +116,7 @@ def test_rows_that_postgres_refuses_are_dead_letters_once_through_kills_and_the_
     found = feed.letters()
     assert [json.loads(letter.message)["number"] for letter in found] == bad
     assert [(each.origin, each.sequence, each.index, each.computation) for each in found] == [
-        ("notes/same/0", number // 2, number % 2, "notes") for number in bad
+        ("notes/notes-in/0", number // 2, number % 2, "notes") for number in bad
     ]
     assert all("violates check constraint" in each.reason and "23514" in each.reason for each in found)
     eventually(lambda: store.figures().get("dead_letters") == str(len(bad)), seconds=30)

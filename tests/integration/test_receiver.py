@@ -35,7 +35,7 @@ def raw(partition: int, sequence: int, previous: int, *, sent_ns: int = 0) -> by
     """A frame of two messages that tell which frame they are."""
     messages = [b"<%d.%d.%d>" % (partition, sequence, place) for place in range(2)]
     return rows(
-        messages, origin=f"raw/again/{partition}", sequence=sequence, previous=previous, sent_ns=sent_ns
+        messages, origin=f"raw/notes-in/{partition}", sequence=sequence, previous=previous, sent_ns=sent_ns
     )
 
 
@@ -62,7 +62,7 @@ def test_each_message_is_delivered_once_to_files_and_redis_and_counted(
                 raw(partition, 1, 0),
             ],
         )
-    feed.append("notes", 1, [columns(notes, origin="notes/same/1", sequence=5, previous=0)])
+    feed.append("notes", 1, [columns(notes, origin="notes/notes-in/1", sequence=5, previous=0)])
     feed.append(
         "dead-letters", 2, [rows([dead_letter(b"bad")], origin="dead-letters/x/2", sequence=1, previous=0)]
     )

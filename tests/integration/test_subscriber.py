@@ -43,7 +43,7 @@ def receiver(
     feed = Feed(one.name, kafka.bootstrap)
     for partition in range(PARTITIONS):
         feed.append("raw", partition, itertools.chain.from_iterable(twice(partition, 1, 100)))
-    feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/same/0", sequence=1, previous=0)])
+    feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/notes-in/0", sequence=1, previous=0)])
     letter = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
     feed.append("dead-letters", 1, [letter])
     feed.close()
@@ -73,7 +73,7 @@ def twice(partition: int, first: int, last: int) -> Iterator[tuple[bytes, bytes]
     for number in range(first, last + 1):
         value = rows(
             [message(partition, number)],
-            origin=f"raw/again/{partition}",
+            origin=f"raw/notes-in/{partition}",
             sequence=number,
             previous=number - 1,
             sent_ns=number,
@@ -151,7 +151,7 @@ def test_latest_starts_with_the_next_result(
     with subscriber(receiver, "notes", start="latest") as one, ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, one)
         eventually(lambda: len(one.positions) == PARTITIONS)
-        feed.append("notes", 2, [columns([Note("b", 2, 1.5)], origin="notes/same/2", sequence=1, previous=0)])
+        feed.append("notes", 2, [columns([Note("b", 2, 1.5)], origin="notes/notes-in/2", sequence=1, previous=0)])
         assert coming.result(30.0).messages == [b'{"key":"b","number":2,"price":1.5}']
 
 
@@ -171,7 +171,7 @@ def test_latest_starts_with_the_next_result(
             "two positions for partition 0",
         ),
         (
-            pb.SubscribeRequest(sink="raw", positions=[pb.Position(highest={"notes/same/0": 1})]),
+            pb.SubscribeRequest(sink="raw", positions=[pb.Position(highest={"notes/notes-in/0": 1})]),
             "INVALID_ARGUMENT",
             "is not one of sink 'raw'",
         ),
@@ -238,7 +238,7 @@ def test_a_subscriber_that_does_not_read_slows_nobody(
     feed.append(
         "notes",
         1,
-        [columns([large] * 5, origin="notes/same/1", sequence=n, previous=n - 1) for n in range(1, 31)],
+        [columns([large] * 5, origin="notes/notes-in/1", sequence=n, previous=n - 1) for n in range(1, 31)],
     )
     with subscriber(receiver, "notes") as one:
         results = [each for each in take(one, 31) if each.position.partition == 1]

@@ -196,22 +196,3 @@ def test_a_key_function_that_always_raises_leaves_only_dead_letters() -> None:
     records = keyed(choosy, ["raise", "raise"])
     assert len(letters(records)) == 2
     assert {record.topic for record in records} == {"meters.dead-letters"}
-
-
-def test_two_streams_of_one_schema_leave_for_a_sink_as_one() -> None:
-    def left(word: Word) -> Word:
-        return Word("left " + word.word)
-
-    def right(word: Word) -> Word:
-        return Word("right " + word.word)
-
-    app = Application("meters")
-    source = app.source("in", schema=Word)
-    source.map(left).merge(source.map(right)).sink("out")
-    records = fold(worker(python(app)), [data("in/a", number, [Word("x")]) for number in (1, 2)])
-    by_origin: dict[str, list[tuple[int, int]]] = {}
-    for frame in frames(records, OUT):
-        by_origin.setdefault(frame.origin, []).append((frame.sequence, frame.previous))
-    assert by_origin == {"out/left+right/0": [(1 << 20, 0), (2 << 20, 1 << 20)]}
-    words = ["left x", "right x"] * 2
-    assert [each.word for each in results(records, OUT, Word)] == words

@@ -1,4 +1,4 @@
-"""A key's history tells what became of each of its messages: its steps, what left the stage, why it failed or stopped."""
+"""A key's history tells what became of its messages: their steps, what left the stage, why one failed or stopped."""
 
 from __future__ import annotations
 

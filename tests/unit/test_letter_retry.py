@@ -117,7 +117,7 @@ def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
 @pytest.mark.parametrize(
     ("of", "why"),
     [
-        (found("last", origin="by-total/add/3"), "it failed behind 'by-total', which no client can feed"),
+        (found("last", origin="by-total/numbers/3"), "it failed behind 'by-total', which no client can feed"),
         (found("log", origin="log/unreadable", as_received=True), "came in as 'log', which is no source"),
         (
             found("numbers", as_received=True, whole_record=True),

@@ -101,7 +101,7 @@ def test_a_position_of_another_sink_is_refused() -> None:
 
 
 def note_frame(*notes: Note) -> Frame:
-    return decode(columns(list(notes), origin="notes/same/0", sequence=1, previous=0))
+    return decode(columns(list(notes), origin="notes/notes-in/0", sequence=1, previous=0))
 
 
 def test_rows_are_values_in_the_order_of_the_fields() -> None:

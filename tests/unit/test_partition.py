@@ -59,8 +59,8 @@ def test_what_leaves_carries_numbers_of_the_offset_and_times_of_the_frame(tally:
         data("readings/a", 2, [Reading("m", 1)], **times),
     ]
     first, second = frames(fold(worker(tally, partition=2, partitions=4), log), TOTALS)
-    assert (first.origin, first.sequence, first.previous) == ("totals/tally/2", 1 << 20, 0)
-    assert (second.origin, second.sequence, second.previous) == ("totals/tally/2", 3 << 20, 1 << 20)
+    assert (first.origin, first.sequence, first.previous) == ("totals/readings/2", 1 << 20, 0)
+    assert (second.origin, second.sequence, second.previous) == ("totals/readings/2", 3 << 20, 1 << 20)
     assert (second.ingest_ns, second.sent_ns, second.watermark_ns) == (7, 5, 3)
     assert second.count == 1
 
@@ -193,7 +193,7 @@ def test_counters_and_keys_tell_what_happened(tally: StageProgram) -> None:
 def test_a_stage_that_was_silent_for_days_is_still_known(places: StageProgram) -> None:
     """A stage may have nothing for one of the next stage's partitions for days; its next frame still counts."""
     steps = count(1)
-    rare = [f"places/tally/{partition}" for partition in (0, 1)]
+    rare = [f"places/readings/{partition}" for partition in (0, 1)]
 
     def at(day: int, origin: str, previous: int, sequence: int) -> bytes:
         total = [Total("m", 1, next(steps), 0)]

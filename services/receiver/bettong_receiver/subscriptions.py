@@ -97,7 +97,7 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
             raise Refused(
                 Refusal.INVALID,
                 f"{where}: origin {origin[:100]!r} is not one of sink {sink!r}, which are"
-                f" {sink}/STREAM/{position.partition}",
+                f" {sink}/STAGE/{position.partition}",
             )
     beginning, end = facts.beginnings[position.partition], facts.ends[position.partition]
     if not beginning <= position.offset <= end:

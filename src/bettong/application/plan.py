@@ -58,10 +58,6 @@ class StageOutput:
     # The stage that the target enters; None for a sink.
     stage: str | None
 
-    def origin(self, partition: int) -> str:
-        """Who numbers the frames that leave here: `<target>/<streams>/<partition>`."""
-        return f"{self.target.name}/{'+'.join(self.streams)}/{partition}"
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:

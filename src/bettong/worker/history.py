@@ -266,7 +266,7 @@ class _WatchedProgram(StageProgram):
 
     def router(self, application: str, partition: int, partitions: int) -> Router:
         """See StageProgram."""
-        return _WatchedRouter(application, partition, partitions, self.watch)
+        return _WatchedRouter(application, self.stage.name, partition, partitions, self.watch)
 
 
 class _WatchedStateful:

@@ -74,7 +74,7 @@ class StageProgram:
 
     def router(self, application: str, partition: int, partitions: int) -> Router:
         """What routes the rows that leave the stage in one partition."""
-        return Router(application, partition, partitions)
+        return Router(application, self.stage.name, partition, partitions)
 
     def _operator(
         self, node: Computation, tables: Mapping[str, StateTable], progress: FoldProgress

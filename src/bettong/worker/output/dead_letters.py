@@ -11,7 +11,7 @@ from bettong.frames.text import json_line
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord
+from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class DeadLetterFraming:
         ).SerializeToString()
 
     def _framed(self, emitter: FrameEmitter, letters: Iterator[bytes]) -> Iterator[OutputRecord]:
-        origin = f"{DEAD_LETTERS}/{self.stage}/{self.partition}"
+        origin = origin_of(DEAD_LETTERS, self.stage, self.partition)
         to = Destination(dead_letter_topic(self.application), self.partition, origin)
         return emitter.rows(to, list(letters))
 
