@@ -189,5 +189,5 @@ class DeliveryTable:
 
 
 def _is_client(origin: str) -> bool:
-    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stream>/<partition>`."""
+    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
     return origin.count("/") == 1
