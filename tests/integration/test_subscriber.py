@@ -151,7 +151,9 @@ def test_latest_starts_with_the_next_result(
     with subscriber(receiver, "notes", start="latest") as one, ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, one)
         eventually(lambda: len(one.positions) == PARTITIONS)
-        feed.append("notes", 2, [columns([Note("b", 2, 1.5)], origin="notes/notes-in/2", sequence=1, previous=0)])
+        feed.append(
+            "notes", 2, [columns([Note("b", 2, 1.5)], origin="notes/notes-in/2", sequence=1, previous=0)]
+        )
         assert coming.result(30.0).messages == [b'{"key":"b","number":2,"price":1.5}']
 
 

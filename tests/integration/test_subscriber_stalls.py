@@ -40,7 +40,10 @@ def receiver(
     feed.append(
         "raw",
         0,
-        [rows([MESSAGE], origin="raw/notes-in/0", sequence=n, previous=n - 1) for n in range(1, MESSAGES + 1)],
+        [
+            rows([MESSAGE], origin="raw/notes-in/0", sequence=n, previous=n - 1)
+            for n in range(1, MESSAGES + 1)
+        ],
     )
     one = ReceiverProcess(
         name,

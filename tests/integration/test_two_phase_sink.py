@@ -44,7 +44,9 @@ def receiver(
 
 
 def frame(partition: int, sequence: int) -> bytes:
-    return rows([b"%d" % sequence], origin=f"raw/notes-in/{partition}", sequence=sequence, previous=sequence - 1)
+    return rows(
+        [b"%d" % sequence], origin=f"raw/notes-in/{partition}", sequence=sequence, previous=sequence - 1
+    )
 
 
 def expected(last: int) -> list[bytes]:

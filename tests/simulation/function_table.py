@@ -13,7 +13,7 @@ from typing import Any
 import bettong
 from bettong.application.ways import Way
 from tests.simulation import functions as f
-from tests.simulation.functions import Held, Item, Kept, Note, Part
+from tests.simulation.messages import Held, Item, Kept, Note, Part
 
 
 @dataclass(frozen=True)

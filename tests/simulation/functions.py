@@ -1,4 +1,4 @@
-"""Messages and functions that random graphs are made of.
+"""Functions that random graphs are made of.
 
 The functions misbehave where the contract lets them: they raise for some values, give what does not fit, change the
 messages that they take, give one object several times, keep results in their state to change them later. None changes
@@ -8,64 +8,14 @@ a message's `key` or `slot`, so that results can be told by key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import bettong
-from bettong import Places, Width
-
-KEYS = ("a", "b", "äö")
-SLOTS_PER_KEY = 3
-
-
-@dataclass(slots=True)
-class Item:
-    """A slot belongs to one key: `key_by("slot")` keeps the messages of a slot in the order of their key."""
-
-    key: Annotated[str, Width(4)]
-    slot: bettong.u8
-    value: bettong.i32
-
-
-@dataclass(slots=True)
-class Part:
-    """Narrow: a number beyond 255 or a tag of more than three bytes does not fit."""
-
-    key: Annotated[str, Width(4)]
-    slot: bettong.u8
-    small: bettong.u8
-    tag: Annotated[str, Width(3)]
-
-
-@dataclass(slots=True)
-class Note:
-    """With text of any length, which is not compiled."""
-
-    key: Annotated[str, Width(4)]
-    slot: bettong.u8
-    text: str
-
-
-MESSAGES: tuple[type[Any], ...] = (Item, Part, Note)
-
-
-@dataclass(slots=True)
-class Kept:
-    """A state of numbers."""
-
-    count: int = 0
-    total: int = 0
-
-
-@dataclass(slots=True)
-class Held:
-    """A state that holds messages."""
-
-    part: Part = field(default_factory=lambda: Part("", 0, 0, ""))
-    item: Item | None = None
+from bettong import Places
+from tests.simulation.messages import Held, Item, Kept, Note, Part
 
 
 def shrink(item: Item) -> Part:

@@ -12,17 +12,9 @@ from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.streams import Key
 from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS, Function
-from tests.simulation.functions import (
-    KEYS,
-    SLOTS_PER_KEY,
-    Item,
-    Note,
-    Part,
-    by_key,
-    by_slot,
-    coded,
-)
+from tests.simulation.functions import by_key, by_slot, coded
 from tests.simulation.graphs import Graph, Node
+from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
 
 # Keys by which the messages of a key stay in one partition from source to sink, and keys that mix them anew.
 _FINER: tuple[Key, ...] = ("slot", by_slot)

@@ -42,7 +42,10 @@ def two(number: Number) -> list[Number]:
 
 
 def application() -> Plan:
-    """Numbers -> same -> add -> {sums, by total -> last -> lasts}; pairs -> two -> summed; plain -> {a, b}."""
+    """Numbers -> same -> add -> {sums, by total -> last -> lasts}; pairs -> two -> summed; plain -> {a, b}.
+
+    Branched -> {left, right} -> both; met -> {itself, by-way} -> meeting -> meetings.
+    """
     app = Application("retry")
     numbers = app.source(
         "numbers", schema=Number, key="name", decoder=each(lambda row: Number("a", int(row)))
@@ -55,6 +58,11 @@ def application() -> Plan:
     plain = app.source("plain", schema=Number)
     plain.map(same, name="first").sink("a")
     plain.map(same, name="second").sink("b")
+    branched = app.source("branched", schema=Number)
+    branches = branched.map(same, name="left").merge(branched.map(same, name="right"))
+    branches.sink("both", encoder=lambda number: str(number.value).encode())
+    met = app.source("met", schema=Number)
+    met.merge(met.map(same, name="by-way")).map(same, name="meeting").sink("meetings")
     return plan(app)
 
 
@@ -103,8 +111,10 @@ def test_what_failed_before_anything_counted_it_goes_as_a_message(computation: s
         ("by-total", "numbers/feed", "add, sums"),
         ("second", "plain/feed", "a"),
         ("summed", "pairs/feed", "summed"),
+        ("both", "branched/feed", "both"),
+        ("meeting", "met/feed", "meeting"),
     ],
-    ids=["sink", "key_by", "branch", "other-rows"],
+    ids=["sink", "key_by", "branch", "other-rows", "branches-into-a-sink", "branches-that-meet"],
 )
 def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
     computation: str, origin: str, seen: str

@@ -17,10 +17,11 @@ from hypothesis import given, note, settings
 from bettong import Application, ApplicationError, Stream
 from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS
-from tests.simulation.functions import Item, coded
+from tests.simulation.functions import coded
 from tests.simulation.graph_runs import check, expected
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.interpreter import StoppedError
+from tests.simulation.messages import Item
 from tests.simulation.random_graphs import Case, cases
 
 

@@ -71,8 +71,9 @@ def vectorized(function: _Function) -> _Function:
     Numbers are those of compiled functions: integers wrap at 64 bits, those of a `u64` field are negative from 2**63
     on. A division by zero and a result that is no number raise, as in Python; `with numpy.errstate(...)` changes that.
 
-    When it raises, or gives what does not fit, halves of the frame are tried, and halves of those: so the rows that
-    are to blame become dead letters, as `on_error` says, each for its own reason, and the others go on.
+    When it raises, halves of the frame are tried, and halves of those: so the rows that are to blame become dead
+    letters, as `on_error` says, each for its own reason, and the others go on. So does each result that does not fit
+    its schema. It may fill the same arrays again: what it gives is copied.
     """
     return _marked(function, Way.VECTORIZED)
 

@@ -215,6 +215,16 @@ def _array(owner: str, value: Any) -> Array:
     return np.asarray(value)
 
 
+def _can_change(array: Array) -> bool:
+    """Whether anybody could still write where its values are: read-only views of arrays and Arrow's may be, too."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return not isinstance(owner, bytes)  # those of a frame
+
+
 def _arrow_column(field: Field, array: pa.Array) -> pa.Array:
     held = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if not any(is_kind(held) for is_kind in _TEXTS[field.kind]):
@@ -237,7 +247,7 @@ def _numbers(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise SchemaError(f"field {field.name!r}: not an integer of type {dtype}")
-    numbers = array.astype(dtype, copy=array.flags.writeable)
+    numbers = array.astype(dtype, copy=_can_change(array))
     if dtype == np.float32 and (np.isinf(numbers) & np.isfinite(array)).any():
         raise SchemaError(f"field {field.name!r}: a number too large for 32 bits")
     return numbers
@@ -250,7 +260,7 @@ def _texts(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
         raise WrongColumnsError(f"field {field.name!r}: {array.dtype} is no {field.kind.value}")
     if array.itemsize > dtype.itemsize and len(array) and np.strings.str_len(array).max() > dtype.itemsize:
         raise SchemaError(f"field {field.name!r}: longer than {dtype.itemsize} bytes")
-    texts = np.ascontiguousarray(array.astype(dtype, copy=array.flags.writeable))
+    texts = np.ascontiguousarray(array.astype(dtype, copy=_can_change(array)))
     if field.kind is Kind.TEXT and not_utf8(texts):
         raise SchemaError(f"field {field.name!r}: no UTF-8")
     return texts
