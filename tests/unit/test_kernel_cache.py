@@ -23,10 +23,10 @@ from bettong.application.plan import plan
 from bettong.application.schema import schema_of
 from bettong.application.ways import Way
 from bettong.worker import kernel_cache
-from bettong.worker.compilable import Copies
+from bettong.worker.code_facts import fingerprint
 from bettong.worker.compiling import functions_of
 from bettong.worker.kernel import Form, Gives, compile_kernel
-from bettong.worker.kernel_cache import fingerprint, folder_of
+from bettong.worker.kernel_cache import folder_of
 from bettong.worker.kernel_cache import load as load_kernel
 
 APPLICATION = """
@@ -143,7 +143,7 @@ def test_a_second_run_loads_what_the_first_one_compiled(tmp_path: Path) -> None:
 
 def name_of(function: Any) -> str:
     """The name of a function's machine code, which has one."""
-    name = fingerprint(Copies().of_function(function))
+    name = fingerprint(function)
     assert name is not None
     return name
 
@@ -184,11 +184,14 @@ def test_what_cannot_be_known_has_no_name() -> None:
         return lambda number: value.name if number else value
 
     module = ModuleType("limits")
-    module.__dict__["name"] = 1
     called_by_c = numba.cfunc("int64(int64)")(lambda value: value + 1)
-    for unknown in (object(), ctypes.CDLL(None).abs, module, np.array([object()]), {"a": 1}, called_by_c):
+    module.__dict__["name"] = called_by_c
+    called_by_address = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(abs)
+    for unknown in (called_by_address, module, np.array([object()]), called_by_c):
         assert fingerprint(of(unknown)) is None
         assert fingerprint(of((1, unknown))) is None
+    for useless in (object(), ctypes.CDLL(None).abs, {"a": 1}, sys, time.time):
+        assert fingerprint(of(useless)) is not None, "code that uses it cannot be compiled"
     for known in (
         1,
         "text",
@@ -233,7 +236,7 @@ def test_a_name_is_the_same_whatever_order_sets_have_in_a_run() -> None:
 def test_a_function_as_an_option_has_no_name() -> None:
     inlined = numba.njit(inline=lambda *_: True)(even)
     calls_it: Any = lambda value: inlined(value) + 1  # noqa: E731
-    assert fingerprint(Copies().of_function(calls_it)) is None
+    assert fingerprint(calls_it) is None
     assert name_of(lambda value: fast(value) + 1) is not None
 
 
@@ -370,6 +373,28 @@ def test_a_value_of_another_module_is_part_of_the_name() -> None:
         namespace["limits"].__dict__["LEAST"] = least
         names.append(name_of(namespace["add"]))
     assert names[0] == names[1] != names[2]
+
+
+def test_a_default_of_a_message_is_part_of_the_name() -> None:
+    text = "@dataclass\nclass Made:\n a: int\n b: int = {}\ndef make(value): return Made(value)"
+    names = []
+    for default in (1, 1, 2):
+        namespace: dict[str, Any] = {"dataclass": dataclass, "__name__": __name__}
+        exec(text.format(default), namespace)  # noqa: S102 - written here
+        names.append(name_of(namespace["make"]))
+    assert names[0] == names[1] != names[2]
+
+
+def test_one_module_is_told_for_each_function_that_names_it() -> None:
+    text = "def first(v): return limits.A + v\ndef add(v): return first(v) + limits.B"
+    names = []
+    for b in (1, 2):
+        limits = ModuleType("limits")
+        limits.__dict__.update(A=1, B=b, limits=limits)
+        namespace: dict[str, Any] = {"limits": limits}
+        exec(text, namespace)  # noqa: S102 - written here
+        names.append(name_of(namespace["add"]))
+    assert names[0] != names[1]
 
 
 def test_functions_that_call_one_another_have_a_name() -> None:

@@ -1,0 +1,119 @@
+"""What text can do as a str: what Numba's own str does, of a str made of it."""
+
+import operator
+from typing import Any, ClassVar
+
+from numba.core import errors, types
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, overload, overload_method
+
+from bettong.worker.libraries import of_library
+from bettong.worker.numba_types.reached import is_reaching
+from bettong.worker.numba_types.texts import TextType, decoded, letters
+
+_STR = types.UnicodeType | types.StringLiteral
+
+
+def _teach(operation: Any) -> None:
+    """An operation of two texts, or of text and a str."""
+
+    @overload(operation, strict=False)
+    def applied(a: Any, b: Any) -> Any:
+        if isinstance(a, TextType) and isinstance(b, TextType):
+            return lambda a, b: operation(decoded(a), decoded(b))
+        if isinstance(a, TextType) and isinstance(b, _STR):
+            return lambda a, b: operation(decoded(a), b)
+        if isinstance(b, TextType) and isinstance(a, _STR):
+            return lambda a, b: operation(a, decoded(b))
+        return None
+
+
+for _operation in (operator.lt, operator.le, operator.gt, operator.ge, operator.add, operator.contains):
+    _teach(_operation)
+
+
+def _teach_method(name: str) -> None:
+    @overload_method(TextType, name, strict=False)
+    def applied(text: Any, *arguments: Any) -> Any:  # noqa: ARG001
+        return lambda text, *arguments: getattr(decoded(text), name)(*arguments)
+
+
+for _name in (name for name in dir(str) if not name.startswith("_")):
+    _teach_method(_name)
+
+
+@overload_method(TextType, "__hash__", strict=False)
+def _hash(text: Any) -> Any:  # noqa: ARG001
+    return lambda text: hash(decoded(text))
+
+
+# What is taught for "cpu" comes before what Numba knows for every target.
+@overload(str, strict=False, target="cpu")
+def _str(text: Any) -> Any:
+    return decoded if isinstance(text, TextType) else None
+
+
+@infer_global(str)
+@infer_global(repr)
+class _Unknown(AbstractTemplate):
+    """Numba's own `str` and `repr` take anything, and call what they do not know `<object type:float64>`."""
+
+    key: Any  # which of both: Numba says it
+    metadata: ClassVar = {"target": "cpu"}
+    right: ClassVar = {
+        str: types.Integer | types.Boolean | types.UnicodeType | types.UnicodeCharSeq | TextType,
+        repr: types.Integer | types.Boolean,
+    }
+
+    def generic(self, args: Any, _kws: Any) -> Any:
+        if not is_reaching() or not args or isinstance(types.unliteral(args[0]), self.right[self.key]):
+            return None
+        # Numba's own code asks before it looks.
+        is_users = not of_library(self.context.callstack[0].func_id.func.__module__)
+        return signature(types.unicode_type, *args) if is_users else None
+
+    def get_impl_key(self, _signature: Any) -> Any:
+        return _Unknown
+
+
+@lower_builtin(_Unknown, types.Any)
+def _refuse(_context: Any, _builder: Any, call: Any, _arguments: Any) -> Any:
+    """Only here the line is known."""
+    raise errors.NumbaTypeError(f"Numba makes no text of {call.args[0]}")
+
+
+@overload(len, strict=False)
+def _len(text: Any) -> Any:
+    return letters if isinstance(text, TextType) else None
+
+
+@overload(bool, strict=False)
+def _bool(text: Any) -> Any:
+    return (lambda text: letters(text) > 0) if isinstance(text, TextType) else None
+
+
+@overload(operator.not_, strict=False)
+def _not(text: Any) -> Any:
+    return (lambda text: letters(text) == 0) if isinstance(text, TextType) else None
+
+
+@overload(operator.getitem, strict=False)
+def _letters_at(text: Any, _place: Any) -> Any:
+    return (lambda text, place: decoded(text)[place]) if isinstance(text, TextType) else None
+
+
+def _is_keyed_by_str(container: Any) -> bool:
+    held = container.key_type if isinstance(container, types.DictType) else getattr(container, "dtype", None)
+    return isinstance(container, types.DictType | types.Set) and isinstance(held, types.UnicodeType)
+
+
+@overload(operator.contains, strict=False, target="cpu")
+def _contains(container: Any, text: Any) -> Any:
+    found = isinstance(text, TextType) and _is_keyed_by_str(container)
+    return (lambda container, text: decoded(text) in container) if found else None
+
+
+@overload(operator.getitem, strict=False, target="cpu")
+def _getitem(container: Any, text: Any) -> Any:
+    found = isinstance(text, TextType) and _is_keyed_by_str(container)
+    return (lambda container, text: container[decoded(text)]) if found else None
