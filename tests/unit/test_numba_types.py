@@ -162,7 +162,7 @@ def test_text_that_is_too_long_for_a_state_is_a_dead_letter_and_changes_nothing(
         (1, "ValueError: text longer than 4 bytes")
     ]
     assert [each.number for each in results(records, OUT, Found)] == [4, 2, 1]
-    assert of.folds["remembered"].state_of("a") == {"last": "ä"}
+    assert of.tables["remembered"].state_of("a") == {"last": "ä"}
 
 
 def twice(value: int) -> int:
