@@ -36,13 +36,16 @@ def compiled(function: _Function) -> _Function:
     """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
 
     The function stays what it is: called from Python, it does the same. Its messages and state must have fixed-width
-    fields. Several results come in a list, or are yielded where there is no state. Where compiled code is not Python:
+    fields. Several results come in a list, or are yielded where there is no state. It may call plain functions, make
+    dataclasses, and use text as a str. Where compiled code is not Python:
 
     - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
-    - text is a sequence of UTF-8 bytes: compare it, copy it, store it; `text[0]` is a number, not a letter
     - text and bytes end before the NULs that pad them
-    - enums of text, named tuples with text for a default, `str()` and f-strings, and text in a function of the user's
-      own `numba.njit` are refused
+    - text of a state is refused where it is longer than its field, when it is assigned
+    - a variable that is text of a message or a str made in the function has room for 64 bytes, or for that text
+    - `str()` and f-strings take text, whole numbers and truths; `repr()` whole numbers and truths
+
+    What Numba cannot compile is refused when the application starts, with its line.
     """
     return _marked(function, Way.COMPILED)
 

@@ -27,6 +27,11 @@ _RESULT = re.compile(r"(?:result|each)\.(\w+)")
 _PLAINER = (
     (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
+    # What Numba says of it on Python 3.11 and 3.12.
+    (
+        re.compile(r"Use of unsupported opcode \(FORMAT_WITH_SPEC\) found"),
+        "format spec in f-strings not supported yet",
+    ),
     (re.compile(r"Numba has no is_longer\((.*), Literal.*"), r"expected text, not \1"),
     (re.compile(r"Cannot bind .* due to \"\w+: (.*)\"\.?"), r"\1"),
 )

@@ -9,7 +9,7 @@ from numba.extending import lower_builtin, overload, overload_method
 
 from bettong.worker.libraries import of_library
 from bettong.worker.numba_types.reached import is_reaching
-from bettong.worker.numba_types.texts import TextType, decoded, letters
+from bettong.worker.numba_types.texts import TextType, decoded, is_one_of, letters, text_of
 
 _STR = types.UnicodeType | types.StringLiteral
 
@@ -109,8 +109,11 @@ def _is_keyed_by_str(container: Any) -> bool:
 
 @overload(operator.contains, strict=False, target="cpu")
 def _contains(container: Any, text: Any) -> Any:
-    found = isinstance(text, TextType) and _is_keyed_by_str(container)
-    return (lambda container, text: decoded(text) in container) if found else None
+    if not isinstance(text, TextType):
+        return None
+    if isinstance(container, types.BaseTuple) and all(map(text_of, container)):
+        return lambda container, text: is_one_of(text, container)
+    return (lambda container, text: decoded(text) in container) if _is_keyed_by_str(container) else None
 
 
 @overload(operator.getitem, strict=False, target="cpu")

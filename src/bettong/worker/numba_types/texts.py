@@ -104,30 +104,53 @@ def _byte(_context: Any, text: Any, _place: Any) -> Any:
 
 @intrinsic
 def _differs(_context: Any, one: Any, other: Any) -> Any:
-    """Whether any byte differs; what is shorter has NULs behind it."""
+    """Whether two texts differ."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = TextType(max(one.count, other.count))
-        pair = zip(arguments, signature.args, strict=True)
-        places = [
-            cgutils.alloca_once_value(builder, context.cast(builder, value, kind, wide))
-            for value, kind in pair
-        ]
-        found = cgutils.alloca_once_value(builder, _BYTE(0))
-        with cgutils.for_range(builder, context.get_constant(types.intp, wide.count)) as loop:
-            left, right = (
-                builder.load(cgutils.gep_inbounds(builder, place, 0, loop.index)) for place in places
-            )
-            builder.store(builder.or_(builder.load(found), builder.xor(left, right)), found)
-        return builder.icmp_unsigned("!=", builder.load(found), _BYTE(0))
+        return _difference(context, builder, *zip(signature.args, arguments, strict=True))
 
     return types.boolean(one, other), generate
+
+
+@intrinsic(prefer_literal=True)
+def is_one_of(_context: Any, text: Any, texts: Any) -> Any:
+    """Whether text equals any of a tuple of texts and constants."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind, among = signature.args
+        found = cgutils.false_bit
+        for place, each in enumerate(among):
+            one = (kind, arguments[0])
+            other = (text_of(each), _text_at(context, builder, each, arguments[1], place))
+            found = builder.or_(found, builder.not_(_difference(context, builder, one, other)))
+        return found
+
+    return types.boolean(text, texts), generate
+
+
+def _text_at(context: Any, builder: Any, kind: Any, values: Any, place: int) -> Any:
+    if isinstance(kind, TextType):
+        return builder.extract_value(values, place)
+    return context.get_constant_generic(builder, text_of(kind), kind.literal_value)
+
+
+def _difference(context: Any, builder: Any, *texts: tuple[TextType, Any]) -> Any:
+    """Whether any byte of two differs; what is shorter has NULs behind it."""
+    wide = TextType(max(kind.count for kind, _ in texts))
+    places = [
+        cgutils.alloca_once_value(builder, context.cast(builder, value, kind, wide)) for kind, value in texts
+    ]
+    found = cgutils.alloca_once_value(builder, _BYTE(0))
+    with cgutils.for_range(builder, context.get_constant(types.intp, wide.count)) as loop:
+        left, right = (builder.load(cgutils.gep_inbounds(builder, place, 0, loop.index)) for place in places)
+        builder.store(builder.or_(builder.load(found), builder.xor(left, right)), found)
+    return builder.icmp_unsigned("!=", builder.load(found), _BYTE(0))
 
 
 @intrinsic
 def _packed(_context: Any, data: Any, kind: Any) -> Any:
     """Text of a type, of a str whose letters are bytes: as many as there is room for."""
-    text = getattr(kind, "instance_type", kind)
+    text = kind.instance_type
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         given = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
@@ -253,10 +276,22 @@ def _never(_one: Any, _other: Any) -> bool:
 
 
 def _equal_to_str(a: Any, b: Any) -> Any:
-    data = _encoded_letters(b)
-    if len(data) > _width(a) or (len(data) > 0 and data[-1] == "\0"):
+    return _has_bytes(a, b if b._is_ascii else _encoded_letters(b))  # noqa: SLF001
+
+
+@register_jitable
+def _has_bytes(text: Any, data: Any) -> Any:
+    """Whether text is these bytes, the letters of a str, and NULs behind them."""
+    size, width = len(data), _width(text)
+    if size > width or (size > 0 and unicode._get_code_point(data, size - 1) == 0):  # noqa: SLF001
         return False
-    return not _differs(a, _packed(data, a))
+    for place in range(size):
+        if _byte(text, place) != unicode._get_code_point(data, place):  # noqa: SLF001
+            return False
+    for place in range(size, width):  # noqa: SIM110 - Numba has no `all`
+        if _byte(text, place) != 0:
+            return False
+    return True
 
 
 @overload(operator.ne, prefer_literal=True, strict=False)
