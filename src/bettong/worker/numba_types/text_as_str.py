@@ -111,7 +111,7 @@ def _is_keyed_by_str(container: Any) -> bool:
 def _contains(container: Any, text: Any) -> Any:
     if not isinstance(text, TextType):
         return None
-    if isinstance(container, types.BaseTuple) and all(map(text_of, container)):
+    if isinstance(container, types.BaseTuple) and all(map(text_of, container)):  # type: ignore[arg-type]
         return lambda container, text: is_one_of(text, container)
     return (lambda container, text: decoded(text) in container) if _is_keyed_by_str(container) else None
 

@@ -120,21 +120,22 @@ def is_one_of(_context: Any, text: Any, texts: Any) -> Any:
         kind, among = signature.args
         found = cgutils.false_bit
         for place, each in enumerate(among):
-            one = (kind, arguments[0])
-            other = (text_of(each), _text_at(context, builder, each, arguments[1], place))
-            found = builder.or_(found, builder.not_(_difference(context, builder, one, other)))
+            other = _text_at(context, builder, each, arguments[1], place)
+            differs = _difference(context, builder, (kind, arguments[0]), other)
+            found = builder.or_(found, builder.not_(differs))
         return found
 
     return types.boolean(text, texts), generate
 
 
-def _text_at(context: Any, builder: Any, kind: Any, values: Any, place: int) -> Any:
+def _text_at(context: Any, builder: Any, kind: Any, values: Any, place: int) -> tuple[Any, Any]:
     if isinstance(kind, TextType):
-        return builder.extract_value(values, place)
-    return context.get_constant_generic(builder, text_of(kind), kind.literal_value)
+        return kind, builder.extract_value(values, place)
+    text = text_of(kind)
+    return text, context.get_constant_generic(builder, text, kind.literal_value)
 
 
-def _difference(context: Any, builder: Any, *texts: tuple[TextType, Any]) -> Any:
+def _difference(context: Any, builder: Any, *texts: tuple[Any, Any]) -> Any:
     """Whether any byte of two differs; what is shorter has NULs behind it."""
     wide = TextType(max(kind.count for kind, _ in texts))
     places = [
