@@ -168,7 +168,7 @@ def test_a_name_is_the_same_whatever_order_sets_have_in_a_run() -> None:
         subprocess.run(
             [sys.executable, "-c", ask],
             cwd=root,
-            env=os.environ | {"PYTHONPATH": root, "PYTHONHASHSEED": seed},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
             check=True,
             capture_output=True,
             text=True,

@@ -22,6 +22,9 @@ class Word:
     word: Annotated[str, Width(4)]
     size: bettong.u32
 
+    def doubled(self) -> int:
+        return 2 * self.size
+
 
 @dataclass
 class Seen:
@@ -124,6 +127,26 @@ def leaves_out_a_field(word: Word, seen: Seen) -> Count | None:
     return Count(word.word)  # type: ignore[call-arg]  # wrong
 
 
+def takes_letters_one_by_one(word: Word, seen: Seen) -> Count | None:
+    for letter in word.word:  # wrong
+        seen.total += letter == "a"
+    return Count(word.word, seen.total)
+
+
+def asks_for_a_class(word: Word, seen: Seen) -> Count | None:
+    seen.total += isinstance(seen.last, str)  # wrong
+    return Count(word.word, seen.total)
+
+
+def changes_its_message(word: Word, seen: Seen) -> Count | None:
+    word.size = 1  # wrong
+    return Count(word.word, seen.total)
+
+
+def calls_a_method(word: Word, seen: Seen) -> Count | None:
+    return Count(word.word, word.doubled())  # wrong
+
+
 MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (looks_into_a_dict, "Untyped global name 'PRICES'"),
     (reads_an_unknown_field, "Unknown attribute 'length' of type Word"),
@@ -138,6 +161,10 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (sums_a_generator, "write a list, [... for ...], instead"),
     (returns_a_float_for_an_integer, "field 'total' of what it returns: Numba has no or_(float64"),
     (returns_a_number_for_text, "field 'word' of what it returns: expected text, not int64"),
+    (takes_letters_one_by_one, "Invalid use of getiter with parameters (text[4])"),
+    (asks_for_a_class, "Numba has no isinstance("),
+    (changes_its_message, "cannot change field 'size' of a Word: make a new one"),
+    (calls_a_method, "Unknown attribute 'doubled' of type Word"),
     (leaves_out_a_field, "missing a required argument: 'total'"),
 ]
 

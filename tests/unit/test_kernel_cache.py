@@ -54,7 +54,7 @@ def run(folder: Path, **changes: Any) -> tuple[int, int]:
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(path), str(folder / "cache")],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": root},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""What Numba is taught: text does what a str does, messages are made as in Python, and others notice nothing."""
+"""Our extensions of Numba: text does what a str does, messages are made as in Python, and others notice nothing."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def by_an_overload(pair: Pair) -> Pair:
     return Pair(pair.one, pair.other, in_python_alone(pair.number))
 
 
-def test_what_the_user_has_taught_numba_comes_first() -> None:
+def test_an_overload_of_the_users_comes_first() -> None:
     of = worker(program(_stage_of(by_an_overload), compiled=True))
     records = fold(of, [data("in/a", 1, [Pair("a", "b", 1)])])
     assert [each.number for each in results(records, OUT, Pair)] == [101]

@@ -41,9 +41,10 @@ def compiled(function: _Function) -> _Function:
 
     - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
     - text and bytes end before the NULs that pad them
-    - text of a state is refused where it is longer than its field, when it is assigned
-    - a variable that is text of a message or a str made in the function has room for 64 bytes, or for that text
-    - `str()` and f-strings take text, whole numbers and truths; `repr()` whole numbers and truths
+    - assigning text to a field of the state raises ValueError when it is longer than the field
+    - a variable that holds text of a message on one branch and a str made in the function on another takes 64 bytes, or
+      as many as the message's field; a longer str raises ValueError
+    - `str()` and f-strings take text, integers and bools; `repr()` takes integers and bools
 
     What Numba cannot compile is refused when the application starts, with its line.
     """

@@ -7,8 +7,8 @@ that the function names. A fact too many compiles once more than needed; none is
 
 Where a name stands for what only Numba can read (an object of a class of Numba's own making, a C function of another
 library, a function as an option of `numba.njit`), nothing is known. What Numba has no type for decides nothing: code
-that uses it cannot be compiled. What Numba has been taught besides (`numba.extending.overload`) is taken for a part of
-a library that does not change.
+that uses it cannot be compiled. What users register themselves (`numba.extending.overload`) is taken for a part of a
+library that does not change.
 """
 
 import hashlib
@@ -29,11 +29,11 @@ from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
 from bettong.worker import numba_types, prefetching
 from bettong.worker.libraries import of_library
-from bettong.worker.numba_types.reached import is_known
+from bettong.worker.numba_types.callables import numba_knows
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, range, type(None), type(...)})
-# Takes part in all machine code: what Numba is taught here.
-_TAUGHT = b"".join(
+# Our extensions of Numba: they take part in all machine code.
+_EXTENSIONS = b"".join(
     path.read_bytes()
     for path in (*sorted(Path(numba_types.__path__[0]).glob("*.py")), Path(prefetching.__file__))
 )
@@ -48,9 +48,9 @@ def fingerprint(function: Callable[..., Any], *parts: str) -> str | None:
 
     None when something that decides the machine code cannot be known.
     """
-    digest = hashlib.blake2b(_TAUGHT, digest_size=16)
+    digest = hashlib.blake2b(_EXTENSIONS, digest_size=16)
     try:
-        for part in (*parts, *_Reading().of(function), numba.__version__, np.__version__, sys.version):
+        for part in (*parts, *_Facts().of(function), numba.__version__, np.__version__, sys.version):
             digest.update(part.encode() + b"\0")
     except _UnknownError:
         return None
@@ -65,8 +65,8 @@ def codes(code: CodeType) -> Iterator[CodeType]:
             yield from codes(constant)
 
 
-class _Reading:
-    """Tells facts as text. What may name itself again is told once, and by its number after that."""
+class _Facts:
+    """Facts as text. A function, class or module is listed once, and then by its number: it may refer to itself."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}
@@ -74,7 +74,7 @@ class _Reading:
     def of(self, value: Any, names: tuple[str, ...] = ()) -> Iterator[str]:
         """What Numba takes of a value that code with these names refers to. Raises _UnknownError."""
         if isinstance(value, Dispatcher):
-            yield _told(sorted(value.targetoptions.items()))
+            yield _stable_repr(sorted(value.targetoptions.items()))
             # Signatures that the user gave: else Numba adds one with every call that it compiles.
             given = not value._can_compile  # type: ignore[attr-defined]  # noqa: SLF001
             yield repr((value.locals, value.signatures if given else None))
@@ -101,7 +101,7 @@ class _Reading:
         elif of_library(getattr(value, "__module__", None)) and _is_found_by_name(value):
             yield f"{value.__module__}.{value.__name__}"
         else:
-            _check_useless(value)
+            _check_unusable(value)
 
     def _once(self, key: object, facts: Iterator[str]) -> Iterator[str]:
         if key in self._numbers:
@@ -150,12 +150,12 @@ class _Reading:
             # Machine code holds an exception by its name alone, where it has one.
             issubclass(value, BaseException) and _is_found_by_name(value)
         ):
-            _check_useless(value)
+            _check_unusable(value)
 
 
-def _check_useless(value: Any) -> None:
+def _check_unusable(value: Any) -> None:
     """Raises _UnknownError for what compiled code can use, in whatever way."""
-    if is_known(value):
+    if numba_knows(value):
         raise _UnknownError
 
 
@@ -179,19 +179,19 @@ def _code(code: CodeType) -> Iterator[str]:
     yield repr((code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags))
     yield repr((code.co_varnames, code.co_cellvars, code.co_freevars, code.co_names))
     for constant in code.co_consts:
-        yield _told(constant) if not isinstance(constant, CodeType) else "code"
+        yield _stable_repr(constant) if not isinstance(constant, CodeType) else "code"
 
 
-def _told(value: Any) -> str:
-    """A constant or an option as it is told in every run: sets of text have another order in each."""
+def _stable_repr(value: Any) -> str:
+    """The same text in every run: the order of a set of text differs from run to run."""
     if isinstance(value, set | frozenset):
-        return repr(sorted(map(_told, value)))
+        return repr(sorted(map(_stable_repr, value)))
     if isinstance(value, tuple | list):
-        return repr(list(map(_told, value)))
+        return repr(list(map(_stable_repr, value)))
     if isinstance(value, dict):
-        return _told(sorted(value.items()))
+        return _stable_repr(sorted(value.items()))
     if isinstance(value, slice):
-        return _told((value.start, value.stop, value.step))
+        return _stable_repr((value.start, value.stop, value.step))
     if type(value) not in _CONSTANTS:
         raise _UnknownError
     return repr(value)

@@ -20,14 +20,14 @@ REMEDY = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as pl
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
 _PLACE = re.compile(r'(?:File "([^"]+)", line (\d+)|\b(?:at|from) (\S[^"\n]*) \((\d+)\))')
-# Not the user's: the loop around the function, made as it is or from a file of the cache, and what Numba is taught.
+# Not the user's: the loop around the function, made as it is or from a file of the cache, and our extensions of Numba.
 _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$|\bnumba_types/\w+\.py$")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
 
-_PLAINER = (
+_REWORDED = (
     (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
     (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
-    # What Numba says of it on Python 3.11 and 3.12.
+    # Of Python 3.13, in the words that Numba has for 3.11 and 3.12.
     (
         re.compile(r"Use of unsupported opcode \(FORMAT_WITH_SPEC\) found"),
         "format spec in f-strings not supported yet",
@@ -65,7 +65,7 @@ def _reason(error: Exception) -> str:
     told = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
     signature = next((line.removeprefix(">>> ") for line in facts if line.startswith(">>> ")), None)
     reason = f"Numba has no {signature}" if told[0].startswith("No implementation") and signature else told[0]
-    for said, plain in _PLAINER:
+    for said, plain in _REWORDED:
         reason = said.sub(plain, reason)
     return re.split(r": %|\.* Raised from", reason)[0].rstrip(".")[:_REASON_CHARACTERS_MAX]
 

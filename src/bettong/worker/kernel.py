@@ -22,7 +22,7 @@ from bettong.application.schema import Schema
 from bettong.worker import kernel_cache
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compile_errors import explain
-from bettong.worker.numba_types.reached import reaching
+from bettong.worker.numba_types.callables import kernel_compilation
 from bettong.worker.numba_types.states import StateType
 from bettong.worker.numba_types.texts import TextType, is_longer
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
@@ -87,7 +87,7 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
         kernel = kernel_cache.load(cache, name, source, names) if name is not None else None
     signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
-        with reaching():
+        with kernel_compilation():
             if kernel is not None:
                 # Numba finds no file where another process has just removed it: then compiled without a cache.
                 with suppress(OSError, RuntimeError):

@@ -9,8 +9,8 @@ from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature
 from typing import Any
 
-from numba.core import cgutils, types
-from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic
+from numba.core import cgutils, errors, types
+from numba.core.imputils import impl_ret_borrowed, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, fold_arguments, signature
 from numba.core.typing.typeof import typeof
 from numba.extending import (
@@ -28,16 +28,16 @@ from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
 
 
 class MessageType(types.Type):
-    """A message of a schema, with the types of its values."""
+    """A message of a schema, with the types of its fields."""
 
-    def __init__(self, schema: Schema, held: tuple[Any, ...]) -> None:
-        self.schema, self.held = schema, held
-        super().__init__(name=f"{schema.name}({', '.join(map(str, held))})")
+    def __init__(self, schema: Schema, field_types: tuple[Any, ...]) -> None:
+        self.schema, self.field_types = schema, field_types
+        super().__init__(name=f"{schema.name}({', '.join(map(str, field_types))})")
 
     @property
     def key(self) -> Any:
         """What makes two types equal."""
-        return self.schema.message, self.held
+        return self.schema.message, self.field_types
 
     @property
     def names(self) -> list[str]:
@@ -48,47 +48,51 @@ class MessageType(types.Type):
         """The type of what is this or `other`, field by field."""
         if not isinstance(other, MessageType) or other.schema != self.schema:
             return None
-        unified = [context.unify_pairs(*pair) for pair in zip(self.held, other.held, strict=True)]
+        unified = [
+            context.unify_pairs(*pair) for pair in zip(self.field_types, other.field_types, strict=True)
+        ]
         return MessageType(self.schema, tuple(unified)) if None not in unified else None
 
 
-class MadeByFields(types.Callable, types.Opaque):
-    """A class that is called with its fields, of which some have defaults: a dataclass, or a named tuple."""
+class ConstructorType(types.Callable, types.Opaque):
+    """The type of a class that is called with its fields: a dataclass, or a named tuple with defaults."""
 
-    def __init__(self, made: Any) -> None:
-        self.made = made
-        super().__init__(name=f"class({made.__qualname__})")
+    def __init__(self, constructed: Any) -> None:
+        self.constructed = constructed
+        super().__init__(name=f"class({constructed.__qualname__})")
 
     @property
     def key(self) -> Any:
         """What makes two types equal."""
-        return self.made
+        return self.constructed
 
     def get_call_type(self, _context: Any, args: Any, kws: Any) -> Any:
-        """What a call makes of arguments of these types."""
-        schema = schema_of(self.made) if is_dataclass(self.made) else None
-        named = _signature(self.made)
+        """The signature of a call with arguments of these types."""
+        schema = schema_of(self.constructed) if is_dataclass(self.constructed) else None
+        parameters = _signature(self.constructed)
 
-        def held(place: int, _parameter: Parameter, given: Any) -> Any:
-            return types.unliteral(given) if schema is None else _held(schema.fields[place], given)
+        def given(index: int, _parameter: Parameter, kind: Any) -> Any:
+            return types.unliteral(kind) if schema is None else _field_type(schema.fields[index], kind)
 
-        def default(place: int, parameter: Parameter, value: Any) -> Any:
-            return held(place, parameter, types.literal(value) if isinstance(value, str) else typeof(value))
+        def default(index: int, parameter: Parameter, value: Any) -> Any:
+            return given(index, parameter, types.literal(value) if isinstance(value, str) else typeof(value))
 
-        kinds = fold_arguments(named, args, kws, held, default, None)
-        made = MessageType(schema, kinds) if schema is not None else types.NamedTuple(kinds, self.made)
-        return signature(made, *kinds).replace(pysig=named)
+        kinds = fold_arguments(parameters, args, kws, given, default, None)
+        result = (
+            MessageType(schema, kinds) if schema is not None else types.NamedTuple(kinds, self.constructed)
+        )
+        return signature(result, *kinds).replace(pysig=parameters)
 
     def get_call_signatures(self) -> tuple[tuple[Any, ...], bool]:
-        """None that could be told: they hang on the arguments."""
+        """None are known before the arguments are."""
         return (), True
 
     def get_impl_key(self, _signature: Any) -> Any:
-        """By what Numba finds `_make`."""
+        """The key by which Numba finds `_construct`."""
         return type(self)
 
 
-register_model(MadeByFields)(models.OpaqueModel)
+register_model(ConstructorType)(models.OpaqueModel)
 
 
 def _signature(made: Any) -> Signature:
@@ -103,8 +107,8 @@ def _signature(made: Any) -> Signature:
     return Signature([Parameter(name, kind, default=defaults.get(name, Parameter.empty)) for name in names])
 
 
-def _held(column: Field, kind: Any) -> Any:
-    """The type in which a field holds a value of a type."""
+def _field_type(column: Field, kind: Any) -> Any:
+    """The type that a field has when it is given a value of a type."""
     text = text_of(kind)
     if column.kind is Kind.TEXT and column.dtype is not None and text is not None:
         return TextType(max(column.dtype.itemsize, text.count))
@@ -117,13 +121,13 @@ def _held(column: Field, kind: Any) -> Any:
 @register_model(MessageType)
 class _MessageModel(models.StructModel):
     def __init__(self, manager: Any, kind: MessageType) -> None:
-        super().__init__(manager, kind, [(f"f{place}", held) for place, held in enumerate(kind.held)])
+        super().__init__(manager, kind, [(f"f{index}", each) for index, each in enumerate(kind.field_types)])
 
 
 def _packed(context: Any, builder: Any, kind: MessageType, values: Any) -> Any:
     struct = cgutils.create_struct_proxy(kind)(context, builder)
-    for place, value in enumerate(values):
-        struct[place] = value
+    for index, value in enumerate(values):
+        struct[index] = value
     return struct._getvalue()  # noqa: SLF001 - that is its name
 
 
@@ -133,12 +137,12 @@ def _tuple(context: Any, builder: Any, kind: Any, values: Any) -> Any:
 
 def _values(context: Any, builder: Any, kind: MessageType, message: Any) -> list[Any]:
     struct = cgutils.create_struct_proxy(kind)(context, builder, value=message)
-    return [struct[place] for place in range(len(kind.held))]
+    return [struct[index] for index in range(len(kind.field_types))]
 
 
-@lower_builtin(MadeByFields, types.VarArg(types.Any))
-def _make(context: Any, builder: Any, call: Any, values: Any) -> Any:
-    """Each value has been cast to the type in which it is held."""
+@lower_builtin(ConstructorType, types.VarArg(types.Any))
+def _construct(context: Any, builder: Any, call: Any, values: Any) -> Any:
+    """Numba has cast each value to the type of its field."""
     pack = _packed if isinstance(call.return_type, MessageType) else _tuple
     made = pack(context, builder, call.return_type, values)
     return impl_ret_borrowed(context, builder, call.return_type, made)
@@ -150,50 +154,58 @@ class _Fields(AttributeTemplate):
 
     def generic_resolve(self, message: MessageType, name: str) -> Any:
         """The type of a field; None for what is none."""
-        return dict(zip(message.names, message.held, strict=True)).get(name)
+        return dict(zip(message.names, message.field_types, strict=True)).get(name)
 
 
 @lower_getattr_generic(MessageType)
 def _get(context: Any, builder: Any, kind: MessageType, message: Any, name: str) -> Any:
-    place = kind.names.index(name)
-    value = _values(context, builder, kind, message)[place]
-    return impl_ret_borrowed(context, builder, kind.held[place], value)
+    index = kind.names.index(name)
+    value = _values(context, builder, kind, message)[index]
+    return impl_ret_borrowed(context, builder, kind.field_types[index], value)
+
+
+@lower_setattr_generic(MessageType)
+def _set(_context: Any, _builder: Any, call: Any, _arguments: Any, name: str) -> Any:
+    message = call.args[0].schema.name
+    raise errors.NumbaTypeError(f"compiled code cannot change field {name!r} of a {message}: make a new one")
 
 
 @lower_cast(MessageType, MessageType)
 def _cast(context: Any, builder: Any, given: MessageType, wanted: MessageType, message: Any) -> Any:
-    values = zip(_values(context, builder, given, message), given.held, wanted.held, strict=True)
+    values = zip(
+        _values(context, builder, given, message), given.field_types, wanted.field_types, strict=True
+    )
     return _packed(context, builder, wanted, [context.cast(builder, *each) for each in values])
 
 
 @intrinsic
 def _compared(_context: Any, message: Any) -> Any:
     """A tuple of the values that a comparison looks at."""
-    places = [place for place, each in enumerate(fields(message.schema.message)) if each.compare]
-    held = types.Tuple([message.held[place] for place in places])
+    indexes = [index for index, each in enumerate(fields(message.schema.message)) if each.compare]
+    values_type = types.Tuple([message.field_types[index] for index in indexes])
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         values = _values(context, builder, message, arguments[0])
-        made = context.make_tuple(builder, held, [values[place] for place in places])
-        return impl_ret_borrowed(context, builder, held, made)
+        made = context.make_tuple(builder, values_type, [values[index] for index in indexes])
+        return impl_ret_borrowed(context, builder, values_type, made)
 
-    return held(message), generate
+    return values_type(message), generate
 
 
-def _teach(operation: Any, option: str) -> None:
+def _register_comparison(operation: Any, option: str) -> None:
     """A comparison that `@dataclass` makes for classes with that option."""
 
     @overload(operation, strict=False)
     def compared(a: Any, b: Any) -> Any:
         if not (isinstance(a, MessageType) and isinstance(b, MessageType) and a.schema == b.schema):
             return None
-        has_it = getattr(a.schema.message.__dataclass_params__, option)
-        return (lambda a, b: operation(_compared(a), _compared(b))) if has_it else None
+        is_made = getattr(a.schema.message.__dataclass_params__, option)
+        return (lambda a, b: operation(_compared(a), _compared(b))) if is_made else None
 
 
-_teach(operator.eq, "eq")
-_teach(operator.ne, "eq")
-_teach(operator.lt, "order")
-_teach(operator.le, "order")
-_teach(operator.gt, "order")
-_teach(operator.ge, "order")
+_register_comparison(operator.eq, "eq")
+_register_comparison(operator.ne, "eq")
+_register_comparison(operator.lt, "order")
+_register_comparison(operator.le, "order")
+_register_comparison(operator.gt, "order")
+_register_comparison(operator.ge, "order")

@@ -8,13 +8,13 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin, overload, overload_method
 
 from bettong.worker.libraries import of_library
-from bettong.worker.numba_types.reached import is_reaching
+from bettong.worker.numba_types.callables import is_compiling_kernel
 from bettong.worker.numba_types.texts import TextType, decoded, is_one_of, letters, text_of
 
 _STR = types.UnicodeType | types.StringLiteral
 
 
-def _teach(operation: Any) -> None:
+def _register_operation(operation: Any) -> None:
     """An operation of two texts, or of text and a str."""
 
     @overload(operation, strict=False)
@@ -29,17 +29,17 @@ def _teach(operation: Any) -> None:
 
 
 for _operation in (operator.lt, operator.le, operator.gt, operator.ge, operator.add, operator.contains):
-    _teach(_operation)
+    _register_operation(_operation)
 
 
-def _teach_method(name: str) -> None:
+def _register_method(name: str) -> None:
     @overload_method(TextType, name, strict=False)
     def applied(text: Any, *arguments: Any) -> Any:  # noqa: ARG001
         return lambda text, *arguments: getattr(decoded(text), name)(*arguments)
 
 
 for _name in (name for name in dir(str) if not name.startswith("_")):
-    _teach_method(_name)
+    _register_method(_name)
 
 
 @overload_method(TextType, "__hash__", strict=False)
@@ -47,7 +47,7 @@ def _hash(text: Any) -> Any:  # noqa: ARG001
     return lambda text: hash(decoded(text))
 
 
-# What is taught for "cpu" comes before what Numba knows for every target.
+# Numba looks at what is registered for "cpu" before what it has for every target.
 @overload(str, strict=False, target="cpu")
 def _str(text: Any) -> Any:
     return decoded if isinstance(text, TextType) else None
@@ -55,30 +55,34 @@ def _str(text: Any) -> Any:
 
 @infer_global(str)
 @infer_global(repr)
-class _Unknown(AbstractTemplate):
-    """Numba's own `str` and `repr` take anything, and call what they do not know `<object type:float64>`."""
+class _RefusedConversion(AbstractTemplate):
+    """What `_refuse` refuses: Numba's own `str` and `repr` give `<object type:float64>` for what they do not know."""
 
-    key: Any  # which of both: Numba says it
+    key: Any  # `str` or `repr`: set by `infer_global`
     metadata: ClassVar = {"target": "cpu"}
-    right: ClassVar = {
+    convertible: ClassVar = {
         str: types.Integer | types.Boolean | types.UnicodeType | types.UnicodeCharSeq | TextType,
         repr: types.Integer | types.Boolean,
     }
 
     def generic(self, args: Any, _kws: Any) -> Any:
-        if not is_reaching() or not args or isinstance(types.unliteral(args[0]), self.right[self.key]):
+        if (
+            not is_compiling_kernel()
+            or not args
+            or isinstance(types.unliteral(args[0]), self.convertible[self.key])
+        ):
             return None
-        # Numba's own code asks before it looks.
+        # Numba's own library converts anything; only the user's code is refused.
         is_users = not of_library(self.context.callstack[0].func_id.func.__module__)
         return signature(types.unicode_type, *args) if is_users else None
 
     def get_impl_key(self, _signature: Any) -> Any:
-        return _Unknown
+        return _RefusedConversion
 
 
-@lower_builtin(_Unknown, types.Any)
+@lower_builtin(_RefusedConversion, types.Any)
 def _refuse(_context: Any, _builder: Any, call: Any, _arguments: Any) -> Any:
-    """Only here the line is known."""
+    """Raises here, where Numba knows the line, and not while types are inferred."""
     raise errors.NumbaTypeError(f"Numba makes no text of {call.args[0]}")
 
 
@@ -98,8 +102,8 @@ def _not(text: Any) -> Any:
 
 
 @overload(operator.getitem, strict=False)
-def _letters_at(text: Any, _place: Any) -> Any:
-    return (lambda text, place: decoded(text)[place]) if isinstance(text, TextType) else None
+def _item(text: Any, _index: Any) -> Any:
+    return (lambda text, index: decoded(text)[index]) if isinstance(text, TextType) else None
 
 
 def _is_keyed_by_str(container: Any) -> bool:
@@ -111,7 +115,7 @@ def _is_keyed_by_str(container: Any) -> bool:
 def _contains(container: Any, text: Any) -> Any:
     if not isinstance(text, TextType):
         return None
-    if isinstance(container, types.BaseTuple) and all(map(text_of, container)):  # type: ignore[arg-type]
+    if isinstance(container, types.BaseTuple) and all(map(text_of, container)):  # type: ignore[call-overload]
         return lambda container, text: is_one_of(text, container)
     return (lambda container, text: decoded(text) in container) if _is_keyed_by_str(container) else None
 

@@ -93,7 +93,7 @@ def _constant_bytes(_context: Any, _builder: Any, kind: TextType, value: str) ->
 
 @intrinsic
 def _byte(_context: Any, text: Any, _place: Any) -> Any:
-    """The byte at a place; looks at no bounds."""
+    """The byte at an index; looks at no bounds."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         bytes_at = cgutils.alloca_once_value(builder, arguments[0])
@@ -119,8 +119,8 @@ def is_one_of(_context: Any, text: Any, texts: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind, among = signature.args
         found = cgutils.false_bit
-        for place, each in enumerate(among):
-            other = _text_at(context, builder, each, arguments[1], place)
+        for index, each in enumerate(among):
+            other = _text_of_element(context, builder, each, arguments[1], index)
             differs = _difference(context, builder, (kind, arguments[0]), other)
             found = builder.or_(found, builder.not_(differs))
         return found
@@ -128,9 +128,9 @@ def is_one_of(_context: Any, text: Any, texts: Any) -> Any:
     return types.boolean(text, texts), generate
 
 
-def _text_at(context: Any, builder: Any, kind: Any, values: Any, place: int) -> tuple[Any, Any]:
+def _text_of_element(context: Any, builder: Any, kind: Any, values: Any, index: int) -> tuple[Any, Any]:
     if isinstance(kind, TextType):
-        return kind, builder.extract_value(values, place)
+        return kind, builder.extract_value(values, index)
     text = text_of(kind)
     return text, context.get_constant_generic(builder, text, kind.literal_value)
 
@@ -138,12 +138,12 @@ def _text_at(context: Any, builder: Any, kind: Any, values: Any, place: int) -> 
 def _difference(context: Any, builder: Any, *texts: tuple[Any, Any]) -> Any:
     """Whether any byte of two differs; what is shorter has NULs behind it."""
     wide = TextType(max(kind.count for kind, _ in texts))
-    places = [
+    pointers = [
         cgutils.alloca_once_value(builder, context.cast(builder, value, kind, wide)) for kind, value in texts
     ]
     found = cgutils.alloca_once_value(builder, _BYTE(0))
     with cgutils.for_range(builder, context.get_constant(types.intp, wide.count)) as loop:
-        left, right = (builder.load(cgutils.gep_inbounds(builder, place, 0, loop.index)) for place in places)
+        left, right = (builder.load(cgutils.gep_inbounds(builder, each, 0, loop.index)) for each in pointers)
         builder.store(builder.or_(builder.load(found), builder.xor(left, right)), found)
     return builder.icmp_unsigned("!=", builder.load(found), _BYTE(0))
 
@@ -176,9 +176,9 @@ def _width(_context: Any, text: Any) -> Any:
 
 
 @register_jitable
-def _at(text: Any, place: Any) -> Any:
-    """The byte at a place; behind the end it is a NUL."""
-    return _byte(text, place) if place < _width(text) else numba.uint8(0)
+def _at(text: Any, index: Any) -> Any:
+    """The byte at an index; behind the end it is a NUL."""
+    return _byte(text, index) if index < _width(text) else numba.uint8(0)
 
 
 @register_jitable
@@ -191,32 +191,32 @@ def _size(text: Any) -> Any:
 
 
 @register_jitable
-def _letter(text: Any, place: Any) -> Any:
-    """The code point that begins at a place, and the place of the next one."""
-    first, second = numba.uint32(_byte(text, place)), numba.uint32(_at(text, place + 1) & 0x3F)
+def _letter(text: Any, index: Any) -> Any:
+    """The code point that begins at an index, and the index of the next one."""
+    first, second = numba.uint32(_byte(text, index)), numba.uint32(_at(text, index + 1) & 0x3F)
     if first < 0x80:
-        return first, place + 1
+        return first, index + 1
     if first < 0xE0:
-        return (first & 0x1F) << 6 | second, place + 2
-    third = numba.uint32(_at(text, place + 2) & 0x3F)
+        return (first & 0x1F) << 6 | second, index + 2
+    third = numba.uint32(_at(text, index + 2) & 0x3F)
     if first < 0xF0:
-        return (first & 0x0F) << 12 | second << 6 | third, place + 3
-    fourth = numba.uint32(_at(text, place + 3) & 0x3F)
-    return (first & 0x07) << 18 | second << 12 | third << 6 | fourth, place + 4
+        return (first & 0x0F) << 12 | second << 6 | third, index + 3
+    fourth = numba.uint32(_at(text, index + 3) & 0x3F)
+    return (first & 0x07) << 18 | second << 12 | third << 6 | fourth, index + 4
 
 
 @register_jitable
 def decoded(text: Any) -> Any:
     """The str that text stands for."""
     size = _size(text)
-    letters, largest, place = 0, numba.uint32(0), 0
-    while place < size:
-        code, place = _letter(text, place)
+    letters, largest, index = 0, numba.uint32(0), 0
+    while index < size:
+        code, index = _letter(text, index)
         letters, largest = letters + 1, max(largest, code)
     made = unicode._empty_string(unicode._codepoint_to_kind(largest), letters, largest < 0x80)  # noqa: SLF001
-    place = 0
+    index = 0
     for letter in range(letters):
-        code, place = _letter(text, place)
+        code, index = _letter(text, index)
         unicode._set_code_point(made, letter, code)  # noqa: SLF001
     return made
 
@@ -225,8 +225,8 @@ def decoded(text: Any) -> Any:
 def letters(text: Any) -> Any:
     """How many code points text has."""
     found = 0
-    for place in range(_size(text)):
-        found += _byte(text, place) & 0xC0 != 0x80
+    for index in range(_size(text)):
+        found += _byte(text, index) & 0xC0 != 0x80
     return found
 
 
@@ -236,13 +236,13 @@ def _encoded_letters(value: Any) -> Any:
     if value._is_ascii:  # noqa: SLF001
         return value
     size = 0
-    for place in range(len(value)):
-        code = unicode._get_code_point(value, place)  # noqa: SLF001
+    for index in range(len(value)):
+        code = unicode._get_code_point(value, index)  # noqa: SLF001
         size += 1 + (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
     made = unicode._empty_string(_ONE_BYTE, size, 0)  # noqa: SLF001
     at = 0
-    for place in range(len(value)):
-        code = unicode._get_code_point(value, place)  # noqa: SLF001
+    for index in range(len(value)):
+        code = unicode._get_code_point(value, index)  # noqa: SLF001
         more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
         first = code if more == 0 else (0xFF00 >> more + 1 & 0xFF) | code >> 6 * more
         unicode._set_code_point(made, at, first)  # noqa: SLF001
@@ -286,11 +286,11 @@ def _has_bytes(text: Any, data: Any) -> Any:
     size, width = len(data), _width(text)
     if size > width or (size > 0 and unicode._get_code_point(data, size - 1) == 0):  # noqa: SLF001
         return False
-    for place in range(size):
-        if _byte(text, place) != unicode._get_code_point(data, place):  # noqa: SLF001
+    for index in range(size):
+        if _byte(text, index) != unicode._get_code_point(data, index):  # noqa: SLF001
             return False
-    for place in range(size, width):  # noqa: SIM110 - Numba has no `all`
-        if _byte(text, place) != 0:
+    for index in range(size, width):  # noqa: SIM110 - Numba has no `all`
+        if _byte(text, index) != 0:
             return False
     return True
 
@@ -332,8 +332,8 @@ def _cast_text(context: Any, builder: Any, given: TextType, wanted: TextType, va
     builder.store(ir.Constant(context.get_value_type(wanted), None), made)
     size = ir.Constant(cgutils.intp_t, min(given.count, wanted.count))
     start, target = (
-        builder.bitcast(place, cgutils.voidptr_t)
-        for place in (cgutils.alloca_once_value(builder, value), made)
+        builder.bitcast(pointer, cgutils.voidptr_t)
+        for pointer in (cgutils.alloca_once_value(builder, value), made)
     )
     cgutils.raw_memcpy(builder, target, start, size, 1)
     return builder.load(made)
@@ -353,8 +353,8 @@ def _cast_str(context: Any, builder: Any, given: Any, wanted: TextType, value: A
         data = _encoded_letters(value)
         if len(data) > count:
             raise ValueError(message)
-        for place in range(0 if value._is_ascii else len(value)):  # noqa: SLF001
-            if 0xD800 <= unicode._get_code_point(value, place) < 0xE000:  # noqa: SLF001
+        for index in range(0 if value._is_ascii else len(value)):  # noqa: SLF001
+            if 0xD800 <= unicode._get_code_point(value, index) < 0xE000:  # noqa: SLF001
                 raise ValueError("text with a surrogate is no UTF-8")
         return _packed(data, wanted)
 

@@ -1,7 +1,7 @@
-"""What compiled code may name besides what Numba knows: functions of the user's, and dataclasses.
+"""What compiled code may call besides what Numba knows: plain functions of the user's, and dataclasses.
 
-Numba asks one registry of the process what a value's type is. It is answered here for what nobody else in the process
-knows, and only while a kernel is compiled: whoever uses Numba beside Bettong finds it as it is.
+Numba asks one registry of the process for the type of a value. We answer for values that Numba has no type for, and
+only while a kernel is compiled: other users of Numba in the process find it unchanged.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ from numba.core.typing.typeof import typeof_impl
 
 from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
-from bettong.worker.numba_types.messages import MadeByFields
+from bettong.worker.numba_types.messages import ConstructorType
 
-# Of the kernel that is compiled: the functions that it reaches, each compiled once. None between kernels.
+# The functions that the kernel calls, each compiled once. None while no kernel is compiled.
 _functions: ContextVar[dict[FunctionType, Any] | None] = ContextVar("functions", default=None)
 
 
 @contextmanager
-def reaching() -> Iterator[None]:
-    """While it lasts, code that is compiled may call plain functions and make dataclasses.
+def kernel_compilation() -> Iterator[None]:
+    """Within it, compiled code may call plain functions and make dataclasses.
 
-    Functions are compiled anew in each: what their names stand for may have changed in between.
+    Each compilation compiles the functions anew: what their names stand for may have changed in between.
     """
     token = _functions.set({})
     try:
@@ -36,13 +36,13 @@ def reaching() -> Iterator[None]:
         _functions.reset(token)
 
 
-def is_reaching() -> bool:
-    """Whether a kernel is compiled just now."""
+def is_compiling_kernel() -> bool:
+    """Whether a kernel is being compiled in this context."""
     return _functions.get() is not None
 
 
-def is_known(value: Any) -> bool:
-    """Whether Numba has a type for a value of itself."""
+def numba_knows(value: Any) -> bool:
+    """Whether Numba has a type for a value without our help."""
     token = _functions.set(None)
     try:
         cpu_target.typing_context.resolve_value_type(value)
@@ -59,7 +59,7 @@ _type_of_object, _type_of_class = typeof_impl.dispatch(FunctionType), typeof_imp
 @typeof_impl.register(FunctionType)
 def _type_of_function(function: FunctionType, context: Any) -> Any:
     functions = _functions.get()
-    if functions is None or is_known(function):
+    if functions is None or numba_knows(function):
         return _type_of_object(function, context)
     if function not in functions:
         functions[function] = numba.njit(function)
@@ -67,15 +67,15 @@ def _type_of_function(function: FunctionType, context: Any) -> Any:
 
 
 @typeof_impl.register(type)
-def _type_of_maker(value: type[Any], context: Any) -> Any:
-    if is_reaching() and getattr(
-        value, "_field_defaults", None
-    ):  # a named tuple: Numba knows those without defaults
-        return MadeByFields(value)
-    if not is_reaching() or is_known(value):
+def _type_of_constructor(value: type[Any], context: Any) -> Any:
+    if not is_compiling_kernel():
+        return _type_of_class(value, context)
+    if getattr(value, "_field_defaults", None):  # of a named tuple, whose defaults Numba does not know
+        return ConstructorType(value)
+    if numba_knows(value):
         return _type_of_class(value, context)
     try:
         schema_of(value)
     except SchemaError:
         return None
-    return MadeByFields(value)
+    return ConstructorType(value)
