@@ -53,7 +53,7 @@ kubernetes: setup  ## Test the chart on a real control plane; builds one the fir
 chart-tools: setup  ## Build kube-score and helm-unittest for the tests of the charts, the first time (Go, 4 minutes of a core)
 	@exec $(BIN)/python -m tests.kubernetes.building --chart-tools $(ARGS)
 
-pythons: setup  ## Test compiled functions on each other Python that pyproject.toml claims and that is here: a minute or two each
+pythons: setup  ## Test compiled functions on each other Python that pyproject.toml claims and that is here: a minute or two each (ARGS="-k word" for some)
 	@exec $(BIN)/python -m deploy.pythons $(ARGS)
 
 load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and check every total (ARGS="--payments 1000000")

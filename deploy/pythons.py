@@ -81,8 +81,8 @@ def make_environment(setup: Setup, version: str, interpreter: Path) -> Path:
     return python
 
 
-def main(tests: Sequence[str]) -> int:
-    """The exit code: 1 when a version failed or has no environment."""
+def main(options: Sequence[str]) -> int:
+    """The exit code: 1 when a version failed or has no environment. `options`: further ones for pytest, `-k word`."""
     tree = Tree(Path(__file__).resolve().parent.parent)
     own, failed = f"{sys.version_info[0]}.{sys.version_info[1]}", False
     tested, missing = list[str](), list[str]()
@@ -99,7 +99,7 @@ def main(tests: Sequence[str]) -> int:
         except SetupError as error:
             print(f"pythons: {error}", file=sys.stderr)
             return 1
-        command = [str(python), "-m", "pytest", *PYTEST_OPTIONS, *(tests or TESTS)]
+        command = [str(python), "-m", "pytest", *PYTEST_OPTIONS, *TESTS, *options]
         failed |= subprocess.run(command, cwd=tree.root, check=False).returncode != 0
         tested.append(version)
     print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import math
 import os
 import subprocess
@@ -219,6 +220,18 @@ def test_a_captured_value_is_part_of_the_name() -> None:
     assert name_of(adding(1)) != name_of(adding(2))
     assert name_of(adding(np.array([1]))) != name_of(adding(np.array([2])))
     assert name_of(adding(np.float64(1))) != name_of(adding(np.float64(2)))
+
+
+def test_a_function_named_as_one_of_a_library_is_read_all_the_same() -> None:
+    def calling(step: int) -> Any:
+        @functools.wraps(np.sum)
+        def add(value: Any) -> Any:
+            return value + step
+
+        return lambda value: add(value) + 1
+
+    assert name_of(calling(1)) == name_of(calling(1))
+    assert name_of(calling(1)) != name_of(calling(2))
 
 
 def test_a_value_of_another_module_is_part_of_the_name() -> None:

@@ -38,6 +38,14 @@ class Count:
     total: bettong.u8
 
 
+@dataclass
+class Odd:  # noqa: PLW1641 - it is only compared
+    number: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Odd) and self.number % 2 == other.number % 2
+
+
 PRICES = {"IBM": 1.0}
 
 
@@ -147,6 +155,11 @@ def calls_a_method(word: Word, seen: Seen) -> Count | None:
     return Count(word.word, word.doubled())  # wrong
 
 
+def compares_by_an_equality_of_its_own(word: Word, seen: Seen) -> Count | None:
+    seen.total += Odd(word.size) == Odd(1)  # wrong
+    return Count(word.word, seen.total)
+
+
 MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (looks_into_a_dict, "Untyped global name 'PRICES'"),
     (reads_an_unknown_field, "Unknown attribute 'length' of type Word"),
@@ -165,6 +178,7 @@ MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (asks_for_a_class, "Numba has no isinstance("),
     (changes_its_message, "cannot change field 'size' of a Word: make a new one"),
     (calls_a_method, "Unknown attribute 'doubled' of type Word"),
+    (compares_by_an_equality_of_its_own, "Numba has no eq(Odd(int64), Odd(int64))"),
     (leaves_out_a_field, "missing a required argument: 'total'"),
 ]
 

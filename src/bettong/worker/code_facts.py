@@ -81,7 +81,9 @@ class _Facts:
             value = value.py_func
         kind = type(value)
         yield kind.__qualname__
-        if isinstance(value, FunctionType) and not of_library(value.__module__):
+        if _is_of_library(value):
+            yield f"{value.__module__}.{value.__name__}"
+        elif isinstance(value, FunctionType):
             yield from self._once(value, self._function(value))
         elif isinstance(value, type):
             yield from self._once(value, self._class(value))
@@ -98,8 +100,6 @@ class _Facts:
             yield f"{value.dtype!r}{value.shape}{value.strides}{value.tobytes().hex()}"
         elif kind in _CONSTANTS or isinstance(value, np.dtype | numba.types.Type):
             yield repr(value)
-        elif of_library(getattr(value, "__module__", None)) and _is_found_by_name(value):
-            yield f"{value.__module__}.{value.__name__}"
         else:
             _check_unusable(value)
 
@@ -166,6 +166,11 @@ def _message(value: type[Any]) -> str | None:
     except SchemaError:
         return None
     return f"{','.join(field.token for field in columns)} {value.__dataclass_params__!r}"
+
+
+def _is_of_library(value: Any) -> bool:
+    """Whether it is what a library has under that name, and not a user's function that `functools.wraps` named so."""
+    return of_library(getattr(value, "__module__", None)) and _is_found_by_name(value)
 
 
 def _is_found_by_name(value: Any) -> bool:

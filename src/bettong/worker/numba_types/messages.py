@@ -199,8 +199,14 @@ def _register_comparison(operation: Any, option: str) -> None:
     def compared(a: Any, b: Any) -> Any:
         if not (isinstance(a, MessageType) and isinstance(b, MessageType) and a.schema == b.schema):
             return None
-        is_made = getattr(a.schema.message.__dataclass_params__, option)
-        return (lambda a, b: operation(_compared(a), _compared(b))) if is_made else None
+        if not getattr(a.schema.message.__dataclass_params__, option) or _has_own_equality(a.schema.message):
+            return None
+        return lambda a, b: operation(_compared(a), _compared(b))
+
+
+def _has_own_equality(message: Any) -> bool:
+    """Whether the class was written with an `__eq__` or `__ne__`; that of `@dataclass` comes from no file."""
+    return message.__eq__.__code__.co_filename != "<string>" or message.__ne__ is not object.__ne__
 
 
 _register_comparison(operator.eq, "eq")
