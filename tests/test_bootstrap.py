@@ -70,6 +70,11 @@ def test_all_faults_are_told_at_once_each_in_one_line_with_its_command() -> None
     ]
 
 
+def test_a_python_that_was_not_tested_is_a_fault() -> None:
+    (line,) = faults(replace(GOOD, python=(3, 99)))
+    assert line.startswith("Python 3.99 is newer than what is tested: run `make setup PYTHON=python3.")
+
+
 def test_an_old_java_is_a_fault_and_root_needs_no_sudo() -> None:
     old = replace(GOOD, java_banner='java version "1.8.0_402"', is_root=True)
     (line,) = faults(old)

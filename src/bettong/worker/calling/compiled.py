@@ -49,7 +49,7 @@ def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int,
             kernel.call(start, columns.length, made.room, keys, *given, *map(_address, made.arrays))
         except ANY_ERROR as error:
             row = _row_at_work(cursor, start, error)
-            failures.append((row, reason_of(_with_text(error))))
+            failures.append((row, reason_of(error)))
             if stops:
                 break
             start = row + 1
@@ -106,9 +106,3 @@ def _address(array: Array) -> int:
     # A third of the time that numpy takes to tell it.
     address: int = pa.py_buffer(array).address
     return address
-
-
-def _with_text(error: BaseException) -> BaseException:
-    """The exception as plain Python would raise it: compiled, text constants are bytes."""
-    error.args = tuple(each.decode() if isinstance(each, bytes) else each for each in error.args)
-    return error
