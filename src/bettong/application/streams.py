@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.callables import check_state
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
+from bettong.application.lifetime import lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -127,6 +129,7 @@ class Stream:
         *,
         state: Callable[[], Any],
         name: str | None = None,
+        ttl: timedelta | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
         on_error: OnError = DEAD_LETTER,
@@ -140,6 +143,9 @@ class Stream:
         Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
+
+        `ttl`: a state is gone when the log clock (when messages were taken in, never this machine's clock) is so much
+        past the key's last message; the next message starts with a fresh one.
 
         What a function has changed before it raises stays, unless `on_error="stop"`.
 
@@ -172,6 +178,7 @@ class Stream:
                 state=state,
                 many=output.many,
                 way=way,
+                ttl_ns=lifetime_ns(f"stateful {name!r}", ttl),
                 version=version,
                 migrate=migrate,
                 on_error=on_error,
@@ -269,13 +276,17 @@ class Merged(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Stateful(Uniform):
-    """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run."""
+    """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
+
+    `ttl_ns`: how long a state lives behind its key's last message; None: for ever.
+    """
 
     parent: Stream
     handlers: Mapping[Schema, Handler]
     state: Callable[[], Any]
     many: bool
     way: Way
+    ttl_ns: int | None
     version: int
     migrate: Callable[[Any, int], Any] | None
     on_error: OnError = DEAD_LETTER

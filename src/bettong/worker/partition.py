@@ -29,7 +29,7 @@ from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import StageProgram, run
 from bettong.worker.state.shapes import Migration, migration
-from bettong.worker.state.table import StateTable
+from bettong.worker.state.table import SavedStates, StateTable
 
 # Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
 _MESSAGE_SHOWN = 1000
@@ -65,6 +65,7 @@ class PartitionWorker:
         self._sent = SentTable()
         self._tables = program.tables()
         self._operators = program.operators(self._tables)
+        self._expiring = [self._tables[name] for name in program.expiring()]
         self._on_error = program.on_error()
         own = assignment
         self._router = Router(own.application, own.partition, own.partitions)
@@ -134,6 +135,8 @@ class PartitionWorker:
                 offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
+        for table in self._expiring:
+            table.expire(self._now_ns)
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.END:
@@ -191,11 +194,16 @@ class PartitionWorker:
                 f" from {follows[0]} ({follows[1]:08x})"
             )
         self.next_offset = stored.offset
+        for table in self._expiring:
+            table.expire(stored.now_ns)
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            table.load(stored.states[computation], begins=begins, migration=changes, place=place)
+            saved = SavedStates(
+                stored.states[computation], stored.ended[computation], stored.last_ns[computation]
+            )
+            table.load(saved, begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
@@ -207,7 +215,7 @@ class PartitionWorker:
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
 
-    def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
+    def _stored(self, saved: dict[str, SavedStates], *, root: int, round_: int) -> Snapshot:
         stored = Snapshot(
             application=self.assignment.application,
             stage=self.program.stage.name,
@@ -216,7 +224,9 @@ class PartitionWorker:
             now_ns=self._now_ns,
             delivery=stored_delivery(self._delivery),
             counters=self.counters,
-            states=states,
+            states={name: each.states for name, each in saved.items()},
+            ended={name: each.ended for name, each in saved.items() if each.ended},
+            last_ns={name: each.last_ns for name, each in saved.items() if each.last_ns},
             shapes=self.program.shapes,
             root=root,
             round=round_,
@@ -304,7 +314,7 @@ class PartitionWorker:
         stop = partial(self._poison, offset, frame, message_text(columns))
         dead_letters = DeadLetters(self._on_error, stop, self.progress)
         batch = (
-            Batch.of_frame(entry, columns)
+            Batch.of_frame(entry, columns, self._now_ns)
             if self._places is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
@@ -328,13 +338,17 @@ class PartitionWorker:
     ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
         if self._places is not None:
-            return Batch.of_part(entry, columns, [each for each in self._places if each < columns.length])
+            return Batch.of_part(
+                entry, columns, self._now_ns, [each for each in self._places if each < columns.length]
+            )
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
         for place, why in refused.items():
             add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
             add(why.computation, why.reason, place)
-        return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
+        return Batch.of_part(
+            entry, columns, self._now_ns, [row for row in range(columns.length) if row not in refused]
+        )
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
         """A dead letter of a whole record."""

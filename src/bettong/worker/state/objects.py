@@ -13,8 +13,10 @@ from bettong.worker.batch import Batch, NoKey
 from bettong.worker.plain import plain
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
+from bettong.worker.state.lifetimes import KeyLifetimes
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.table import SavedStates
 
 
 class StateCodec(Protocol):
@@ -55,16 +57,18 @@ class ObjectTable:
         self._changed: set[Any] | None = None
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
+        # The keys whose states have ended since the last increment.
+        self._ended: set[Any] = set()
+        self._lifetimes = KeyLifetimes(node.ttl_ns)
         self.get = self._states.get
 
     def open(self, batch: Batch) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
+        if self._lifetimes.ttl_ns is not None:
+            for key in self._lifetimes.renewed(_hashable(batch), batch.log_ns):
+                self.end(key)
         if self._changed is not None:
-            keys = batch.key_values()
-            try:
-                self._changed.update(keys)
-            except ANY_ERROR:  # a NoKey raises what the user's function raised
-                self._changed.update(key for key in keys if not isinstance(key, NoKey))
+            self._changed.update(_hashable(batch))
         return self
 
     def create(self, key: Any) -> Any:
@@ -72,11 +76,28 @@ class ObjectTable:
         state = self._states[key] = self._node.state()
         return state
 
-    def dump(self, place: bytes = b"") -> bytes:
-        """The states of all keys, in an order that the keys alone decide."""
-        return self._packed(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), place)
+    def end(self, key: Any) -> None:
+        """The state of a key ends."""
+        if self._states.pop(key, None) is not None:
+            self._ended.add(key)
+            self._waiting.discard(key)
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
+    def remove(self, batch: Batch) -> None:
+        """See StateTable."""
+        for key in _hashable(batch):
+            self.end(key)
+
+    def expire(self, log_ns: int) -> None:
+        """See StateTable."""
+        for key in self._lifetimes.over(log_ns):
+            self.end(key)
+
+    def dump(self, place: bytes = b"") -> SavedStates:
+        """The states of all keys, in an order that the keys alone decide."""
+        live = ((key, state) for key, state in self._states.items() if self._lifetimes.lives(key))
+        return self._saved(dict(sorted(live, key=lambda each: repr(each[0]))), (), place)
+
+    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:
         """See StateTable."""
         states, changed = self._states, self._changed
         if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
@@ -90,9 +111,10 @@ class ObjectTable:
             others = list(islice(self._waiting, max(INCREMENT_KEYS, len(written))))
             self._waiting.difference_update(others)
             written |= {key: states[key] for key in others}
-        data = self._packed(written, place)
+        saved = self._saved(written, self._ended, place)
+        self._ended = set()
         self._changed = set() if len(states) > INCREMENT_KEYS else None
-        return data
+        return saved
 
     @property
     def settled(self) -> bool:
@@ -100,23 +122,36 @@ class ObjectTable:
         return not self._waiting
 
     def load(
-        self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+        self, data: SavedStates, *, begins: bool, migration: Migration | None = None, place: bytes = b""
     ) -> None:
         """See StateTable."""
         try:
-            keys, states = self._codec.decode(data, place, old=migration is not None)
+            keys, states = self._codec.decode(data.states, place, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
+            ended = self._codec.decode(data.ended, place, old=False)[0] if data.ended else ()
+            self._lifetimes.read(data.last_ns, len(keys))
         except StateChangedError as error:
             raise StateChangedError(f"state of {self.name!r}: {error}") from None
         except Exception as error:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
             written = {key: migration(old) for key, old in written.items()}
+        for key in ended:
+            self._states.pop(key, None)
+            self._lifetimes.forget(key)
         if begins:
             self._waiting = set(self._states)
         self._states.update(written)
-        self._waiting.difference_update(written)
+        self._lifetimes.set(keys, data.last_ns)
+        self._waiting.difference_update(written, ended)
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
+
+    def _saved(self, states: dict[Any, Any], ended: Collection[Any], place: bytes) -> SavedStates:
+        return SavedStates(
+            self._packed(states, place),
+            self._packed(dict.fromkeys(ended), place) if ended else b"",
+            self._lifetimes.written(states),
+        )
 
     def _packed(self, states: dict[Any, Any], place: bytes) -> bytes:
         try:
@@ -133,11 +168,20 @@ class ObjectTable:
 
     def state_of(self, key: str | int | bytes) -> Any:
         """See StateTable."""
-        return plain(self._states.get(key))
+        return plain(self._states.get(key)) if self._lifetimes.lives(key) else None
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
-        return ((key, plain(state)) for key, state in self._states.items())
+        return ((key, plain(state)) for key, state in self._states.items() if self._lifetimes.lives(key))
+
+
+def _hashable(batch: Batch) -> Collection[Any]:
+    """The keys of a batch that could be computed."""
+    keys = batch.key_values()
+    try:
+        return set(keys)
+    except ANY_ERROR:  # a NoKey raises what the user's function raised
+        return {key for key in keys if not isinstance(key, NoKey)}
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:

@@ -15,7 +15,9 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.plain import plain
 from bettong.worker.state.key_table import KeyTable, words_per_key
+from bettong.worker.state.lifetimes import SlotLifetimes
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.table import SavedStates
 
 
 class Records(NamedTuple):
@@ -41,35 +43,67 @@ class RecordTable:
         # writing all again has yet to come to it. Without `_changed`, any may have.
         self._changed: Array | None = None
         self._waiting = np.zeros(0, np.bool_)
+        # The words of keys whose states have ended since the last increment.
+        self._ended: list[Array] = []
+        self._lifetimes = SlotLifetimes(node.ttl_ns)
 
     def open(self, batch: Batch) -> Records:
         """See StateTable. New keys get a first state."""
         slots = self._table.slots(batch.key_column())
         self._make_room()
+        if self._lifetimes.ttl_ns is not None:
+            self.states[self._lifetimes.renewed(slots, batch.log_ns)] = self._first[0]
         if self._changed is not None:
             self._changed[slots] = True
         return Records(slots, self.states, self._table.count)
 
-    def dump(self, place: bytes = b"") -> bytes:  # noqa: ARG002 - arrays of numbers are not signed
-        """The states of all keys, in the order of the keys."""
-        return self._written(np.lexsort(self._table.keys.T))
+    def remove(self, batch: Batch) -> None:
+        """See StateTable."""
+        slots = self._table.find(batch.key_column())
+        self._end(np.unique(slots[slots >= 0]))
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:  # noqa: ARG002
+    def expire(self, log_ns: int) -> None:
+        """See StateTable."""
+        if self._lifetimes.looks(log_ns):
+            slots = self._table.in_use()
+            self._end(slots[~self._lifetimes.lives(slots)])
+
+    def _end(self, slots: Array) -> None:
+        """The states at these slots, each given once, end."""
+        if not len(slots):
+            return
+        self._ended.append(self._table.keys[slots])
+        self._table.remove(slots)
+        self.states[slots] = self._first[0]
+        if self._changed is not None:
+            self._changed[slots] = False
+        self._waiting[slots[slots < len(self._waiting)]] = False
+        self._lifetimes.forget(slots)
+
+    def dump(self, place: bytes = b"") -> SavedStates:  # noqa: ARG002 - arrays of numbers are not signed
+        """The states of all keys, in the order of the keys."""
+        slots = self._live()
+        return self._saved(slots[np.lexsort(self._table.keys[slots].T)])
+
+    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:  # noqa: ARG002
         """See StateTable. Two arrays in numpy's own format: keys and states."""
         count, changed = self._table.count, self._changed
         written = np.flatnonzero(changed[:count]) if changed is not None else np.arange(0)
         if changed is None or count <= max(INCREMENT_KEYS, WHOLE_FROM * len(written)):
-            data = self._written(slice(count))
+            saved = self._saved(self._table.in_use())
             self._waiting = np.zeros(0, np.bool_)
         else:
             if begins:
-                self._waiting = np.ones(count, np.bool_)
+                self._waiting = np.zeros(count, np.bool_)
+                self._waiting[self._table.in_use()] = True
             self._waiting[written[written < len(self._waiting)]] = False
             others = np.flatnonzero(self._waiting)[: max(INCREMENT_KEYS, len(written))]
             self._waiting[others] = False
-            data = self._written(np.concatenate([written, others]))
+            saved = self._saved(np.concatenate([written, others]))
+        saved = saved._replace(ended=self._array(np.concatenate(self._ended)) if self._ended else b"")
+        self._ended = []
         self._changed = np.zeros(len(self.states), np.bool_) if count > INCREMENT_KEYS else None
-        return data
+        return saved
 
     @property
     def settled(self) -> bool:
@@ -78,17 +112,19 @@ class RecordTable:
 
     def load(
         self,
-        data: bytes,
+        data: SavedStates,
         *,
         begins: bool,
         migration: Migration | None = None,
         place: bytes = b"",  # noqa: ARG002
     ) -> None:
         """See StateTable."""
-        file = io.BytesIO(data)
+        file = io.BytesIO(data.states)
         try:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
+            ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
+            self._lifetimes.read(data.last_ns, len(keys))
         except (ValueError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
@@ -99,19 +135,36 @@ class RecordTable:
                 f"state of {self.name!r}: it has keys of {keys.shape[1:]} words and {states.dtype},"
                 f" expected {self._table.words} and {self.states.dtype}"
             )
+        if ended.dtype != np.uint64 or ended.shape[1:] != keys.shape[1:]:
+            raise SnapshotError(
+                f"state of {self.name!r}: it ends keys of {ended.shape[1:]} words of {ended.dtype}"
+            )
+        gone = self._table.find_of(np.ascontiguousarray(ended))
+        self._table.remove(np.unique(gone[gone >= 0]))
         if begins:
-            self._waiting = np.ones(self._table.count, np.bool_)
+            self._waiting = np.zeros(self._table.count, np.bool_)
+            self._waiting[self._table.in_use()] = True
         slots = self._table.slots_of(np.ascontiguousarray(keys))
         self._make_room()
         self.states[slots] = states
-        self._waiting[slots[slots < len(self._waiting)]] = False
+        self._lifetimes.set(slots, data.last_ns)
+        for each in (slots, gone[gone >= 0]):
+            self._waiting[each[each < len(self._waiting)]] = False
         tracked = self._table.count > INCREMENT_KEYS and not migration
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
 
-    def _written(self, slots: Array | slice) -> bytes:
+    def _live(self) -> Array:
+        """The slots of keys that have a state."""
+        slots = self._table.in_use()
+        return slots[self._lifetimes.lives(slots)]
+
+    def _saved(self, slots: Array) -> SavedStates:
+        states = self._array(self._table.keys[slots]) + self._array(self.states[slots])
+        return SavedStates(states, last_ns=self._lifetimes.written(slots))
+
+    def _array(self, values: Array) -> bytes:
         file = io.BytesIO()
-        np.save(file, self._table.keys[slots], allow_pickle=False)
-        np.save(file, self.states[slots], allow_pickle=False)
+        np.save(file, values, allow_pickle=False)
         return file.getvalue()
 
     def _migrated(self, states: Array, migration: Migration) -> Any:
@@ -126,26 +179,30 @@ class RecordTable:
             self.states = np.concatenate([self.states, fresh])
             if self._changed is not None:
                 self._changed = np.concatenate([self._changed, np.zeros(len(fresh), np.bool_)])
+        self._lifetimes.grow(len(self.states))
 
     @property
     def keys(self) -> int:
         """How many keys have a state."""
-        return self._table.count
+        return self._table.live
 
     def state_of(self, key: str | int | bytes) -> Any:
         """See StateTable."""
         column = key_column(key, self._key)
-        slot = self._table.find(column) if column is not None else None
-        return None if slot is None else self._plain(slot)
+        slots = self._table.find(column) if column is not None else np.full(1, -1)
+        return self._plain(int(slots[0])) if slots[0] >= 0 and self._lifetimes.lives(slots)[0] else None
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
-        words = np.ascontiguousarray(self._table.keys)
+        slots = self._live()
+        words = np.ascontiguousarray(self._table.keys[slots])
         if self._key.kind == "S":
             keys = words.view(f"S{words.itemsize * self._table.words}")
         else:
             keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
-        return ((key, self._plain(slot)) for slot, key in enumerate(keys.ravel().tolist()))
+        return (
+            (key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys.ravel().tolist(), strict=True)
+        )
 
     def _plain(self, slot: int) -> Any:
         """A state as JSON can hold it."""
