@@ -69,7 +69,7 @@ class NoKey:
         raise self.error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Rows of one schema.
 
@@ -155,6 +155,10 @@ class Batch:
         """The rows from `start` up to but not including `stop`."""
         sources = np.arange(start, stop) if self.sources is None else self.sources[start:stop]
         return Batch(self.columns.slice(start, stop), self.keys, self.log_ns, sources)
+
+    def before(self, source: int) -> Batch:
+        """The rows of messages before that one."""
+        return self.slice(0, int(np.searchsorted(self.all_sources(), source)))
 
     def source(self, row: int) -> int:
         """The index in the frame of the message that a row comes from."""
