@@ -248,7 +248,7 @@ def test_a_state_of_garbage_is_refused() -> None:
     one = worker(python(application()))
     for junk in (b"", b"junk", b"\x80\x05."):
         with pytest.raises(SnapshotError, match="state of 'fold'"):
-            one._tables["fold"].load(SavedStates(junk), begins=True)
+            one._tables["fold"].load(SavedStates(junk), log_ns=0, begins=True)
 
 
 def test_a_state_that_can_no_longer_be_saved_names_its_computation() -> None:

@@ -71,28 +71,23 @@ class NoKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Rows of one schema.
-
-    `log_ns`: the log clock at their frame. `sources`: by row, the index in the frame of its message; None: row i is of
-    message i.
-    """
+    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i."""
 
     columns: Columns
     keys: FrameKeys
-    log_ns: int
     sources: Array | None = None
 
     @classmethod
-    def of_frame(cls, entry: StageInput, columns: Columns, log_ns: int) -> Batch:
+    def of_frame(cls, entry: StageInput, columns: Columns) -> Batch:
         """The messages of a frame as it enters a stage."""
-        return cls(columns, FrameKeys(entry, columns), log_ns)
+        return cls(columns, FrameKeys(entry, columns))
 
     @classmethod
-    def of_part(cls, entry: StageInput, columns: Columns, log_ns: int, indices: Sequence[int]) -> Batch:
+    def of_part(cls, entry: StageInput, columns: Columns, indices: Sequence[int]) -> Batch:
         """The messages of a frame at these indices, in order: the user's functions see no other."""
         kept = np.array(indices, np.int64)
         keys = FrameKeys(entry, columns, frozenset(range(columns.length)).difference(indices))
-        return cls(columns.take(kept), keys, log_ns, kept)
+        return cls(columns.take(kept), keys, kept)
 
     @classmethod
     def merged(cls, batches: Sequence[Batch]) -> Sequence[Batch]:
@@ -122,12 +117,7 @@ class Batch:
     def concatenated(cls, batches: Sequence[Batch]) -> Batch:
         """The rows of batches of one schema and one frame, one batch after the other; at least one batch."""
         columns = Columns.concatenated(batches[0].schema, [batch.columns for batch in batches])
-        return cls(
-            columns,
-            batches[0].keys,
-            batches[0].log_ns,
-            np.concatenate([batch.all_sources() for batch in batches]),
-        )
+        return cls(columns, batches[0].keys, np.concatenate([batch.all_sources() for batch in batches]))
 
     @property
     def schema(self) -> Schema:
@@ -142,10 +132,8 @@ class Batch:
     def derived(self, columns: Columns, rows: Array | None) -> Batch:
         """What was made of these rows; `rows`: by row of `columns`, the row here that it comes from, None: one each."""
         if rows is None:
-            return Batch(columns, self.keys, self.log_ns, self.sources)
-        return Batch(
-            columns, self.keys, self.log_ns, rows if self.sources is None else self.sources.take(rows)
-        )
+            return Batch(columns, self.keys, self.sources)
+        return Batch(columns, self.keys, rows if self.sources is None else self.sources.take(rows))
 
     def take(self, rows: Array) -> Batch:
         """Those rows, in that order."""
@@ -154,7 +142,7 @@ class Batch:
     def slice(self, start: int, stop: int) -> Batch:
         """The rows from `start` up to but not including `stop`."""
         sources = np.arange(start, stop) if self.sources is None else self.sources[start:stop]
-        return Batch(self.columns.slice(start, stop), self.keys, self.log_ns, sources)
+        return Batch(self.columns.slice(start, stop), self.keys, sources)
 
     def before(self, source: int) -> Batch:
         """The rows of messages before that one."""

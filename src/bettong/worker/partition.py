@@ -92,6 +92,7 @@ class PartitionWorker:
     @property
     def tables(self) -> Mapping[str, StateTable]:
         """The states of stateful computations, by name, to look at them."""
+        self._expire()
         return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -134,8 +135,7 @@ class PartitionWorker:
                 offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
-        for table in self._expiring:
-            table.expire(self._now_ns)
+        self._expire()
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.END:
@@ -193,16 +193,13 @@ class PartitionWorker:
                 f" from {follows[0]} ({follows[1]:08x})"
             )
         self.next_offset = stored.offset
-        for table in self._expiring:
-            table.expire(stored.now_ns)
         migrations = self._migrations(stored)
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            saved = SavedStates(
-                stored.states[computation], stored.ended[computation], stored.last_ns[computation]
-            )
-            table.load(saved, begins=begins, migration=changes, place=place)
+            parts = (stored.states, stored.ended, stored.last_ns)
+            saved = SavedStates(*(part.get(computation, b"") for part in parts))
+            table.load(saved, log_ns=stored.now_ns, begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
@@ -262,6 +259,11 @@ class PartitionWorker:
                 found[computation] = migration(name, shapes[0], node, shapes[1])
         return found
 
+    def _expire(self) -> None:
+        """The log clock is at `now_ns`: ends the states that have outlived their time to live."""
+        for table in self._expiring:
+            self.counters.expired += table.expire(self._now_ns)
+
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(
             frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
@@ -312,7 +314,7 @@ class PartitionWorker:
         self.counters.messages += columns.length
         dead_letters = DeadLetters(self._on_error, self.progress)
         batch = (
-            Batch.of_frame(entry, columns, self._now_ns)
+            Batch.of_frame(entry, columns)
             if self._places is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
@@ -338,17 +340,13 @@ class PartitionWorker:
     ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
         if self._places is not None:
-            return Batch.of_part(
-                entry, columns, self._now_ns, [each for each in self._places if each < columns.length]
-            )
+            return Batch.of_part(entry, columns, [each for each in self._places if each < columns.length])
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
         for place, why in refused.items():
             add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
             add(why.computation, why.reason, place)
-        return Batch.of_part(
-            entry, columns, self._now_ns, [row for row in range(columns.length) if row not in refused]
-        )
+        return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
         """A dead letter of a whole record."""

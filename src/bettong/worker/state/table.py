@@ -18,18 +18,21 @@ class SavedStates(NamedTuple):
 class StateTable(Protocol):
     """A state a key, and what changed since they were last saved.
 
-    With a time to live (`ttl=`), a key whose last message is so much older than the log clock has no state any more.
-    Its memory is given back by `expire`, within an eighth of that time.
+    Memory is that of the most keys that had a state at once. Beside it stand the keys that have ended since the last
+    increment, until the next one tells them.
     """
 
     def open(self, batch: Batch) -> Any:
-        """The states of a batch's rows, as the computation's Calling takes them; they may change from now on."""
+        """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
+
+        With a time to live, these keys have a message now: at the log clock that `expire` was told last.
+        """
 
     def remove(self, batch: Batch) -> None:
         """The states of a batch's keys end: the next message of such a key starts with a fresh one."""
 
-    def expire(self, log_ns: int) -> None:
-        """The log clock is there now: what has outlived its time to live may be given back."""
+    def expire(self, log_ns: int) -> int:
+        """The log clock is there now: ends the states that have outlived their time to live, and returns how many."""
 
     def dump(self, place: bytes = b"") -> SavedStates:
         """The states of all keys; equal states have equal bytes. `place`, here and below: what a signature covers."""
@@ -45,10 +48,17 @@ class StateTable(Protocol):
         """Whether the present round has come to every key."""
 
     def load(
-        self, data: SavedStates, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+        self,
+        data: SavedStates,
+        *,
+        log_ns: int,
+        begins: bool,
+        migration: Migration | None = None,
+        place: bytes = b"",
     ) -> None:
         """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
 
+        `log_ns`: the log clock then. What has outlived its time to live since it was shortened ends with `expire`.
         `migration`, when given, makes states of this version from the older ones in `data`. Raises
         SnapshotError when it cannot be read; then the table is spoilt.
         """
