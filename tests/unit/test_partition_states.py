@@ -165,9 +165,7 @@ class Batches(RuleBasedStateMachine):
         for each in self.patches:
             each.start()
         self.folder = tempfile.TemporaryDirectory()
-        self.world = World(
-            programs(compiled=compiled, ttl=ttl), Path(self.folder.name), random.Random(seed)
-        )
+        self.world = World(programs(compiled=compiled, ttl=ttl), Path(self.folder.name), random.Random(seed))
 
     @rule(which=st.integers(0, 2), count=st.integers(1, 12))
     def a_batch_goes_to_some_process(self, which: int, count: int) -> None:

@@ -89,9 +89,9 @@ every_speed = pytest.mark.parametrize("speed", SPEEDS)
 
 def described(speed: Speed, ttl: timedelta | None) -> Plan:
     app = Application("meters")
-    app.source("in", schema=Note, key="key").stateful(
-        SPEEDS[speed], state=Kept, name="count", ttl=ttl
-    ).sink("out")
+    app.source("in", schema=Note, key="key").stateful(SPEEDS[speed], state=Kept, name="count", ttl=ttl).sink(
+        "out"
+    )
     return plan(app)
 
 
@@ -194,7 +194,9 @@ def random_log(seed: int) -> list[bytes]:
         keys = chance.sample(range(12), chance.randint(1, 3))
         value = log.add(max(clock_ns - chance.choice([0, 0, 800]), 0), *keys)
         kind = chance.random()
-        values.append(tick(clock_ns) if kind < 0.1 else chance.choice(values or [value]) if kind < 0.2 else value)
+        values.append(
+            tick(clock_ns) if kind < 0.1 else chance.choice(values or [value]) if kind < 0.2 else value
+        )
     return values
 
 

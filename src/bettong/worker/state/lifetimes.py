@@ -1,7 +1,7 @@
 """Which states have outlived their time to live: keys, or slots of an array, in the order of their last messages.
 
-The log clock never goes back, so a key that has a message goes to the end of the order, and those whose time is over are
-at its beginning. To find them costs nothing for those that live.
+The log clock never goes back, so a key that has a message goes to the end of the order, and those whose time is over
+are at its beginning. To find them costs nothing for those that live.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SlotLifetimes:
         """The log clock is there now: the slots of keys whose time is over."""
         self._log_ns = log_ns
         if not self._is_ordered:
-            known = np.flatnonzero(self._last_ns != _NO_KEY_NS)
+            known = np.flatnonzero(self._last_ns != _NO_KEY_NS).astype(np.int32)
             self._ring = _no_ring(len(self._last_ns))
             _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
             self._is_ordered = True
@@ -140,7 +140,9 @@ def stored_clocks(data: bytes, keys: int, log_ns: int) -> Array:
     if len(found) != keys:
         raise ValueError(f"clocks of {len(found)} keys, expected {keys}")
     if keys and not 0 <= found.min() <= found.max() <= log_ns:
-        raise ValueError(f"a key's last message at {found.min()} to {found.max()} ns, at a log clock of {log_ns}")
+        raise ValueError(
+            f"a key's last message at {found.min()} to {found.max()} ns, at a log clock of {log_ns}"
+        )
     return found
 
 

@@ -18,7 +18,6 @@ from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
 
-
 # What a signature covers of keys that have ended, beside their place: so that they are not taken for states.
 _ENDED = b"\0ended"
 
