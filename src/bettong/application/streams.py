@@ -156,10 +156,7 @@ class Stream:
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
         check_on_error(f"stateful {name!r}", on_error)
-        if not self.keyed:
-            raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
-        if not callable(state):
-            raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
+        _check_stateful(name, self, state)
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
         way = one_way(f"stateful {name!r}", by_schema.values())
@@ -323,6 +320,14 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     if isinstance(node, Stateless | Keyed | Stateful | Sink):
         return (node.parent,)
     return ()
+
+
+def _check_stateful(name: str, stream: Stream, state: object) -> None:
+    """Refuses a stream without a key, and what makes no states."""
+    if not stream.keyed:
+        raise ApplicationError(f"stateful {name!r}: {stream.name!r} has no key; call key_by first")
+    if not callable(state):
+        raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
 
 
 def _check_part(stream: Stream, other: object) -> None:
