@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, ApplicationError
 from bettong.errors import SnapshotError
+from bettong.worker.state.table import SavedStates
 from tests.worker_samples import data, fold, letters, python, results, worker
 
 OUT = "meters.sink.out"
@@ -247,7 +248,7 @@ def test_a_state_of_garbage_is_refused() -> None:
     one = worker(python(application()))
     for junk in (b"", b"junk", b"\x80\x05."):
         with pytest.raises(SnapshotError, match="state of 'fold'"):
-            one._tables["fold"].load(junk, begins=True)
+            one._tables["fold"].load(SavedStates(junk), log_ns=0, begins=True)
 
 
 def test_a_state_that_can_no_longer_be_saved_names_its_computation() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -77,10 +78,17 @@ def _computation(operator: Operator) -> str:
     from bettong.application.streams import Stateful
 
     node = operator.node
-    state = f", state {_named(node.state)}" if isinstance(node, Stateful) else ""
+    state = f", state {_named(node.state)}{_ttl(node.ttl_ns)}" if isinstance(node, Stateful) else ""
     kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
     facts = f"{node.way.value}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
+
+
+def _ttl(ttl_ns: int | None) -> str:
+    """How long a state lives, as `timedelta` writes it."""
+    if ttl_ns is None:
+        return ""
+    return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
 
 
 def _way_out(planned: Plan, output: StageOutput) -> str:

@@ -27,7 +27,7 @@ from bettong.worker.output.numbering import SentTable
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import StageProgram, run
 from bettong.worker.state.shapes import Migration, migration
-from bettong.worker.state.table import StateTable
+from bettong.worker.state.table import SavedStates, StateTable
 
 # Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
 _MESSAGE_SHOWN = 1000
@@ -63,6 +63,7 @@ class PartitionWorker:
         self._sent = SentTable()
         self._tables = program.tables()
         self._operators = program.operators(self._tables, self.progress)
+        self._expiring = [self._tables[name] for name in program.expiring()]
         self._on_error = program.on_error()
         own = assignment
         self._router = program.router(own.application, own.partition, own.partitions)
@@ -90,6 +91,7 @@ class PartitionWorker:
     @property
     def tables(self) -> Mapping[str, StateTable]:
         """The states of stateful computations, by name, to look at them."""
+        self._expire()
         return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -132,6 +134,8 @@ class PartitionWorker:
                 offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
+        if self._expiring:
+            self._expire()
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.END:
@@ -193,7 +197,9 @@ class PartitionWorker:
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            table.load(stored.states[computation], begins=begins, migration=changes, place=place)
+            parts = (stored.states, stored.ended, stored.last_ns)
+            saved = SavedStates(*(part.get(computation, b"") for part in parts))
+            table.load(saved, log_ns=stored.now_ns, begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
@@ -205,7 +211,7 @@ class PartitionWorker:
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
 
-    def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
+    def _stored(self, saved: dict[str, SavedStates], *, root: int, round_: int) -> Snapshot:
         stored = Snapshot(
             application=self.assignment.application,
             stage=self.program.stage.name,
@@ -214,7 +220,9 @@ class PartitionWorker:
             now_ns=self._now_ns,
             delivery=stored_delivery(self._delivery),
             counters=self.counters,
-            states=states,
+            states={name: each.states for name, each in saved.items()},
+            ended={name: each.ended for name, each in saved.items() if each.ended},
+            last_ns={name: each.last_ns for name, each in saved.items() if each.last_ns},
             shapes=self.program.shapes,
             root=root,
             round=round_,
@@ -250,6 +258,11 @@ class PartitionWorker:
                 shapes = (stored.shapes[computation], self.program.shapes[computation])
                 found[computation] = migration(name, shapes[0], node, shapes[1])
         return found
+
+    def _expire(self) -> None:
+        """The log clock is at `now_ns`: ends the states that have outlived their time to live."""
+        for table in self._expiring:
+            self.counters.expired += table.expire(self._now_ns)
 
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(

@@ -56,6 +56,11 @@ class StageProgram:
             if isinstance(operator.node, Stateful)
         }
 
+    def expiring(self) -> list[str]:
+        """The computations whose states have a time to live."""
+        nodes = (operator.node for operator in self.stage.operators)
+        return [node.name for node in nodes if isinstance(node, Stateful) and node.ttl_ns is not None]
+
     def _table(self, node: Stateful) -> StateTable:
         if node.name in self.kernels or node.way is Way.VECTORIZED:
             return RecordTable(node, key_dtype(self.stage, node))
