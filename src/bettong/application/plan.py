@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bettong.application.application import Application
+from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.schema import Schema
 from bettong.application.streams import (
-    Key,
     Keyed,
     Merged,
     Node,
