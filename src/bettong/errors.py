@@ -10,7 +10,7 @@
     │   └── StateChangedError     a state that another version of the application has made
     ├── LogError           the log (Kafka) cannot do what is asked of it
     │   ├── LogUnavailableError   no broker answers within the wait that was asked for
-    │   └── LogHoleError          records that are needed are no longer, or not, in the log
+    │   └── LogTruncatedError     records that are needed are no longer, or not, in the log
     ├── PoisonError        a message that a computation with on_error="stop" cannot process
     ├── StoreError         the store (Redis, a folder, an object store) cannot be reached or refuses
     │   └── StoreUnavailableError   it does not answer
@@ -76,7 +76,7 @@ class LogUnavailableError(LogError):
     """No broker answered in time. Nothing is lost: try again."""
 
 
-class LogHoleError(LogError):
+class LogTruncatedError(LogError):
     """Records that a fold needs are missing from the log. The stage stops rather than go on wrongly."""
 
     exit_code = 9
@@ -130,7 +130,7 @@ class ClusterError(BettongError):
 # settings and log lead to the same place. An operator has to act.
 FINAL_ERRORS: tuple[type[BettongError], ...] = (
     ApplicationError,
-    LogHoleError,
+    LogTruncatedError,
     PoisonError,
     SettingsError,
     StateChangedError,

@@ -110,7 +110,7 @@ def rows(first: int, last: int) -> list[bytes]:
 def test_after_many_kills_every_record_is_taken_once_and_in_order(
     make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer, seed: int
 ) -> None:
-    """SIGKILL at random moments, beside transactions that are aborted: their records, and markers, are holes."""
+    """SIGKILL at random moments, beside aborted transactions: their records, and markers, leave gaps of offsets."""
     chance = random.Random(seed)
     transactional = Producer(kafka.bootstrap, transactional_id=name)
     sender = make()

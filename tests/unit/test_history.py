@@ -16,7 +16,7 @@ from bettong import Application, Width
 from bettong.application.on_error import OnError
 from bettong.application.plan import StageInput, plan
 from bettong.application.schema import schema_of
-from bettong.errors import LogHoleError, SnapshotError
+from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
@@ -182,7 +182,7 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
     assert len(seen) == len(totals)
 
 
-def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
+def test_it_goes_on_from_a_snapshot_and_never_past_a_missing_record() -> None:
     log = [data("readings/c", number, [Reading("a", number)]) for number in range(1, 5)]
     half = worker(tally(compiled=True))
     fold(half, log[:2])
@@ -190,7 +190,7 @@ def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
     of.restore([half.snapshot()])
     (event,) = of.fold(2, log[2])
     assert event.steps[0].before == kept(3, 2)
-    with pytest.raises(LogHoleError):
+    with pytest.raises(LogTruncatedError):
         of.fold(4, log[3])
     with pytest.raises(SnapshotError):
         KeyHistory(tally(compiled=True), ASSIGNMENT, "a", {}).restore([b"garbage"])

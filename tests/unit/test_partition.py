@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong.application.plan import plan
 from bettong.delivery import ORIGIN_TTL_NS
-from bettong.errors import LogHoleError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.worker.output.framing import OutputRecord
@@ -103,7 +103,7 @@ def test_merged_streams_share_a_state_in_the_order_of_the_log(tally: StageProgra
 def test_a_missing_record_stops_the_stage(tally: StageProgram) -> None:
     one = worker(tally)
     fold(one, [tick(1)])
-    with pytest.raises(LogHoleError, match="stage 'readings', partition 0: expected offset 1, got 3"):
+    with pytest.raises(LogTruncatedError, match="stage 'readings', partition 0: expected offset 1, got 3"):
         one.fold(3, tick(2))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.errors import ApplicationError, LogHoleError, PoisonError, SettingsError
+from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
 from bettong.reaching import KafkaPlace, RedisPlace
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
@@ -22,12 +22,12 @@ Caused by: java.lang.IllegalStateException: nothing of ours
 """
 
 
-def test_a_hole_in_the_log_is_final_and_told_in_our_own_words() -> None:
+def test_a_truncated_log_is_final_and_told_in_our_own_words() -> None:
     fault = fault_of(
-        PYTHON.format(error="bettong.errors.LogHoleError: stage 'a', partition 3: no state reaches 7")
+        PYTHON.format(error="bettong.errors.LogTruncatedError: stage 'a', partition 3: no state reaches 7")
     )
-    assert fault.final is LogHoleError
-    assert fault.text == "LogHoleError: stage 'a', partition 3: no state reaches 7"
+    assert fault.final is LogTruncatedError
+    assert fault.text == "LogTruncatedError: stage 'a', partition 3: no state reaches 7"
 
 
 def test_a_mistake_in_the_application_is_final() -> None:
@@ -47,7 +47,7 @@ def test_records_that_spark_finds_missing_are_final() -> None:
     fault = fault_of(
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost: offset 5\nmore"
     )
-    assert fault.final is LogHoleError
+    assert fault.final is LogTruncatedError
     assert "offset 5" in fault.text
 
 

@@ -13,7 +13,7 @@ from bettong.errors import (
     ApplicationError,
     BettongError,
     LogError,
-    LogHoleError,
+    LogTruncatedError,
     LogUnavailableError,
     SettingsError,
     StoreError,
@@ -210,7 +210,7 @@ def test_topics_of_another_shape_end_it(log: Logger) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("LogHoleError", LogHoleError),
+        ("LogTruncatedError", LogTruncatedError),
         ("ApplicationError", ApplicationError),
         ("SettingsError", SettingsError),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from bettong import ExternalTopic
-from bettong.errors import LogError, LogHoleError
+from bettong.errors import LogError, LogTruncatedError
 from bettong_sender.beginning import Beginning, begin, key_of
 from bettong_sender.cuts import Cuts
 
@@ -29,7 +29,7 @@ def test_what_was_read_goes_on_and_a_partition_that_was_added_is_read_whole() ->
 
 def test_records_that_were_deleted_unread_stop_the_source_unless_they_may_be_skipped() -> None:
     cuts = stored(p0=Cuts(5, [7, 12]))
-    with pytest.raises(LogHoleError, match=r"trades/0: records 5 to 9 were deleted .*on_lost='skip'"):
+    with pytest.raises(LogTruncatedError, match=r"trades/0: records 5 to 9 were deleted .*on_lost='skip'"):
         begin(TOPIC, cuts, {0: (10, 20)})
     skipping = ExternalTopic("trades", on_lost="skip")
     assert begin(skipping, cuts, {0: (10, 20)}) == {0: Beginning(Cuts(5, [7, 12]), 10, lost=5)}
@@ -37,7 +37,7 @@ def test_records_that_were_deleted_unread_stop_the_source_unless_they_may_be_ski
 
 @pytest.mark.parametrize("cuts", [Cuts(8), Cuts(3, [8])])
 def test_a_topic_that_was_made_anew_is_refused(cuts: Cuts) -> None:
-    with pytest.raises(LogHoleError, match="trades/0 ends at offset 7, but was read up to 8"):
+    with pytest.raises(LogTruncatedError, match="trades/0 ends at offset 7, but was read up to 8"):
         begin(TOPIC, stored(p0=cuts), {0: (0, 7)})
 
 

@@ -102,7 +102,7 @@ def test_cuts_that_were_decided_are_made_again_before_new_ones() -> None:
     assert slicer.cuts.ends == [8, 11, 13]
 
 
-def test_a_cut_over_a_hole_needs_the_position_only_and_an_empty_frame_is_none() -> None:
+def test_a_cut_over_missing_offsets_needs_the_position_only_and_an_empty_frame_is_none() -> None:
     slicer = Slicer(Cuts(0, [4, 9]))
     assert ends(slicer, [record(0)], 4) == ([4], False)
     assert ends(slicer, [], 9) == ([], False)

@@ -5,7 +5,7 @@ Workers find the same out, but each only when records of its partition come.
 
 from collections.abc import Iterable, Mapping
 
-from bettong.errors import LogHoleError, SnapshotError, StateChangedError
+from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
@@ -26,7 +26,7 @@ def check(
 ) -> None:
     """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
 
-    Raises LogHoleError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
+    Raises LogTruncatedError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
     application cannot go on from the states; and StoreError.
     """
     found = list(stores)
@@ -37,12 +37,12 @@ def check(
     }
     application = programs.plan.application
     begins_of = {place: begins.get((stage_topic(application, place[0]), place[1]), 0) for place in saved}
-    if gaps := holes(saved, begins_of):
-        raise LogHoleError(_hole_text(gaps))
+    if gaps := truncated_logs(saved, begins_of):
+        raise LogTruncatedError(_truncated_text(gaps))
     _check_states(programs, limits, found, saved)
 
 
-def holes(
+def truncated_logs(
     saved: Mapping[Place, Iterable[Increment]], begins: Mapping[Place, int]
 ) -> dict[Place, tuple[int, int]]:
     """The partitions whose state nothing leads to any more: their newest snapshot, and where their log begins. Pure."""
@@ -54,7 +54,7 @@ def holes(
     return found
 
 
-def _hole_text(gaps: Mapping[Place, tuple[int, int]]) -> str:
+def _truncated_text(gaps: Mapping[Place, tuple[int, int]]) -> str:
     named = [
         f"stage {stage!r}, partition {partition}: no state reaches offset {begin}, where its log begins now; "
         + (f"its newest snapshot is of offset {newest}" if newest else "it has no snapshot")

@@ -180,7 +180,7 @@ class Supervisor:
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the schedule until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
+        """Runs the schedule until `stop`. Raises what no new start would mend: LogTruncatedError, PoisonError ..."""
         backoff_s = self._wait_s_min
         started = False
         while self.wait_for_parts() and self._wait_for_the_lead():

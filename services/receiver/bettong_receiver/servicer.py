@@ -10,7 +10,7 @@ import grpc
 from bettong.access import Read
 from bettong.edges.grpc_server import Wishes, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.errors import LogError, LogHoleError
+from bettong.errors import LogError, LogTruncatedError
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
@@ -136,7 +136,7 @@ class SubscribeServicer:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the receiver stops; subscribe again")
         except Refused as error:
             await context.abort(_CODES[error.refusal], str(error))
-        except LogHoleError as error:
+        except LogTruncatedError as error:
             await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
         except LogError as error:
             await context.abort(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bettong.application.external import ExternalTopic
-from bettong.errors import FrameError, LogError, LogHoleError
+from bettong.errors import FrameError, LogError, LogTruncatedError
 from bettong_sender.cuts import Cuts
 
 
@@ -22,7 +22,7 @@ def begin(
 ) -> dict[int, Beginning]:
     """For each partition of `bounds`: (oldest offset, the one behind the newest).
 
-    Raises LogHoleError when a partition does not reach from what was read to what is to come, LogError for
+    Raises LogTruncatedError when a partition does not reach from what was read to what is to come, LogError for
     stored bytes that are no cuts.
     """
     return {
@@ -51,12 +51,12 @@ def _beginning(
         raise LogError(f"the stored cuts of {where}: {error}") from None
     known = max([cuts.durable, *cuts.ends])
     if end < known:
-        raise LogHoleError(
+        raise LogTruncatedError(
             f"{where} ends at offset {end}, but was read up to {known}: it was made anew, or lost records;"
             " read the new one under another topic name"
         )
     if first > cuts.durable and external.on_lost == "stop":
-        raise LogHoleError(
+        raise LogTruncatedError(
             f"{where}: records {cuts.durable} to {first - 1} were deleted before they were read;"
             " describe the topic with on_lost='skip' to go on with the oldest, and lengthen its retention"
         )

@@ -22,7 +22,7 @@ def stretch(
 ) -> Iterator[Record]:
     """The records of each (topic, partition) from its first offset up to but not including its last, in order.
 
-    Memory is bounded by a few fetches. Raises LogHoleError when records are missing, LogUnavailableError when the
+    Memory is bounded by a few fetches. Raises LogTruncatedError when records are missing, LogUnavailableError when the
     broker gives none for 30 s.
     """
     starts = {place: first for place, first in firsts.items() if first < untils[place]}

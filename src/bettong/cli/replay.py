@@ -176,7 +176,7 @@ def _stretch(
     from bettong.edges.kafka_log import LogAdmin
     from bettong.edges.redis_store import RedisStore
     from bettong.edges.snapshot_stores import snapshot_store
-    from bettong.errors import LogHoleError
+    from bettong.errors import LogTruncatedError
     from bettong.routing import partition_of
     from bettong.topics import stage_topic
 
@@ -201,7 +201,7 @@ def _stretch(
             return Stretch(topic, partition, len(ends), 0, stop, None)
         known = store.increments(stage.name, partition)
         offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
-    raise LogHoleError(
+    raise LogTruncatedError(
         f"partition {partition} of stage {stage.name}: its log begins at {begin}, and no snapshot lies between there"
         f" and {stop} (there are: {offsets}): how the state came about cannot be told any more; give a higher --until"
     )

@@ -163,7 +163,7 @@ def reset(
     For states that other code has made. Results that are out already stay, and are not put out again. Refused while
     the processor runs, and when a log does not reach back to its beginning any more.
     """
-    from bettong.errors import LocalError, LogHoleError
+    from bettong.errors import LocalError, LogTruncatedError
 
     plan, states = _states(application, directory, kafka, redis)
     with states:
@@ -177,7 +177,7 @@ def reset(
             for partition, log in states.logs(each).items()
         }
         if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
-            raise LogHoleError(
+            raise LogTruncatedError(
                 f"the log of {', '.join(trimmed)} does not reach back to its beginning: without its snapshot the state"
                 " could never be folded again. Start under another application name instead"
             )

@@ -105,7 +105,7 @@ class KeyHistory:
     def fold(self, offset: int, value: bytes) -> list[Event]:
         """Folds the next record, and returns what happened to messages of the key in it.
 
-        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogHoleError
+        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
         """
         frame, columns, places = self._look(value)

@@ -11,7 +11,7 @@ from functools import partial
 from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
-from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.refused import unpack
@@ -97,7 +97,7 @@ class PartitionWorker:
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
 
-        Raises LogHoleError when records are missing before it. Anything wrong with the record itself is a
+        Raises LogTruncatedError when records are missing before it. Anything wrong with the record itself is a
         dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
         it raises, the worker is spoilt: make a new one from a snapshot.
 
@@ -122,7 +122,7 @@ class PartitionWorker:
 
     def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         if offset != self.next_offset:
-            raise LogHoleError(
+            raise LogTruncatedError(
                 f"stage {self.program.stage.name!r}, partition {self.assignment.partition}: expected offset"
                 f" {self.next_offset}, got {offset}: records are missing from its log"
             )

@@ -8,7 +8,7 @@ again. Which one is a decision of `bettong.snapshots.recovery`; here it is carri
 
 from collections.abc import Iterable
 
-from bettong.errors import LogHoleError
+from bettong.errors import LogTruncatedError
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
 from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
@@ -46,7 +46,7 @@ class Partitions:
         """The worker whose state is that of all records below `first`.
 
         A batch that starts at `first` proves that all output of the batches before is durable: only now may the
-        state become a snapshot. Raises LogHoleError when the state cannot be reached any more.
+        state become a snapshot. Raises LogTruncatedError when the state cannot be reached any more.
         """
         stage = stage_of_topic(self._application, topic)
         worker = self._restore(stage, partition, first)
@@ -79,7 +79,7 @@ class Partitions:
                     return worker
             if saved <= self._saved(stage, partition, first):
                 break
-        raise LogHoleError(
+        raise LogTruncatedError(
             f"stage {stage!r}, partition {partition}: no state reaches offset {first}: tried "
             + ", ".join(f"{each.place.value} at {each.offset}" for each in tried)
             + "; the log no longer holds the records in between. Restore a snapshot, or lengthen the"

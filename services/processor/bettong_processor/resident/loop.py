@@ -92,7 +92,7 @@ class Loop:
         self._look_s = 0.0
 
     def run(self) -> None:
-        """Raises what a worker raises (PoisonError, LogHoleError ...), LogError, StateChangedError, what ends
+        """Raises what a worker raises (PoisonError, LogTruncatedError ...), LogError, StateChangedError, what ends
         attendance.
 
         What is folded by then is drained in any case.

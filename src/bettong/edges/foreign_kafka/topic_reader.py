@@ -1,4 +1,4 @@
-"""Reading a topic of the user's from given offsets, committed records only, over holes."""
+"""Reading a topic of the user's from given offsets, committed records only, also where offsets are missing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from bettong.edges.kafka_log.librdkafka import (
     polled,
     topics_at,
 )
-from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 
 _ANSWER_WAIT_MS_MAX = 10_000
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
@@ -93,7 +93,7 @@ class TopicReader:
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, ForeignRecords]:
         """The next records of each partition; nothing while the cluster is away.
 
-        Raises LogHoleError when records were deleted before they were read.
+        Raises LogTruncatedError when records were deleted before they were read.
         """
         try:
             answer = polled(self._consumer, timeout_ms, records_max)
@@ -117,7 +117,7 @@ class TopicReader:
         if event.code() == _AT_END:
             self._positions[partition] = max(self._positions[partition], offset)
         elif is_outside(event):
-            raise LogHoleError(
+            raise LogTruncatedError(
                 f"{self._name}: an offset that is needed is not there any more:"
                 f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
             )

@@ -11,7 +11,7 @@ from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
-from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.reaching import KafkaPlace
 
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
@@ -24,10 +24,10 @@ _ABSENCE_S = 1.0
 _ABSENCE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
-# The broker tells of holes one by one: after the first one, the others of a lost log are waited for this long. An
-# error's text has room for so many.
-_HOLES_GATHER_S = 0.2
-_HOLES_NAMED_MAX = 20
+# The broker reports partitions whose next offset is out of range one by one: after the first, the reader waits this
+# long for the others. An error's text has room for so many.
+_OUT_OF_RANGE_GATHER_S = 0.2
+_OUT_OF_RANGE_NAMED_MAX = 20
 
 _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
 
@@ -35,7 +35,7 @@ _Place = tuple[str, int]
 
 
 class LogReader:
-    """Reads partitions in order, each from its own offset, and never past a hole. Use it from one thread.
+    """Reads partitions in order, each from its own offset, and never past a missing record. Use it from one thread.
 
     Reads ahead `fetch_bytes_max`, one frame at the least, and takes two to three times that of memory.
     """
@@ -63,8 +63,8 @@ class LogReader:
         self._bootstrap = place.bootstrap
         self._on_wait = on_wait
         self._next: dict[_Place, int] = {}
-        self._holes: dict[_Place, KafkaError] = {}
-        self._holes_due_s = 0.0
+        self._out_of_range: dict[_Place, KafkaError] = {}
+        self._out_of_range_due_s = 0.0
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
@@ -75,7 +75,7 @@ class LogReader:
                 **ALONE,
                 "client.id": "bettong-reader",
                 "group.id": "bettong-reader",  # must be there, and is not joined
-                # What an aborted transaction leaves is a hole, never passed over in silence.
+                # What an aborted transaction leaves is missing records, an error here.
                 "isolation.level": "read_uncommitted",
                 "check.crcs": True,
                 # A batch that is larger comes all the same, alone (KIP-74): one with refused messages may be.
@@ -103,11 +103,11 @@ class LogReader:
         """The next records, in order for each partition; [] when none came within `timeout_ms`.
 
         While the broker cannot be reached it returns [] and goes on by itself when the broker is back.
-        Raises LogHoleError when a partition's next record is not in the log any more, or when
+        Raises LogTruncatedError when a partition's next record is not in the log any more, or when
         the log ends before it (a log that was lost); LogError for damaged records.
         """
-        if self._holes and time.monotonic() >= self._holes_due_s:
-            raise self._hole()
+        if self._out_of_range and time.monotonic() >= self._out_of_range_due_s:
+            raise self._truncated_error()
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
@@ -121,7 +121,7 @@ class LogReader:
             if (expected := self._next.get(place)) is None:
                 continue  # removed since it was fetched
             if each.offset() != expected:
-                raise LogHoleError(
+                raise LogTruncatedError(
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
@@ -152,7 +152,7 @@ class LogReader:
         """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
         del self._next[topic, partition]
         self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        self._holes.pop((topic, partition), None)
+        self._out_of_range.pop((topic, partition), None)
 
     def lag(self, topic: str, partition: int) -> int | None:
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
@@ -178,9 +178,9 @@ class LogReader:
     def _take_note(self, place: _Place, error: KafkaError) -> None:
         if is_outside(error):
             if place in self._next:
-                if not self._holes:
-                    self._holes_due_s = time.monotonic() + _HOLES_GATHER_S
-                self._holes[place] = error  # told once: kept until the place is removed
+                if not self._out_of_range:
+                    self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
+                self._out_of_range[place] = error  # told once: kept until the place is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
@@ -204,19 +204,19 @@ class LogReader:
             self._partitions = topics_at(self._consumer, self._bootstrap, wait_ms=REQUEST_WAIT_MS_MAX)
         return self._partitions.get(topic, 0)
 
-    def _hole(self) -> LogHoleError:
+    def _truncated_error(self) -> LogTruncatedError:
         """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
         told, answers = [], True
-        for (topic, partition), error in list(self._holes.items())[:_HOLES_NAMED_MAX]:
+        for (topic, partition), error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
             known = self._bounds(topic, partition) if answers else None
             answers = known is not None
             where = (
                 f"the log holds {known[0]} up to {known[1]}" if known else f"it is not there ({error.str()})"
             )
             told.append(f"{topic}/{partition}: offset {self._next[topic, partition]} is needed, {where}")
-        if more := len(self._holes) - len(told):
+        if more := len(self._out_of_range) - len(told):
             told.append(f"and {more} more partitions")
-        return LogHoleError(
+        return LogTruncatedError(
             f"{'; '.join(told)}; restore the topic or start under another application name,"
             " and keep its retention unlimited"
         )
