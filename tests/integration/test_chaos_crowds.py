@@ -1,4 +1,4 @@
-"""Clients that no service wishes for, at real services: they come, behave badly, and go."""
+"""Clients that behave badly, at real services: they come and go."""
 
 from collections.abc import Callable
 from pathlib import Path

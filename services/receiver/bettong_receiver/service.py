@@ -31,7 +31,7 @@ from bettong_receiver.outlets.lanes import Lanes
 from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
-from bettong_receiver.servicer import WISHES, SubscribeServicer, handlers
+from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
 # How long one look at the log lasts: a stop, a sync and Redis wait no longer than this when it is quiet.
@@ -58,7 +58,7 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._entrance = Entrance(settings, WISHES, log)
+        self._entrance = Entrance(settings, PERMISSIONS, log)
         self._formats = formats(plan)
         self._status = Status(time.time, log)
         self._stopping = threading.Event()

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from bettong.access import Read
-from bettong.edges.grpc_server import Wishes, hang_up
+from bettong.edges.grpc_server import Permissions, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError
 from bettong.logs import Logger
@@ -47,7 +47,9 @@ def _cut(sink: str) -> str:
 
 
 # What a token must allow.
-WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))}
+PERMISSIONS: Permissions = {
+    "/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))
+}
 
 
 def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:

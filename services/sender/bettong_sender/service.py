@@ -33,7 +33,7 @@ from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
-from bettong_sender.servicer import WISHES, IngestServicer, handlers
+from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
@@ -133,7 +133,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     topics = topics_of(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
-    entrance = Entrance(settings, WISHES, logger)
+    entrance = Entrance(settings, PERMISSIONS, logger)
     identity = Identity("sender", plan.application, settings.instance)
     with (
         RedisStore(settings.redis_place, plan.application) as store,

@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 from structlog.stdlib import BoundLogger
 
-from bettong.access import Look, Write
-from bettong.edges.grpc_server import Wishes, caller, hang_up, received_bytes
+from bettong.access import ListSources, Write
+from bettong.edges.grpc_server import Permissions, caller, hang_up, received_bytes
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
     Hello,
@@ -48,15 +48,15 @@ _Requests = AsyncIterator[bytes]
 _Context = grpc.aio.ServicerContext[Any, IngestResponse]
 
 
-def _wish(first: bytes) -> Write:
+def _write_permission(first: bytes) -> Write:
     hello = read_hello(first)
     return Write(hello.source, hello.stream)
 
 
 # What a token must allow. A session that does not begin with a hello is refused for that.
-WISHES: Wishes = {
-    "/bettong.v1.IngestService/Ingest": _wish,
-    "/bettong.v1.IngestService/ListSources": lambda _: Look(),
+PERMISSIONS: Permissions = {
+    "/bettong.v1.IngestService/Ingest": _write_permission,
+    "/bettong.v1.IngestService/ListSources": lambda _: ListSources(),
 }
 
 

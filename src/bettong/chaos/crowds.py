@@ -1,4 +1,4 @@
-"""Clients that no service wishes for: subscribers that read nothing, and many streams that end at once.
+"""Clients that behave badly: subscribers that read nothing, and many streams that end at once.
 
 They speak gRPC by themselves, for a careful client would never behave so. Each runs in threads of its own until it is
 closed; what a service answers them, refusals too, is its own affair and no fault of the run.

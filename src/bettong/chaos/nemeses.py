@@ -39,7 +39,7 @@ class Injected:
 class Arena:
     """What faults are done to. `clock` and `disk` are there when the spec needs them and the machine has them.
 
-    `source` and `sinks`: where clients come that no service wishes for.
+    `source` and `sinks`: where badly behaved clients connect.
     """
 
     record: Callable[[], SuiteRecord]
