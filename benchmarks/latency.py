@@ -31,12 +31,12 @@ from bettong.application.plan import plan
 from bettong.application.schema import schema_of
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.reaching import KafkaPlace
 from bettong.routing import partition_of
 from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
@@ -148,7 +148,7 @@ def once(
     (source,) = (each.name for each in plan(load(str(APPLICATION))).sources)
     seen, done = Seen(), threading.Event()
     with Suite(options) as suite:
-        kafka = suite.record.kafka_place
+        kafka = suite.record.kafka_connection
         reading = threading.Thread(target=_read, args=(kafka, partitions, seen, done))
         reading.start()
         try:
@@ -198,7 +198,7 @@ def _readings(partition: int, partitions: int, messages: int) -> list[Reading]:
     return [Reading(meters[place % 50], 1.0) for place in range(messages)]
 
 
-def _read(kafka: KafkaPlace, partitions: int, seen: Seen, done: threading.Event) -> None:
+def _read(kafka: KafkaConnection, partitions: int, seen: Seen, done: threading.Event) -> None:
     starts = {(sink_topic("echo", "totals"), partition): 0 for partition in range(partitions)}
     with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20) as reader:
         while not done.is_set():

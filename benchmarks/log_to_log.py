@@ -40,10 +40,10 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
         schedule=schedule,
         compiled=compiled,
     )
-    with Suite(options) as suite, RedisStore(suite.record.redis_place, suite.record.name) as store:
+    with Suite(options) as suite, RedisStore(suite.record.redis_connection, suite.record.name) as store:
         source, target = stage_topic(name, "nbbo"), sink_topic(name, "rejected")
         starts = {(target, partition): 0 for partition in range(partitions)}
-        kafka = suite.record.kafka_place
+        kafka = suite.record.kafka_connection
         with (
             LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=64 * 1024 * 1024) as writer,
             LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,

@@ -39,7 +39,7 @@ def samples(*, schedule: Schedule, partitions: int, compiled: bool = True) -> li
             compiled=compiled,
             results=Path(folder) / "results",
         )
-        with Suite(options) as suite, RedisStore(suite.record.redis_place, suite.record.name) as store:
+        with Suite(options) as suite, RedisStore(suite.record.redis_connection, suite.record.name) as store:
             with MarketSpreadClient(suite.record.sender) as client:
                 await_folded(LiveFigures(store), client.initial_quotes(INITIAL_QUOTES))
             with Subscriber(suite.record.receiver, "rejected") as results:

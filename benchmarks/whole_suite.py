@@ -34,7 +34,7 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
         )
         with (
             Suite(options) as suite,
-            RedisStore(suite.record.redis_place, suite.record.name) as store,
+            RedisStore(suite.record.redis_connection, suite.record.name) as store,
             MarketSpreadClient(suite.record.sender) as client,
         ):
             initial = client.initial_quotes(INITIAL_QUOTES)

@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 
 from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
-from bettong.reaching import ReachingSettings
+from bettong.connection_settings import ConnectionSettings
 from bettong.settings import (
     PREFIX,
     ClientSettings,
@@ -25,7 +25,7 @@ from docs.render_roles import roles_page
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
-    "Kafka and Redis": ReachingSettings,
+    "Kafka and Redis": ConnectionSettings,
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
     "Sender": SenderSettings,

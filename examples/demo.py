@@ -107,7 +107,7 @@ def run(
         started = time.monotonic()
         with (
             Suite(options, say=console.print) as suite,
-            RedisStore(suite.record.redis_place, suite.record.name) as store,
+            RedisStore(suite.record.redis_connection, suite.record.name) as store,
         ):
             ready_s = time.monotonic() - started
             console.print(

@@ -1,6 +1,6 @@
 """Every setting of every service: environment variables `BETTONG_<NAME>`, read and checked once at start.
 
-A setting stands here, or in `bettong.reaching`, and nowhere else; a test checks `docs/settings.md` against them.
+A setting stands here, or in `bettong.connection_settings`, and nowhere else; a test checks `docs/settings.md`.
 """
 
 import difflib
@@ -17,9 +17,9 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_va
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from bettong.connection_settings import ConnectionSettings
 from bettong.endpoints import is_loopback, listening, snapshots_place
 from bettong.errors import SettingsError
-from bettong.reaching import ReachingSettings
 
 PREFIX = "BETTONG_"
 
@@ -52,7 +52,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class ServiceSettings(ReachingSettings):
+class ServiceSettings(ConnectionSettings):
     """What every service needs."""
 
     application: str = Field(description="The application: path of a Python file, or path:name.")
@@ -342,7 +342,7 @@ class ClientSettings(BaseSettings):
         return self
 
 
-_Settings = TypeVar("_Settings", bound=ReachingSettings)
+_Settings = TypeVar("_Settings", bound=ConnectionSettings)
 
 
 def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _Settings:

@@ -84,7 +84,7 @@ class RunningSuite:
             )
             return is_folded and now[2] == "0" and time.monotonic() - since_s >= QUIET_S
 
-        with LogAdmin(self.suite.record.kafka_place) as admin:
+        with LogAdmin(self.suite.record.kafka_connection) as admin:
             eventually(settled, seconds=RESULTS_S_MAX, what="all is folded and delivered, and nothing moves")
 
 
@@ -119,7 +119,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
                 environment=environment or {},
             )
             suite = stack.enter_context(Suite(options))
-            store = stack.enter_context(RedisStore(suite.record.redis_place, suite.record.name))
+            store = stack.enter_context(RedisStore(suite.record.redis_connection, suite.record.name))
             return RunningSuite(suite, results, LiveFigures(store))
 
         yield start

@@ -73,9 +73,9 @@ def output_of(record: SuiteRecord) -> tuple[Output, Output]:
     (stage,) = planned.stages
     source = stage_topic(planned.application, stage.name)
     topics = [source, sink_topic(planned.application, "totals"), dead_letter_topic(planned.application)]
-    with LogAdmin(record.kafka_place) as admin:
+    with LogAdmin(record.kafka_connection) as admin:
         ends = admin.ends(topics)
-    exclusions = ExclusionLog(record.kafka_place, planned.application, frame_bytes_max=FRAME_BYTES_MAX)
+    exclusions = ExclusionLog(record.kafka_connection, planned.application, frame_bytes_max=FRAME_BYTES_MAX)
     exclusions.refresh()
     exclusions.close()
     ready = program(stage, compiled=False)
@@ -88,7 +88,9 @@ def output_of(record: SuiteRecord) -> tuple[Output, Output]:
     put_out: Output = {}
     again: Output = {}
     left = sum(ends.values())
-    with LogReader(record.kafka_place, dict.fromkeys(ends, 0), frame_bytes_max=FRAME_BYTES_MAX) as reader:
+    with LogReader(
+        record.kafka_connection, dict.fromkeys(ends, 0), frame_bytes_max=FRAME_BYTES_MAX
+    ) as reader:
         deadline_s = time.monotonic() + 30
         while left:
             assert time.monotonic() < deadline_s
@@ -145,7 +147,7 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
             lambda: len(lines(folder, "totals")) >= 40 * 8 - len(deeds), seconds=240, what="all the others"
         )
         eventually(lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all letters")
-        with RedisStore(suite.record.redis_place, suite.record.name) as store:
+        with RedisStore(suite.record.redis_connection, suite.record.name) as store:
             live = LiveFigures(store)
             eventually(
                 lambda: (
@@ -177,7 +179,7 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
     folder = tmp_path / "kept"
     with (
         Suite(options(folder, schedule, message_ms_max="0")) as suite,
-        RedisStore(suite.record.redis_place, suite.record.name) as store,
+        RedisStore(suite.record.redis_connection, suite.record.name) as store,
         Sender(suite.record.sender, "numbers", "feed") as sender,
     ):
         sender.send_messages([Number("a", 1, 0)])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
+from bettong.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
-from bettong.reaching import KafkaPlace, RedisPlace
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
@@ -58,7 +58,7 @@ def test_a_store_that_is_away_is_a_passing_fault() -> None:
 
 
 def test_a_password_file_that_is_away_while_a_task_starts_is_a_passing_fault(tmp_path: Path) -> None:
-    for place in (KafkaPlace, RedisPlace):
+    for place in (KafkaConnection, RedisConnection):
         with pytest.raises(SettingsError, match="PASSWORD_FILE: cannot read") as told:
             place("127.0.0.1:1", password_file=tmp_path / "away").password()
         fault = fault_of(PYTHON.format(error="".join(traceback.format_exception_only(told.value))))

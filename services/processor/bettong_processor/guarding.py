@@ -13,7 +13,9 @@ def guarded(settings: ProcessorSettings, application: str, figures: PartitionFig
     """Marks lie beside the states that workers of a machine share. Connects to nothing yet. Raises SettingsError."""
     folder = settings.state_folder(application)
     prepare_folder(folder)
-    exclusions = ExclusionLog(settings.kafka_place, application, frame_bytes_max=settings.frame_bytes_max)
+    exclusions = ExclusionLog(
+        settings.kafka_connection, application, frame_bytes_max=settings.frame_bytes_max
+    )
     return Guard(
         Marks(folder, settings.partitions), exclusions, figures.tell, log, limit_ms=settings.message_ms_max
     )

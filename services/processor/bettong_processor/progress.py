@@ -103,7 +103,7 @@ class Progress:
         committed: Callable[[], Offsets] = dict,
     ) -> "Progress":
         """Of the settings' Kafka, which it asks by a client of its own, and what partitions have told in `store`."""
-        log = LogAdmin(settings.kafka_place, answer_wait_s_max=_LOOK_WAIT_S_MAX)
+        log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_LOOK_WAIT_S_MAX)
         told = LiveFigures(store)
         return cls(log, told, stages, clock=time.monotonic, logger=logger, committed=committed)
 

@@ -36,7 +36,10 @@ def run(settings: ProcessorSettings, java: Java) -> None:
     prepare(settings.snapshots)
     log = configure(settings, "processor")
     planned = plan(load(settings.application))
-    admin, store = LogAdmin(settings.kafka_place), RedisStore(settings.redis_place, planned.application)
+    admin, store = (
+        LogAdmin(settings.kafka_connection),
+        RedisStore(settings.redis_connection, planned.application),
+    )
     figures = LiveFigures(store)
     live = Live(figures, settings.instance, log, time.time, settings.live_interval_ms / 1000)
     identity = Identity("processor", planned.application, settings.instance)

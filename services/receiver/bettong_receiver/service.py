@@ -62,7 +62,7 @@ class Receiver:
         self._formats = formats(plan)
         self._status = Status(time.time, log)
         self._stopping = threading.Event()
-        self._store = RedisStore(settings.redis_place, plan.application)
+        self._store = RedisStore(settings.redis_connection, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
         self._lanes = Lanes(
             routes(plan, settings, self._store),

@@ -13,6 +13,7 @@ from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
 from bettong.application.streams import Source
+from bettong.connection_settings import KafkaConnection
 from bettong.connections import Options, options_of, read_connections
 from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
@@ -21,7 +22,6 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveFigures, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
-from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
 from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
 from bettong_sender.body import warm
@@ -103,7 +103,7 @@ def _topic(
     )
     there.check_reading()
     here = ClientOptions(
-        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_place)}
+        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_connection)}
     )
     return Topic(
         source.name,
@@ -136,7 +136,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     entrance = Entrance(settings, PERMISSIONS, logger)
     identity = Identity("sender", plan.application, settings.instance)
     with (
-        RedisStore(settings.redis_place, plan.application) as store,
+        RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
             Guards(
                 routes,
@@ -153,7 +153,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             instance=settings.instance,
             lease_s=settings.sender_lease_ms / 1000,
             new_token=lambda: uuid.uuid4().hex,
-            log_is_new=lambda: _is_new(settings.kafka_place, plan.topics),
+            log_is_new=lambda: _is_new(settings.kafka_connection, plan.topics),
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
@@ -224,7 +224,7 @@ async def _serve(
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
 
 
-def _is_new(kafka: KafkaPlace, topics: tuple[str, ...]) -> bool:
+def _is_new(kafka: KafkaConnection, topics: tuple[str, ...]) -> bool:
     """Whether nothing was ever appended. Raises LogError."""
     with LogAdmin(kafka) as admin:
         return not any(admin.ends(topics).values())

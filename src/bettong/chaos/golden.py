@@ -75,7 +75,10 @@ def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> Non
     """Waits until every stage has folded its log, and every sink has delivered its own."""
     deadline_s = time.monotonic() + prepared.spec.settle_s_max
     name = prepared.plan.application
-    with LogAdmin(suite.record.kafka_place) as admin, RedisStore(suite.record.redis_place, name) as store:
+    with (
+        LogAdmin(suite.record.kafka_connection) as admin,
+        RedisStore(suite.record.redis_connection, name) as store,
+    ):
         while behind := _behind(prepared, suite.record, admin, LiveFigures(store), watch, results):
             if time.monotonic() > deadline_s:
                 raise LocalError(

@@ -36,7 +36,10 @@ class LagWatch(BlockThread):
         while not self._stopping.wait(_LOOK_S):
             record = self._record()
             # Asked anew each time: both are killed and paused now and then.
-            with LogAdmin(record.kafka_place) as admin, RedisStore(record.redis_place, record.name) as store:
+            with (
+                LogAdmin(record.kafka_connection) as admin,
+                RedisStore(record.redis_connection, record.name) as store,
+            ):
                 try:
                     lag = self._lag(admin, LiveFigures(store))
                 except (LogError, StoreError):

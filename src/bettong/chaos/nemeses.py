@@ -169,7 +169,7 @@ class Nemesis:
     @contextlib.contextmanager
     def _redis(self) -> Iterator[RedisFaults]:
         record = self.arena.record()
-        with RedisStore(record.redis_place, record.name) as store:
+        with RedisStore(record.redis_connection, record.name) as store:
             yield RedisFaults(store)
 
     def _cut(self, injected: Injected) -> None:

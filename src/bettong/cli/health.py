@@ -74,7 +74,7 @@ def _record(settings: ProcessorSettings, application: str) -> tuple[dict[str, st
     from bettong.errors import StoreError
 
     try:
-        with RedisStore(settings.redis_place, application) as store:
+        with RedisStore(settings.redis_connection, application) as store:
             return LiveFigures(store).live().get(settings.instance, {}), ""
     except StoreError as error:
         return {}, str(error)
@@ -89,7 +89,10 @@ def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]
 
     names = {stage: topic for topic, stage in topics.items()}
     try:
-        with RedisStore(settings.redis_place, application) as store, LogAdmin(settings.kafka_place) as admin:
+        with (
+            RedisStore(settings.redis_connection, application) as store,
+            LogAdmin(settings.kafka_connection) as admin,
+        ):
             live, partitions = LiveFigures(store).live(), LiveFigures(store).partitions()
             ends = admin.ends(topics)
     except (LogError, StoreError):

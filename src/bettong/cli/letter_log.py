@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from bettong.cli.log_stretch import stretch
+from bettong.connection_settings import KafkaConnection
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, Record
 from bettong.errors import BettongError, FrameError
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.letter_id import LetterId
-from bettong.reaching import KafkaPlace
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 
@@ -55,7 +55,7 @@ class Mark:
 class LetterLog:
     """Reads the topic of dead letters; takes the memory of a few fetches, and a little for each letter sent again."""
 
-    def __init__(self, kafka: str | KafkaPlace, application: str, *, frame_bytes_max: int) -> None:
+    def __init__(self, kafka: str | KafkaConnection, application: str, *, frame_bytes_max: int) -> None:
         self._kafka = kafka
         self._topic = dead_letter_topic(application)
         self._frame_bytes_max = frame_bytes_max

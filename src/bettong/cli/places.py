@@ -11,7 +11,7 @@ import typer
 from bettong.cli.background import DIRECTORY
 
 if TYPE_CHECKING:
-    from bettong.reaching import KafkaPlace, RedisPlace
+    from bettong.connection_settings import KafkaConnection, RedisConnection
 
 
 def without_password_flag(url: str | None) -> str | None:
@@ -48,8 +48,8 @@ DirectoryFlag = Annotated[Path, DIRECTORY]
 class Places:
     """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
 
-    kafka: KafkaPlace
-    redis: RedisPlace
+    kafka: KafkaConnection
+    redis: RedisConnection
     sender: str | None
     compiled: bool
     kernel_cache: Path | None
@@ -97,8 +97,8 @@ def places(
             f" --kafka or {PREFIX}KAFKA"
         )
     return Places(
-        kafka=record.kafka_place if record is not None else settings.kafka_place,
-        redis=record.redis_place if record is not None and redis is None else settings.redis_place,
+        kafka=record.kafka_connection if record is not None else settings.kafka_connection,
+        redis=record.redis_connection if record is not None and redis is None else settings.redis_connection,
         sender=record.sender if record is not None else None,
         compiled=record.compiled if record is not None else settings.compiled,
         kernel_cache=kernel_folder(settings.kernel_cache),

@@ -159,7 +159,7 @@ def _follow(suite: Suite, console: Console) -> None:
     from bettong.edges.redis_store import RedisStore
 
     record = suite.record
-    with RedisStore(record.redis_place, record.name) as store, console.status("") as status:
+    with RedisStore(record.redis_connection, record.name) as store, console.status("") as status:
         before, since = None, time.monotonic()
         while True:
             now, at = _look(store), time.monotonic()

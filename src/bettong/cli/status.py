@@ -82,13 +82,13 @@ def status(
 
 def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspection:
     from bettong.cli.inspection import inspect_remote
-    from bettong.reaching import ReachingSettings
+    from bettong.connection_settings import ConnectionSettings
     from bettong.settings import read
 
     flags = {"redis": redis, "kafka": kafka}
-    settings = read(ReachingSettings, {name: value for name, value in flags.items() if value is not None})
-    where = settings.kafka_place if "kafka" in settings.model_fields_set else None
-    return inspect_remote(application, settings.redis_place, where)
+    settings = read(ConnectionSettings, {name: value for name, value in flags.items() if value is not None})
+    where = settings.kafka_connection if "kafka" in settings.model_fields_set else None
+    return inspect_remote(application, settings.redis_connection, where)
 
 
 def show(found: Inspection, console: Console, *, each: bool) -> None:

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from bettong.connection_settings import RedisConnection
 from bettong.edges.redis_store import LiveFigures, RedisStore
 from bettong.errors import StoreError
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import SINCE, STANDBY, STATE
-from bettong.reaching import RedisPlace
 from bettong.settings import PREFIX
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
@@ -87,10 +87,10 @@ def processor(
 ) -> Service:
     """Ready when its live record in Redis says that it runs or stands by. Spark's own files go to `scratch`."""
     launched_s = time.time()
-    place = RedisPlace(settings["redis"], password_file=Path(settings["redis_password_file"]))
+    connection = RedisConnection(settings["redis"], password_file=Path(settings["redis_password_file"]))
 
     def answers() -> bool:
-        with RedisStore(place, application) as store:
+        with RedisStore(connection, application) as store:
             try:
                 figures = LiveFigures(store).live().get(name, {})
             except StoreError:

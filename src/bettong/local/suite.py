@@ -11,6 +11,7 @@ from typing import Self
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import BettongError, LocalError
 from bettong.local import services
 from bettong.local.addresses import LOOPBACK, free_ports
@@ -24,7 +25,6 @@ from bettong.local.redis_server import RedisServer
 from bettong.local.secrets import Secrets
 from bettong.local.server import Server
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
-from bettong.reaching import KafkaPlace, RedisPlace
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -167,7 +167,7 @@ class Suite:
         own = Secrets.of(root)
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
-        settings = self._settings(kafka.place, redis.place, own, directories)
+        settings = self._settings(kafka.connection, redis.connection, own, directories)
         more = self._options.environment
         self._servers = {
             "redis": redis,
@@ -189,7 +189,7 @@ class Suite:
             directory=root,
             results=Path(results) if results is not None else None,
             kafka=kafka.bootstrap,
-            kafka_user=kafka.place.user,
+            kafka_user=kafka.connection.user,
             kafka_password_file=own.kafka,
             redis=redis.url,
             redis_password_file=own.redis,
@@ -221,7 +221,7 @@ class Suite:
         }
 
     def _settings(
-        self, kafka: KafkaPlace, redis: RedisPlace, own: Secrets, directories: Directories
+        self, kafka: KafkaConnection, redis: RedisConnection, own: Secrets, directories: Directories
     ) -> dict[str, str]:
         options = self._options
         path, colon, chosen = options.application.partition(":")

@@ -121,7 +121,7 @@ def start(
     `stages`: by their topics.
     """
     topics = tuple(stages)
-    kafka = spark_options(settings.kafka_place)
+    kafka = spark_options(settings.kafka_connection)
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
         spark.readStream.format("kafka")

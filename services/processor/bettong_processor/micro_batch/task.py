@@ -134,7 +134,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     log = configure(settings, "processor-worker")
     ready = programs(settings)
     application = ready.plan.application
-    store = RedisStore(settings.redis_place, application)
+    store = RedisStore(settings.redis_connection, application)
     stores = Stores(
         local=local_states(settings.state_folder(application)),
         durable=snapshot_store(settings.snapshots, application, store),
@@ -148,7 +148,7 @@ def process_of(settings: ProcessorSettings) -> Process:
         Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
         stores=stores,
         uploads=uploads,
-        replay_log=Replay(settings.kafka_place, frame_bytes_max=settings.frame_bytes_max),
+        replay_log=Replay(settings.kafka_connection, frame_bytes_max=settings.frame_bytes_max),
         guard=guard,
         log=log,
     )

@@ -66,14 +66,14 @@ class SlotTask:
         sys.setswitchinterval(_SWITCH_S)
         ready = programs(settings)
         with (
-            RedisStore(settings.redis_place, ready.plan.application) as redis,
+            RedisStore(settings.redis_connection, ready.plan.application) as redis,
             LogWriter(
-                settings.kafka_place,
+                settings.kafka_connection,
                 frame_bytes_max=settings.frame_bytes_max,
                 buffer_bytes_max=2 * OUTPUT_BYTES_MAX,
             ) as writer,
             LogReader(
-                settings.kafka_place,
+                settings.kafka_connection,
                 {},
                 frame_bytes_max=settings.frame_bytes_max,
                 fetch_wait_ms=_FETCH_WAIT_MS,

@@ -6,11 +6,11 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
+from bettong.connection_settings import KafkaConnection
 from bettong.connections import Options, named
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
 from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
 from bettong.errors import LogError, SettingsError
-from bettong.reaching import KafkaPlace
 
 # The promises stand on these; whoever sets them in a connection is told.
 OURS = frozenset(
@@ -63,9 +63,9 @@ class ClientOptions:
             )
 
     @property
-    def place(self) -> KafkaPlace:
+    def connection(self) -> KafkaConnection:
         """The cluster, for clients of librdkafka."""
-        return KafkaPlace(self.servers, connection=self._connection)
+        return KafkaConnection(self.servers, connection_name=self._connection)
 
     def for_reading(self) -> dict[str, object]:
         """The options of a client of librdkafka, without the servers."""

@@ -60,7 +60,7 @@ class TopicReader:
             "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
         }
         self._consumer, _ = connect(
-            Consumer, options.place, {"client.id": "bettong", **options.for_reading(), **ours}
+            Consumer, options.connection, {"client.id": "bettong", **options.for_reading(), **ours}
         )
 
     def partitions(self) -> list[int]:

@@ -7,12 +7,12 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
-from bettong.reaching import KafkaPlace
 
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
@@ -42,7 +42,7 @@ class LogReader:
 
     def __init__(
         self,
-        where: str | KafkaPlace,
+        where: str | KafkaConnection,
         starts: Mapping[tuple[str, int], int],
         *,
         frame_bytes_max: int,
@@ -59,8 +59,8 @@ class LogReader:
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
         or partition that does not exist.
         """
-        place = KafkaPlace.of(where)
-        self._bootstrap = place.bootstrap
+        connection = KafkaConnection.of(where)
+        self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
         self._next: dict[_Place, int] = {}
         self._out_of_range: dict[_Place, KafkaError] = {}
@@ -70,7 +70,7 @@ class LogReader:
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
         self._consumer, self._partitions = connect(
             Consumer,
-            place,
+            connection,
             {
                 **ALONE,
                 "client.id": "bettong-reader",
@@ -180,7 +180,7 @@ class LogReader:
             if place in self._next:
                 if not self._out_of_range:
                     self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
-                self._out_of_range[place] = error  # told once: kept until the place is removed
+                self._out_of_range[place] = error  # told once: kept until the partition is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:

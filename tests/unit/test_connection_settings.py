@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bettong.connection_settings import ConnectionSettings, KafkaConnection, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log.secured import librdkafka_options, python_options
 from bettong.errors import SettingsError
-from bettong.reaching import KafkaPlace, KafkaSecurity, ReachingSettings, RedisPlace
 from bettong.settings import read
 from bettong_processor.micro_batch.spark_kafka import spark_options
 
@@ -40,16 +40,16 @@ def test_settings_that_do_not_agree_are_told(
     for name, value in variables.items():
         monkeypatch.setenv(f"BETTONG_{name}", value)
     with pytest.raises(SettingsError) as told:
-        read(ReachingSettings)
+        read(ConnectionSettings)
     assert text in str(told.value)
     assert "secret-word" not in str(told.value)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> KafkaPlace:
+def connection(tmp_path: Path) -> KafkaConnection:
     word = tmp_path / "word"
     word.write_text(WORD)
-    return KafkaPlace(
+    return KafkaConnection(
         "k:1",
         KafkaSecurity.SASL_SSL,
         ca=tmp_path / "ca.pem",
@@ -60,8 +60,8 @@ def place(tmp_path: Path) -> KafkaPlace:
     )
 
 
-def test_each_client_of_the_log_is_told_the_same(place: KafkaPlace, tmp_path: Path) -> None:
-    assert python_options(place) == {
+def test_each_client_of_the_log_is_told_the_same(connection: KafkaConnection, tmp_path: Path) -> None:
+    assert python_options(connection) == {
         "security_protocol": "SASL_SSL",
         "ssl_cafile": str(tmp_path / "ca.pem"),
         "ssl_certfile": str(tmp_path / "tls.crt"),
@@ -70,7 +70,7 @@ def test_each_client_of_the_log_is_told_the_same(place: KafkaPlace, tmp_path: Pa
         "sasl_plain_username": "ann",
         "sasl_plain_password": WORD,
     }
-    assert librdkafka_options(place) == {
+    assert librdkafka_options(connection) == {
         "security.protocol": "SASL_SSL",
         "ssl.ca.location": str(tmp_path / "ca.pem"),
         "ssl.certificate.location": str(tmp_path / "tls.crt"),
@@ -79,35 +79,38 @@ def test_each_client_of_the_log_is_told_the_same(place: KafkaPlace, tmp_path: Pa
         "sasl.username": "ann",
         "sasl.password": WORD,
     }
-    java = spark_options(place)
+    java = spark_options(connection)
     assert java["kafka.security.protocol"] == "SASL_SSL"
     assert java["kafka.ssl.truststore.location"] == str(tmp_path / "ca.pem")
     assert java["kafka.ssl.keystore.key"] == f"${{directory:{tmp_path}:tls.key}}"
     assert f'username="ann" password="${{directory:{tmp_path}:word}}";' in java["kafka.sasl.jaas.config"]
 
 
-def test_plans_and_the_web_page_of_spark_show_no_secret(place: KafkaPlace) -> None:
-    assert WORD not in str(spark_options(place))
-    assert WORD not in repr(place)
+def test_plans_and_the_web_page_of_spark_show_no_secret(connection: KafkaConnection) -> None:
+    assert WORD not in str(spark_options(connection))
+    assert WORD not in repr(connection)
 
 
 def test_plain_text_needs_nothing() -> None:
-    place = KafkaPlace.of("k:1")
-    assert spark_options(place) == {"kafka.bootstrap.servers": "k:1", "kafka.security.protocol": "PLAINTEXT"}
-    assert python_options(place) == {"security_protocol": "PLAINTEXT"}
-    assert librdkafka_options(place) == {"security.protocol": "PLAINTEXT"}
+    connection = KafkaConnection.of("k:1")
+    assert spark_options(connection) == {
+        "kafka.bootstrap.servers": "k:1",
+        "kafka.security.protocol": "PLAINTEXT",
+    }
+    assert python_options(connection) == {"security_protocol": "PLAINTEXT"}
+    assert librdkafka_options(connection) == {"security.protocol": "PLAINTEXT"}
 
 
 @pytest.mark.parametrize("content", ["", f"{WORD}\n", 'quoted "word"', "back\\slash", "x" * 5000])
 def test_a_file_that_does_not_hold_a_password_alone_is_refused_and_not_quoted(
-    place: KafkaPlace, content: str
+    connection: KafkaConnection, content: str
 ) -> None:
-    assert place.password_file is not None
-    place.password_file.write_text(content)
+    assert connection.password_file is not None
+    connection.password_file.write_text(content)
     with pytest.raises(SettingsError, match="must hold the password alone") as told:
-        place.password()
+        connection.password()
     assert not content or content.strip() not in str(told.value)
 
 
 def test_a_redis_url_with_a_password_is_not_shown() -> None:
-    assert "secret-word" not in repr(RedisPlace("redis://:secret-word@h:1/0"))
+    assert "secret-word" not in repr(RedisConnection("redis://:secret-word@h:1/0"))

@@ -1,4 +1,4 @@
-"""How Kafka and Redis are reached: where, by TLS or not, as whom. Settings, and values for the edges made of them.
+"""How to connect to Kafka and Redis: addresses, TLS, users. Settings, and the values that the edges get of them.
 
 A password is read from its file whenever a client is made (of Redis: for each connection). It is never part of a
 setting, a flag, a log line or an error.
@@ -49,10 +49,10 @@ class KafkaMechanism(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaPlace:
-    """A Kafka. Without `ca` the machine's own authorities count.
+class KafkaConnection:
+    """How to connect to a Kafka. Without `ca` the machine's own authorities count.
 
-    `connection`: of the user's, whose options say the rest; "" for Bettong's own Kafka, of which settings do.
+    `connection_name`: of a user's Kafka, whose options hold the rest; "" for Bettong's own Kafka.
     """
 
     bootstrap: str
@@ -63,12 +63,12 @@ class KafkaPlace:
     mechanism: KafkaMechanism = KafkaMechanism.SCRAM_512
     user: str = ""
     password_file: Path | None = None
-    connection: str = ""
+    connection_name: str = ""
 
     @classmethod
-    def of(cls, where: "str | KafkaPlace") -> "KafkaPlace":
-        """The place itself; host:port[,host:port] is one in plain text."""
-        return where if isinstance(where, KafkaPlace) else cls(where)
+    def of(cls, where: "str | KafkaConnection") -> "KafkaConnection":
+        """The connection itself; host:port[,host:port] is one in plain text."""
+        return where if isinstance(where, KafkaConnection) else cls(where)
 
     def password(self) -> str:
         """The password, as its file holds it now. Raises PasswordError."""
@@ -76,8 +76,8 @@ class KafkaPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class RedisPlace:
-    """A Redis. `user` and the password of the file count before those in the URL."""
+class RedisConnection:
+    """How to connect to a Redis. `user` and the password of the file count before those in the URL."""
 
     url: str = field(repr=False)
     ca: Path | None = None
@@ -85,17 +85,17 @@ class RedisPlace:
     password_file: Path | None = None
 
     @classmethod
-    def of(cls, where: "str | RedisPlace") -> "RedisPlace":
-        """The place itself; a URL is one that holds all there is to know."""
-        return where if isinstance(where, RedisPlace) else cls(where)
+    def of(cls, where: "str | RedisConnection") -> "RedisConnection":
+        """The connection itself; a URL is one that holds all there is to know."""
+        return where if isinstance(where, RedisConnection) else cls(where)
 
     def password(self) -> str:
         """The password, as its file holds it now. Raises PasswordError."""
         return _password(self.password_file, "BETTONG_REDIS_PASSWORD_FILE")
 
 
-class ReachingSettings(BaseSettings):
-    """Where Kafka and Redis are, and how they are spoken to."""
+class ConnectionSettings(BaseSettings):
+    """Settings of the connections to Kafka and Redis."""
 
     model_config = SettingsConfigDict(
         env_prefix="BETTONG_", env_ignore_empty=True, frozen=True, extra="ignore"
@@ -140,9 +140,9 @@ class ReachingSettings(BaseSettings):
     )
 
     @property
-    def kafka_place(self) -> KafkaPlace:
-        """Kafka, for the edges."""
-        return KafkaPlace(
+    def kafka_connection(self) -> KafkaConnection:
+        """Of Bettong's own Kafka."""
+        return KafkaConnection(
             self.kafka,
             self.kafka_security,
             ca=self.kafka_ca,
@@ -154,12 +154,12 @@ class ReachingSettings(BaseSettings):
         )
 
     @property
-    def redis_place(self) -> RedisPlace:
-        """Redis, for the edges."""
-        return RedisPlace(self.redis, self.redis_ca, self.redis_user, self.redis_password_file)
+    def redis_connection(self) -> RedisConnection:
+        """Of Bettong's own Redis."""
+        return RedisConnection(self.redis, self.redis_ca, self.redis_user, self.redis_password_file)
 
     @model_validator(mode="after")
-    def _reaching_agrees(self) -> Self:
+    def _connections_agree(self) -> Self:
         faults = [*self._kafka_faults(), *self._redis_faults()]
         if faults:
             raise ValueError("; ".join(faults))
