@@ -19,7 +19,7 @@
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
-An error's text names the object, what was expected and the remedy, in one line. Foreign errors are turned
+An error's text names the object, what was expected and the remedy, in one line. Errors of other libraries are turned
 into these at the edges. `exit_code` is what the command line ends with.
 """
 

@@ -67,7 +67,7 @@ class ServiceSettings(ConnectionSettings):
     instance: str = _instance("service")
     connections: Path | None = Field(
         None,
-        description="JSON file of the foreign systems that sinks and sources name: addresses and passwords.",
+        description="JSON file of the external systems that sinks and sources name: addresses and passwords.",
     )
     compiled: bool = Field(
         default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."

@@ -4,7 +4,7 @@
 | ----------------------------- | ----------------------------------------- | ----------------- | ------------------- |
 | `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
 | `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
-| `{application}.cuts.{source}` | where a foreign topic is cut into frames  | sender            | sender              |
+| `{application}.cuts.{source}` | where an external topic is cut into frames | sender            | sender              |
 | `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | processor,        | receiver            |
 |                               |                                           | receiver          |                     |
 | `{application}.exclusions`    | `Exclusion`s: messages that kill a worker | processor         | processor           |
@@ -12,7 +12,7 @@
 A sender writes to `dead-letters`, too: a mark for each letter that is sent again, without messages.
 
 All topics but those of cuts have the same number of partitions, so that a partition of results comes from one partition
-of a stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads a foreign topic.
+of a stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads an external topic.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def sink_topic(application: str, sink: str) -> str:
 
 
 def cuts_topic(application: str, source: str) -> str:
-    """The topic in which a sender remembers how it cuts the foreign topic of a source."""
+    """The topic in which a sender remembers how it cuts the external topic of a source."""
     return f"{application}.cuts.{source}"
 
 

@@ -88,7 +88,7 @@ def read_columns(data: bytes) -> None:
     if not data:
         return
     schema = SCHEMAS[data[0] % len(SCHEMAS)]
-    for read in (Columns.of_payload, Columns.of_foreign_payload):
+    for read in (Columns.of_payload, Columns.of_external_payload):
         with contextlib.suppress(FrameError):
             columns = read(schema, data[1:])
             messages = columns.messages()

@@ -1,4 +1,4 @@
-"""Harnesses of what stores give back: snapshots, positions of sinks, cuts of foreign topics.
+"""Harnesses of what stores give back: snapshots, positions of sinks, cuts of external topics.
 
 Their checksums find damage, so most inputs here are sealed anew after they were changed. The states in a snapshot are
 left as they were: who reads them has a harness of its own to give (`registry`).
@@ -70,7 +70,7 @@ def _sealed(content: bytes) -> bytes:
 
 
 def read_cuts(data: bytes) -> None:
-    """Where a foreign topic is cut."""
+    """Where an external topic is cut."""
     with contextlib.suppress(FrameError):
         cuts = Cuts.decode(data)
         assert Cuts.decode(cuts.encode()) == cuts

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bettong.edges.foreign_kafka import ClientOptions, Outgoing, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, Outgoing, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError, SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.foreign_topic import committed
+from tests.external_topic import committed
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import Note, columns
 from tests.result_frames import note_frame as frame
@@ -38,7 +38,7 @@ def process(
     *,
     kafka: KafkaBroker,
     redis: RedisServer,
-    foreign: KafkaBroker,
+    external: KafkaBroker,
     **options: object,
 ) -> ReceiverProcess:
     return ReceiverProcess(
@@ -47,7 +47,7 @@ def process(
         kafka=kafka.bootstrap,
         redis=redis.url,
         destinations=f"notes_to=bettong.KafkaTopic('{name}.out', key='key')",
-        connections={"notes": {"bootstrap_servers": foreign.bootstrap, **options}},
+        connections={"notes": {"bootstrap_servers": external.bootstrap, **options}},
     )
 
 
@@ -65,7 +65,7 @@ def test_after_many_kills_each_record_is_there_once_and_in_order(
 ) -> None:
     chance = random.Random(seed)
     created(kafka.bootstrap, f"{name}.out")
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
     last = 0
     try:
         for _ in range(6):
@@ -98,7 +98,7 @@ def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
     tmp_path: Path,
 ) -> None:
     created(own_broker.bootstrap, f"{name}.out")
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=own_broker)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=own_broker)
     try:
         receiver.start()
         feed.append("notes", 1, [frame(1, 1)])
@@ -117,7 +117,7 @@ def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
 def test_a_topic_that_is_not_there_is_waited_for_and_said(
     name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
 ) -> None:
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
     words = f"topic {name}.out of Kafka at {kafka.bootstrap}: there is no such topic; create it"
     with closing(Store(redis_server.url, name)) as store:
         try:
@@ -171,7 +171,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
     name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
 ) -> None:
     created(kafka.bootstrap, f"{name}.out")
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
     giant = columns(
         [Note("p0", 4, 0.5), Note("p0" * 200_000, 5, 0.5), Note("p0", 6, 0.5)],
         origin="notes/same/0",

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from bettong.edges.foreign_kafka import ClientOptions, TopicReader
+from bettong.edges.external_kafka import ClientOptions, TopicReader
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
-from tests.foreign_topic import Producer
+from tests.external_topic import Producer
 from tests.waiting import eventually
 
 

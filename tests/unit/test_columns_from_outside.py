@@ -22,7 +22,7 @@ from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 
-READERS = [Columns.of_payload, Columns.of_foreign_payload]
+READERS = [Columns.of_payload, Columns.of_external_payload]
 
 
 @dataclass

@@ -129,7 +129,7 @@ def test_garbage_in_place_of_a_token_is_refused(tokens: Path, shown: list[tuple[
         (subscription(""), "token 'feed' may not read sink"),
     ],
 )
-def test_a_foreign_stream_and_a_foreign_sink_are_refused(tokens: Path, call: Call, what: str) -> None:
+def test_a_stream_and_a_sink_of_others_are_refused(tokens: Path, call: Call, what: str) -> None:
     async def scene() -> None:
         async with served({"tokens": tokens}) as address:
             code, details = await refused(call, address, Credentials(token=TOKEN))

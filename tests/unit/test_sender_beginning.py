@@ -1,4 +1,4 @@
-"""Where the reading of a foreign topic begins."""
+"""Where the reading of an external topic begins."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a foreign topic is cut into frames: decided once, and the same by whoever reads it again."""
+"""Where an external topic is cut into frames: decided once, and the same by whoever reads it again."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bettong import Width
 from bettong.application.schema import schema_of
-from bettong.edges.foreign_kafka import ForeignRecords
+from bettong.edges.external_kafka import ExternalRecords
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.v1.ingest_pb2 import IngestFrame
@@ -23,8 +23,8 @@ def record(offset: int, size: int = 1) -> Record:
     return offset, 1000 + offset, b"%d" % offset + bytes(size)
 
 
-def columns(records: Sequence[Record]) -> ForeignRecords | None:
-    return ForeignRecords(*map(list, zip(*records, strict=True))) if records else None
+def columns(records: Sequence[Record]) -> ExternalRecords | None:
+    return ExternalRecords(*map(list, zip(*records, strict=True))) if records else None
 
 
 def ends(slicer: Slicer, records: Sequence[Record], position: int) -> tuple[list[int], bool]:
@@ -136,7 +136,7 @@ def test_a_frame_is_as_old_as_its_oldest_record_and_a_stamp_that_is_no_time_tell
     stamps_ms: list[int], sent_ns: int
 ) -> None:
     places = list(range(len(stamps_ms)))
-    records = ForeignRecords(places, stamps_ms, [b"x" for _ in places])
+    records = ExternalRecords(places, stamps_ms, [b"x" for _ in places])
     ((piece,), _) = Slicer(Cuts(0)).slices(records, len(places))
     assert IngestFrame(sequence=piece.end, sent_ns=piece.sent_ns).sent_ns == sent_ns
 

@@ -107,7 +107,7 @@ def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], Sequence[bytes]
         if schema is None:
             known = ", ".join(f"{each.name} {key:016x}" for key, each in schemas.items())
             raise FrameError(f"its schema {frame.schema:016x} is not one of the sink's ({known})")
-        return JsonLines(Columns.of_foreign_payload(schema, frame.columns))
+        return JsonLines(Columns.of_external_payload(schema, frame.columns))
 
     return messages
 

@@ -43,7 +43,7 @@ def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] |
                 f" expected {schema.fingerprint:016x}; connect again and read Welcome.source"
             )
         try:
-            columns = Columns.of_foreign_payload(schema, frame.columns)
+            columns = Columns.of_external_payload(schema, frame.columns)
         except FrameError as error:
             fields = ", ".join(f"{field.name} {field.arrow}" for field in schema.fields)
             raise invalid(

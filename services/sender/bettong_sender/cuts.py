@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from bettong.edges.foreign_kafka import ForeignRecords
+from bettong.edges.external_kafka import ExternalRecords
 from bettong.errors import FrameError
 from bettong_sender.requests import SENT_NS_MAX
 
@@ -97,11 +97,11 @@ class Slicer:
     ) -> None:
         self.cuts = cuts
         self._due = deque(cuts.ends)
-        self._pending = ForeignRecords()
+        self._pending = ExternalRecords()
         self._slice_bytes_max = slice_bytes_max
         self._slice_records_max = slice_records_max
 
-    def slices(self, records: ForeignRecords | None, position: int) -> tuple[list[Slice], bool]:
+    def slices(self, records: ExternalRecords | None, position: int) -> tuple[list[Slice], bool]:
         """The slices that are complete, and whether there are new cuts, which must be stored before any is sent.
 
         `records`: those that follow the ones given before, None when there are none. `position`: all below it have
@@ -151,7 +151,7 @@ class Slicer:
         if len(values) < inside:
             places = zip(offsets, pending.values[:inside], strict=True)
             offsets = [offset for offset, value in places if value is not None]
-        self._pending = ForeignRecords(
+        self._pending = ExternalRecords(
             pending.offsets[inside:], pending.timestamps_ms[inside:], pending.values[inside:]
         )
         oldest_ns = min(filter(None, stamps), default=0) * _MS_NS

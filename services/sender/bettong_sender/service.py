@@ -15,7 +15,7 @@ from bettong.application.plan import Plan
 from bettong.application.streams import Source
 from bettong.connection_settings import KafkaConnection
 from bettong.connections import Options, options_of, read_connections
-from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin, python_options
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint

@@ -16,7 +16,7 @@ from typing import TypeVar
 from structlog.stdlib import BoundLogger
 
 from bettong.application.external import ExternalTopic
-from bettong.edges.foreign_kafka import ForeignRecords, TopicReader, TransactionalTopic
+from bettong.edges.external_kafka import ExternalRecords, TopicReader, TransactionalTopic
 from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -40,7 +40,7 @@ _RETRY_S_MAX = 30.0
 _ROW_BYTES = 6
 
 _Found = TypeVar("_Found")
-_Polled = dict[int, tuple[ForeignRecords | None, int]]
+_Polled = dict[int, tuple[ExternalRecords | None, int]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ class Columns:
             raise FrameError(f"columns of {schema.name}: {error}") from None
 
     @classmethod
-    def of_foreign_payload(cls, schema: Schema, payload: bytes) -> Columns:
+    def of_external_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame that a client wrote, and trusts nothing in it. Raises FrameError."""
         try:
             if (in_place := cls._in_place(schema, payload, spare_max=_PADDING_BYTES - 1)) is not None:
@@ -94,7 +94,7 @@ class Columns:
                 return in_place
             batch = _checked_batch(schema, payload)
             for column, field in zip(batch.columns, schema.fields, strict=True):
-                _check_foreign(field, column)
+                _check_external(field, column)
             return cls.of_batch(schema, batch)
         except (pa.ArrowException, OSError, ValueError, EOFError, FrameError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
@@ -285,7 +285,7 @@ def _varying(field: Field, payload: bytes, rows: int, places: Varying) -> pa.Arr
     return column
 
 
-def _check_foreign(field: Field, column: pa.Array) -> None:
+def _check_external(field: Field, column: pa.Array) -> None:
     """Raises FrameError for values that are none, and for buffers of a wider field: columns of another schema."""
     data = column.buffers()[1]
     if field.dtype is not None and data is not None:

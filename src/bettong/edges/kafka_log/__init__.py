@@ -1,4 +1,4 @@
-"""The log, that is Kafka: the only package that imports its clients, with `foreign_kafka`.
+"""The log, that is Kafka: the only package that imports its clients, with `external_kafka`.
 
 | name                | what it is for                                                        |
 | ------------------- | --------------------------------------------------------------------- |

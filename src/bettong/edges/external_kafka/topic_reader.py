@@ -7,7 +7,7 @@ from typing import Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
-from bettong.edges.foreign_kafka.client_options import ClientOptions
+from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
     connect,
@@ -27,7 +27,7 @@ _AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are n
 
 
 @dataclass(slots=True)
-class ForeignRecords:
+class ExternalRecords:
     """Records of a partition in order, as columns of one length: offsets grow, with gaps.
 
     `timestamps_ms` are 0 where there is none; `values` None: tombstones.
@@ -90,7 +90,7 @@ class TopicReader:
         self._positions = dict(starts)
         self._consumer.assign([self._place(*start) for start in starts.items()])
 
-    def poll(self, timeout_ms: int, records_max: int) -> dict[int, ForeignRecords]:
+    def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
         """The next records of each partition; nothing while the cluster is away.
 
         Raises LogTruncatedError when records were deleted before they were read.
@@ -99,14 +99,14 @@ class TopicReader:
             answer = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
             raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
-        found: dict[int, ForeignRecords] = {}
+        found: dict[int, ExternalRecords] = {}
         for each in answer:
             partition, offset = each.partition(), each.offset()
             if (event := each.error()) is not None:
                 self._take_note(partition, offset, event)
                 continue
             if (records := found.get(partition)) is None:
-                records = found[partition] = ForeignRecords()
+                records = found[partition] = ExternalRecords()
             records.offsets.append(offset)
             records.timestamps_ms.append(max(each.timestamp()[1], 0))
             records.values.append(each.value())

@@ -1,4 +1,4 @@
-"""A topic of a foreign cluster, as a program of the user's reads it."""
+"""A topic of an external cluster, as a program of the user's reads it."""
 
 from collections.abc import Iterable
 

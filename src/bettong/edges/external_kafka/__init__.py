@@ -9,8 +9,8 @@
 Kafka's own errors stay inside: `LogUnavailableError` when the same may go well in a while, else `LogError`.
 """
 
-from bettong.edges.foreign_kafka.client_options import ClientOptions
-from bettong.edges.foreign_kafka.topic_reader import ForeignRecords, TopicReader
-from bettong.edges.foreign_kafka.transactional_topic import Outgoing, TransactionalTopic
+from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.external_kafka.topic_reader import ExternalRecords, TopicReader
+from bettong.edges.external_kafka.transactional_topic import Outgoing, TransactionalTopic
 
-__all__ = ["ClientOptions", "ForeignRecords", "Outgoing", "TopicReader", "TransactionalTopic"]
+__all__ = ["ClientOptions", "ExternalRecords", "Outgoing", "TopicReader", "TransactionalTopic"]

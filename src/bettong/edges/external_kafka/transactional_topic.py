@@ -25,8 +25,8 @@ from kafka.errors import (
     for_code,
 )
 
-from bettong.edges.foreign_kafka.client_options import ClientOptions
-from bettong.edges.foreign_kafka.record_sizes import batch_limit, too_large
+from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.external_kafka.record_sizes import batch_limit, too_large
 from bettong.edges.kafka_log.connecting import translated
 from bettong.errors import LogError, LogUnavailableError
 

@@ -1,4 +1,4 @@
-"""The options of a connection to a foreign cluster: anything that kafka-python takes, but what delivery rests on."""
+"""The options of a connection to an external cluster: anything that kafka-python takes, but what delivery rests on."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
