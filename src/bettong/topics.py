@@ -4,7 +4,7 @@
 | ----------------------------- | ----------------------------------------- | ----------------- | ------------------- |
 | `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
 | `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
-| `{application}.cuts.{source}` | where an external topic is cut into frames | sender            | sender              |
+| `{application}.cuts.{source}` | how an external topic is cut into frames  | sender            | sender              |
 | `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | processor,        | receiver            |
 |                               |                                           | receiver          |                     |
 | `{application}.exclusions`    | `Exclusion`s: messages that kill a worker | processor         | processor           |

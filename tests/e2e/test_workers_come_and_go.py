@@ -68,7 +68,7 @@ def held(running: RunningSuite, shares: list[int]) -> None:
         membership = RedisMembership(store, ttl_ms=1)
 
         def counts() -> list[int]:
-            slots = list(membership.look("", range(2)).holders.values())
+            slots = list(membership.read_members("", range(2)).holders.values())
             return [slots.count(slot) for slot in range(len(shares))]
 
         eventually(

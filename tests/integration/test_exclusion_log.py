@@ -87,7 +87,7 @@ def test_a_slot_leaves_out_what_was_decided_before_it_held_the_partition(
         log.append(world.stage.name, 2, exclusion(1))
         world.feed(2, 3)
         world.start(0)
-        world.table.deal({0: [2]})
+        world.group.assign({0: [2]})
         eventually(lambda: world.offset(2) == 3, what="all is folded")
         record = world.figures.partitions()[world.stage.name, 2]
         assert (record[metrics.RESULTS.name], record[metrics.DEAD_LETTERS.name]) == ("2", "1")

@@ -207,7 +207,7 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     """Without a task nothing is folded: it says so, and only then that it runs."""
     processor = start(BETTONG_SCHEDULE="resident", BETTONG_CHECKPOINT="/proc/foo", BETTONG_SPARK_UI="true")
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
-    assert "partitions are dealt" in processor.said()
+    assert "partitions are assigned" in processor.said()
     eventually(lambda: processor.figures().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
     page = spark_page(processor)
     (job,) = slot_jobs(page)

@@ -119,7 +119,7 @@ def _start(
         if forget(context, checkpoint):
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         lead.folds(settings.instance)
-        return resident.start(context, settings, planned, store, log)
+        return resident.start_run(context, settings, planned, store, log)
     last = lead.folded_last()
     if last not in {"", settings.instance} and forget(context, checkpoint):
         log.info(
