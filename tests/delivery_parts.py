@@ -83,7 +83,7 @@ ROUTE = Route(_PLAN.sources[0], STAGE, LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
 def _messages(client: int, frame: int) -> list[Sent]:
     """For one partition, for the other, or for both, so that what is sent to a partition has gaps."""
     touched = ((0,), (0, 1), (1,))[(frame + client) % 3]
-    return [Sent(100 * client + 10 * frame + place, _KEYS[place]) for place in touched]
+    return [Sent(100 * client + 10 * frame + index, _KEYS[index]) for index in touched]
 
 
 def _frame(client: int, frame: int) -> IngestFrame:
@@ -109,9 +109,9 @@ class Log:
         records.append(value)
         return len(records) - 1
 
-    def kinds(self, place: tuple[str, int], origin: str) -> list[Kind]:
+    def kinds(self, partition: tuple[str, int], origin: str) -> list[Kind]:
         """What the records of an origin are, at a topic and partition."""
-        return [frame.kind for frame in map(decode, self.records[place]) if frame.origin == origin]
+        return [frame.kind for frame in map(decode, self.records[partition]) if frame.origin == origin]
 
 
 @dataclass(eq=False, slots=True)

@@ -28,7 +28,7 @@ _SEEN = (
     "bettong_receiver.json_lines",
     "bettong_receiver.positions",
     "bettong_receiver.subscriptions",
-    "bettong_sender.cuts",
+    "bettong_sender.batcher",
     "tomllib",
 )
 

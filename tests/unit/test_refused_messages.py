@@ -133,13 +133,13 @@ def test_any_frame_within_the_limits_becomes_records_that_the_log_takes(
     )
     taken = session.take(IngestFrame(sequence=7, rows=Rows(messages=rows)), 0, 9)
     letters = letters_of(folded(workers, taken.appends))
-    refused = {place: row for place, row in enumerate(rows) if row.startswith(b"!")}
+    refused = {index: row for index, row in enumerate(rows) if row.startswith(b"!")}
     assert sum(worker.counters.messages for worker in workers) == len(rows) - len(refused)
     assert sum(worker.counters.dead_letters for worker in workers) == len(refused) == len(taken.refused)
     assert letters.keys() == refused.keys()
     longest = (FRAME_BYTES_MAX - 1024) // 2
-    for place, row in refused.items():
-        letter = letters[place]
+    for index, row in refused.items():
+        letter = letters[index]
         assert (letter.computation, letter.origin, letter.sequence) == ("words", "words/feed", 7)
         assert (letter.message, letter.cut) == (row[:longest], len(row) > longest)
         assert letter.as_received
@@ -174,23 +174,23 @@ def test_columns_without_a_key_are_delivered_however_small_their_messages_are(co
 @pytest.mark.parametrize("limit", [FRAME_BYTES_MAX, 8 * FRAME_BYTES_MAX])
 def test_the_worst_that_can_be_refused_is_within_the_bound(limit: int) -> None:
     """As many as a frame of columns can hold, each with a reason of its own and more text than there is room for."""
-    worst = [Refused(place, f"{place} {'ä' * 2000}", b"{" * 40, as_received=False) for place in range(limit)]
+    worst = [Refused(index, f"{index} {'ä' * 2000}", b"{" * 40, as_received=False) for index in range(limit)]
     packed = pack(worst, frame_bytes_max=limit)
     assert packed.ByteSize() <= packed_bytes_max(limit)
     found = list(unpack(packed))
-    assert [each.place for each in found] == list(range(limit))
+    assert [each.index for each in found] == list(range(limit))
     assert {(each.reason, each.message, each.cut) for each in found} == {(NO_ROOM, b"", True)}
 
 
 def test_reasons_are_kept_as_far_as_there_is_room_and_shortened_where_there_are_many() -> None:
-    few = [Refused(place, "x" * 5000, b"m", as_received=True) for place in range(1000)]
+    few = [Refused(index, "x" * 5000, b"m", as_received=True) for index in range(1000)]
     assert {len(each.reason) for each in unpack(pack(few, frame_bytes_max=1 << 22))} == {1000}
     many = [*few, Refused(1000, "y" * 5000, b"m", as_received=True)]
     assert {len(each.reason) for each in unpack(pack(many, frame_bytes_max=1 << 22))} == {100}
-    tight = [Refused(place, f"{place:0500}", b"m", as_received=True) for place in range(100)]
+    tight = [Refused(index, f"{index:0500}", b"m", as_received=True) for index in range(100)]
     reasons = [each.reason for each in unpack(pack(tight, frame_bytes_max=FRAME_BYTES_MAX))]
     kept = reasons.index(NO_ROOM)
-    assert reasons == [f"{place:0500}" for place in range(kept)] + [NO_ROOM] * (100 - kept)
+    assert reasons == [f"{index:0500}" for index in range(kept)] + [NO_ROOM] * (100 - kept)
     assert 50 < kept < 70
 
 
@@ -202,7 +202,7 @@ def test_reasons_are_kept_as_far_as_there_is_room_and_shortened_where_there_are_
         RefusedMessages(skips=[0], reasons=[0], kinds=[RefusedMessages.Kind()], messages=[b"a", b"b"]),
         RefusedMessages(skips=[2**32 - 1, 0], reasons=[0, 0], kinds=[RefusedMessages.Kind()]),
     ],
-    ids=["reasons", "kinds", "messages", "places"],
+    ids=["reasons", "kinds", "messages", "indexes"],
 )
 def test_lists_that_do_not_fit_together_are_no_refused_messages(packed: RefusedMessages) -> None:
     with pytest.raises(FrameError, match="they do not fit together"):

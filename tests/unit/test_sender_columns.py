@@ -100,8 +100,8 @@ def test_damaged_columns_are_refused_or_can_be_read_to_the_end(
     changes: list[tuple[int, int]], cut: int
 ) -> None:
     damaged = bytearray(GOOD)
-    for place, value in changes:
-        damaged[place] = value
+    for index, value in changes:
+        damaged[index] = value
     if cut % 10 == 0:
         del damaged[cut:]
     try:

@@ -195,7 +195,7 @@ def test_a_caller_that_goes_away_while_redis_is_slow_leaves_no_lease_behind() ->
         leases.answers.set()
         with suppress(asyncio.CancelledError):
             await gone
-        await owners.settled(30)
+        await owners.await_released(30)
         assert await once_held(owners, Held(), "next") == 0
 
     run(scenario)

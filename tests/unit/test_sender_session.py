@@ -128,14 +128,14 @@ def test_without_a_clock_of_the_client_the_senders_counts() -> None:
 
 def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_same() -> None:
     here = route(source(None))
-    places = {}
+    chosen = {}
     for sequence in range(1, 9):
         frame = rows_frame(sequence, orders(range(20)))
         *_, append = session(here).take(frame, 0, 9).appends
         *_, again = session(here, acknowledged=sequence - 1).take(frame, 0, 50).appends
         assert (append.topic, append.partition) == (again.topic, again.partition)
-        places[sequence] = append.partition
-    assert set(places.values()) == set(range(PARTITIONS))
+        chosen[sequence] = append.partition
+    assert set(chosen.values()) == set(range(PARTITIONS))
 
 
 @pytest.mark.parametrize("sent_ns", [0, 1, 2**63 - 1])
@@ -235,7 +235,7 @@ def test_a_partition_gets_messages_and_refused_ones_in_one_record() -> None:
         alone += sum(not one.opens for one in appends) == 1
         log.extend(appends)
     together = [frame for frame in log.data[HOME] if frame.columns is not None]
-    assert [refused_in(frame)[0].place for frame in together] == [1] * alone
+    assert [refused_in(frame)[0].index for frame in together] == [1] * alone
     assert len(log.data[HOME]) == 19
     assert alone
 
@@ -272,7 +272,7 @@ def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json()
     (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert numbers_in(here.source, data) == [2, 4]
     first, second = refused_in(log.data[HOME][0])
-    assert (first.place, second.place) == (1, 3)
+    assert (first.index, second.index) == (1, 3)
     assert first.reason == "the key function raised ValueError: no key for 3"
     assert first.message == b'{"side":1,"number":3,"symbol":"AAAA","price":0.75}'
 
@@ -302,7 +302,7 @@ def test_a_decoder_that_returns_what_does_not_fit_refuses_the_message() -> None:
         for frame in frames
         for number in numbers_in(orders_, frame)
     ) == [3, 4]
-    assert [refused.place for refused in taken.refused] == [1, 2]
+    assert [refused.index for refused in taken.refused] == [1, 2]
     assert "invalid literal" in taken.refused[0].reason
     assert "longer than 4 bytes" in taken.refused[1].reason
 

@@ -62,7 +62,7 @@ class LogKeeper:
             await self.close()
 
     async def close(self) -> None:
-        """Flushes for a bounded time and lets go of the log."""
+        """Flushes for a bounded time and closes the log."""
         if self._log is not None:
             await asyncio.to_thread(self._log.close, _CLOSE_S_MAX)
             self._log = None

@@ -253,7 +253,7 @@ class Ownership:
             told = waiting > 0
             await asyncio.sleep(_RETRY_S if self._absence else self._lease_s / _RENEWALS_PER_LEASE)
 
-    async def settled(self, timeout_s: float) -> None:
+    async def await_released(self, timeout_s: float) -> None:
         """Returns when everything is released, or after `timeout_s`: then the leases run out by themselves."""
         if self._releases:
             await asyncio.wait(self._releases, timeout=timeout_s)

@@ -23,10 +23,10 @@ from bettong.edges.redis_store import LiveFigures, RedisDeaths, RedisLeases, Red
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
-from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
+from bettong.topics import boundaries_topic, dead_letter_topic, stage_topic
+from bettong_sender.batcher import records_that_fit
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
-from bettong_sender.cuts import records_that_fit
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
@@ -49,7 +49,7 @@ _KEEPALIVE_MS = 20_000
 _KEEPALIVE_ANSWER_MS = 10_000
 _CLIENT_PING_MS_MIN = 5_000
 
-# Sessions end within `servicer._SETTLE_WAIT_S`; what hangs longer is cut off.
+# Sessions end within `servicer._RECEIPTS_WAIT_S`; what hangs longer is cut off.
 _SESSIONS_STOP_S = 5.0
 _SERVER_STOP_S = 1.0
 # Streams are given back, so that their clients need not wait for leases to run out; Redis answers in milliseconds.
@@ -108,16 +108,16 @@ def _topic(
     return Topic(
         source.name,
         external,
-        open_cuts=lambda: TransactionalTopic(
+        open_boundary_log=lambda: TransactionalTopic(
             here,
             topic=None,
-            positions=cuts_topic(application, source.name),
+            positions=boundaries_topic(application, source.name),
             transactional_id=f"bettong.{application}.{source.name}.cuts",
             replication=settings.replication,
         ),
         open_reader=lambda: TopicReader(there, external.topic),
         frame_bytes_max=settings.frame_bytes_max,
-        slice_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
+        batch_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
     )
 
 
@@ -212,10 +212,10 @@ async def _serve(
         logger.info("stopping", sessions=intake.status.sessions)
         intake.status.enter(State.STOPPING, int(time.time()))
         await serving.stop()
-        await intake.settled(_SESSIONS_STOP_S)
+        await intake.await_closed(_SESSIONS_STOP_S)
         await server.stop(_SERVER_STOP_S)
         await entrance.close()
-        await ownership.settled(_RELEASES_STOP_S)
+        await ownership.await_released(_RELEASES_STOP_S)
         draining.cancel()
         for task in beside:
             task.cancel()

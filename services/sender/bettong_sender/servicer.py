@@ -34,7 +34,7 @@ from bettong_sender.session import Route
 _HELLO_WAIT_S = 10.0
 
 # Before a session ends with a status, receipts for what is under way are waited for this long.
-_SETTLE_WAIT_S = 4.0
+_RECEIPTS_WAIT_S = 4.0
 
 # Between two looks a network of 10 Gbit/s brings 25 MB, this machine itself some more. Looking takes 20 us a
 # connection, a twentieth of a core at most.
@@ -218,7 +218,7 @@ class IngestServicer:
             finished = _is_well(reading)
             if finished:
                 await asyncio.wait((telling, stopping), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait((telling,), timeout=_SETTLE_WAIT_S)
+            await asyncio.wait((telling,), timeout=_RECEIPTS_WAIT_S)
             for task in (telling, reading):
                 if task.done() and not task.cancelled():
                     task.result()

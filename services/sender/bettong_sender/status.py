@@ -53,7 +53,7 @@ class Status:
             last = taken.refused[-1]
             source = origin.partition("/")[0]
             reason = reason_text(last.reason)
-            self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.place})"
+            self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.index})"
 
     def figures(self, *, buffered: int) -> dict[str, str | int | float]:
         """The live record. May be called from another thread."""

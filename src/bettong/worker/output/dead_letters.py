@@ -115,7 +115,7 @@ class DeadLetterFraming:
                     emitter,
                     emitter.frame.stream,
                     each.reason,
-                    each.place,
+                    each.index,
                     each.message,
                     as_received=each.as_received,
                     cut=each.cut,
