@@ -76,8 +76,12 @@ _KEYS = [
     next(key for key in range(64) if partition_of(key, PARTITIONS) == each) for each in range(PARTITIONS)
 ]
 _SEEN = schema_of(Seen)
-STAGE, LETTERS, RESULTS = stage_topic("world", "in"), dead_letter_topic("world"), sink_topic("world", "out")
-ROUTE = Route(_PLAN.sources[0], STAGE, LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
+STAGE, DEAD_LETTERS, RESULTS = (
+    stage_topic("world", "in"),
+    dead_letter_topic("world"),
+    sink_topic("world", "out"),
+)
+ROUTE = Route(_PLAN.sources[0], STAGE, DEAD_LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
 
 
 def _messages(client: int, frame: int) -> list[Sent]:
@@ -277,8 +281,10 @@ def check_results(files: list[list[Seen]], log: Log, due: dict[int, tuple[int, i
             assert found == expected[: max(len(found), len(certain))], (
                 f"client {client}, partition {partition}: {found}, expected {certain} at least of {expected}"
             )
-    letters = [value for (topic, _), values in log.records.items() if topic == LETTERS for value in values]
-    assert not letters
+    dead_letters = [
+        value for (topic, _), values in log.records.items() if topic == DEAD_LETTERS for value in values
+    ]
+    assert not dead_letters
 
 
 def _numbers(client: int, frames: int, partition: int) -> list[int]:

@@ -30,8 +30,8 @@ DEAD_LETTERS = Figure(
     "dead_letters",
     "messages",
     "that could not be processed: refused by a source (sender); dead letters put out, those of senders among them"
-    " (partition); in the topic for dead letters (receiver). One letter is in the figures of all that it has passed, so"
-    " these are not to be added up",
+    " (partition); in the topic for dead letters (receiver). One dead letter is in the figures of all that it has"
+    " passed, so these are not to be added up",
 )
 DEAD_LETTER_LAST = Figure(
     "dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index"

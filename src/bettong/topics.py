@@ -9,7 +9,7 @@
 |                               |                                           | receiver          |                     |
 | `{application}.exclusions`    | `Exclusion`s: messages that kill a worker | processor         | processor           |
 
-A sender writes to `dead-letters`, too: a mark for each letter that is sent again, without messages.
+A sender writes to `dead-letters`, too: a mark for each dead letter that is sent again, without messages.
 
 All topics but those of batch boundaries (`cuts`) have the same number of partitions, so that a partition of results
 comes from one partition of a stage and keeps its order. Those of batch boundaries have one, are compacted, and made

@@ -146,7 +146,9 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
         eventually(
             lambda: len(lines(folder, "totals")) >= 40 * 8 - len(deeds), seconds=240, what="all the others"
         )
-        eventually(lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all letters")
+        eventually(
+            lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all dead letters"
+        )
         with RedisStore(suite.record.redis_connection, suite.record.name) as store:
             live = LiveFigures(store)
             eventually(

@@ -17,7 +17,7 @@ _SEEN = (
     "bettong.access",
     "bettong.application.layouts",
     "bettong.chaos.spec",
-    "bettong.cli.letter_views",
+    "bettong.cli.dead_letter_views",
     "bettong.client",
     "bettong.connections",
     "bettong.delivery",

@@ -172,7 +172,7 @@ def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
     producer.send(external, 1, [b"garbage", None, *rows(0, 3), b"", None])
     eventually(lambda: numbers(kafka, name, 1, external) == [0, 1, 2], seconds=30)
 
-    def letters() -> list[Refused]:
+    def dead_letters() -> list[Refused]:
         return [
             each
             for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values()
@@ -181,24 +181,26 @@ def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
             for each in refused_in(frame)
         ]
 
-    eventually(lambda: [letter.message for letter in letters()] == [b"garbage", b""], seconds=30)
+    eventually(
+        lambda: [dead_letter.message for dead_letter in dead_letters()] == [b"garbage", b""], seconds=30
+    )
     eventually(lambda: sender.figures().get("lag/orders") == "0", seconds=30)
     giant = b"g" * (FRAME_BYTES_MAX + 1)
     producer.send(external, 1, [*rows(3, 4), giant, *rows(4, 6)])
     eventually(lambda: numbers(kafka, name, 1, external) == list(range(6)), seconds=30, what="it goes on")
-    eventually(lambda: len(letters()) == 3, seconds=30)
-    letter = letters()[-1]
+    eventually(lambda: len(dead_letters()) == 3, seconds=30)
+    dead_letter = dead_letters()[-1]
     assert (
         f"the record at offset 8 of partition 1 of topic {external} has {FRAME_BYTES_MAX + 1} bytes"
-        in letter.reason
+        in dead_letter.reason
     )
-    assert (letter.as_received, letter.cut) == (True, True)
-    assert giant.startswith(letter.message)
+    assert (dead_letter.as_received, dead_letter.cut) == (True, True)
+    assert giant.startswith(dead_letter.message)
     sender.kill()
     sender.start()
     producer.send(external, 1, rows(6, 7))
     eventually(lambda: numbers(kafka, name, 1, external) == list(range(7)), seconds=30)
-    assert len(letters()) == 3, "once"
+    assert len(dead_letters()) == 3, "once"
 
 
 def test_a_cluster_that_is_away_is_waited_for_and_read_on(

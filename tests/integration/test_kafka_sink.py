@@ -182,11 +182,11 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
         receiver.start()
         feed.append("notes", 0, [frame(0, 1), giant])
         eventually(lambda: delivered(kafka, name, 0) == [2, 3, 4, 6], seconds=60)
-        eventually(lambda: len(feed.letters()) == 1, seconds=30)
-        (letter,) = feed.letters()
-        assert (letter.origin, letter.sequence, letter.index) == ("notes/same/0", 2, 1)
-        assert "larger than the topic takes" in letter.reason
-        assert json.loads(letter.message)["number"] == 5
+        eventually(lambda: len(feed.dead_letters()) == 1, seconds=30)
+        (dead_letter,) = feed.dead_letters()
+        assert (dead_letter.origin, dead_letter.sequence, dead_letter.index) == ("notes/same/0", 2, 1)
+        assert "larger than the topic takes" in dead_letter.reason
+        assert json.loads(dead_letter.message)["number"] == 5
     finally:
         receiver.kill()
 

@@ -24,7 +24,7 @@ from tests.result_frames import planned
 from tests.waiting import eventually
 
 STREAMS = 200_000
-# A letter of 100 bytes and a position of one origin have 160. With an origin for each stream it was 5.5 MB a response.
+# A dead letter of 100 bytes and a position of one origin have 160. With an origin for each stream it was 5.5 MB.
 RESPONSE_BYTES_MAX = 300
 MEBIBYTE = 1024 * 1024
 # 13 measured; with the table of all origins it was 80.
@@ -83,10 +83,10 @@ def test_positions_and_memory_do_not_grow_with_the_number_of_streams(
         stub = SubscribeServiceStub(stack.enter_context(grpc.insecure_channel(receiver.address)))
         request = pb.SubscribeRequest(sink="dead-letters", start=pb.START_EARLIEST)
         responses = stub.Subscribe(request, timeout=60)
-        letters, size = 0, 0
-        while letters < 32:
+        dead_letters, size = 0, 0
+        while dead_letters < 32:
             response = next(responses)
-            letters += len(response.messages)
+            dead_letters += len(response.messages)
             size += response.ByteSize()
         responses.cancel()
         assert size < (PARTITIONS + 32) * RESPONSE_BYTES_MAX

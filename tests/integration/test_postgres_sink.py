@@ -112,9 +112,9 @@ def test_rows_that_postgres_refuses_are_dead_letters_once_through_kills_and_the_
         receiver.kill()
     receiver.start()
     eventually(lambda: delivered(postgres, table, 0) == good, seconds=60, what="all good rows, in order")
-    eventually(lambda: len(feed.letters()) >= len(bad), seconds=30)
-    found = feed.letters()
-    assert [json.loads(letter.message)["number"] for letter in found] == bad
+    eventually(lambda: len(feed.dead_letters()) >= len(bad), seconds=30)
+    found = feed.dead_letters()
+    assert [json.loads(dead_letter.message)["number"] for dead_letter in found] == bad
     assert [(each.origin, each.sequence, each.index, each.computation) for each in found] == [
         ("notes/same/0", number // 2, number % 2, "notes") for number in bad
     ]
@@ -141,7 +141,7 @@ def test_on_error_says_what_becomes_of_a_row_that_postgres_refuses(
         assert 4 not in delivered(postgres, table, 0)
         postgres.run(f"ALTER TABLE {table} DROP CONSTRAINT small")
         eventually(lambda: delivered(postgres, table, 0) == expected(3), seconds=60)
-    assert feed.letters() == []
+    assert feed.dead_letters() == []
 
 
 def test_a_kill_between_position_and_rows_leaves_neither(

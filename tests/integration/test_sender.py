@@ -180,8 +180,10 @@ def test_unreadable_rows_go_to_their_stage_and_the_stream_goes_on(
     assert refused_by(kafka.bootstrap, sender, "orders/unreadable") == [
         (1, Refused(5, "12 bytes, expected 18", b"not an order", as_received=True))
     ]
-    letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))
-    assert not any(letters.values()), "that the stage makes of it; no client's session leaves anything there"
+    dead_letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))
+    assert not any(dead_letters.values()), (
+        "that the stage makes of it; no client's session leaves anything there"
+    )
     eventually(lambda: int(sender.figures()["dead_letters"]) > before)
     assert "12 bytes, expected 18 (orders/unreadable, frame 1" in sender.figures()["dead_letter_last"]
 

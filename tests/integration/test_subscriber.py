@@ -44,8 +44,8 @@ def receiver(
     for partition in range(PARTITIONS):
         feed.append("raw", partition, itertools.chain.from_iterable(twice(partition, 1, 100)))
     feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/same/0", sequence=1, previous=0)])
-    letter = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
-    feed.append("dead-letters", 1, [letter])
+    record = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
+    feed.append("dead-letters", 1, [record])
     feed.close()
     with one:
         yield one
@@ -114,9 +114,9 @@ def test_without_a_folder_there_are_no_files_and_everything_else_is_there(
 
 
 def test_messages_are_those_of_the_files(receiver: ReceiverProcess) -> None:
-    with subscriber(receiver, "notes") as notes, subscriber(receiver, "dead-letters") as letters:
+    with subscriber(receiver, "notes") as notes, subscriber(receiver, "dead-letters") as dead_letters:
         assert next(notes).messages == [b'{"key":"a","number":1,"price":0.5}']
-        assert b'"message":"bad"' in next(letters).messages[0]
+        assert b'"message":"bad"' in next(dead_letters).messages[0]
 
 
 @pytest.mark.parametrize("seen", [0, 1, 150, 299])

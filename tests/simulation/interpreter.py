@@ -39,7 +39,7 @@ class Given:
     """What one message led to: (exit, message or its bytes), and (computation, reason)."""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
-    letters: list[tuple[str, str]] = field(default_factory=list)
+    dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Interpreter:
@@ -127,7 +127,7 @@ class Interpreter:
             self.counters["skipped"] += 1
         else:
             self.counters["dead_letters"] += 1
-            self._given.letters.append((node.name, reason))
+            self._given.dead_letters.append((node.name, reason))
 
 
 def key_of(entrance: Node, message: Any) -> Any:

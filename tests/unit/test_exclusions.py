@@ -18,7 +18,7 @@ from bettong.worker.exclusions import Excluded, Exclusion, decode_exclusion, enc
 from bettong.worker.halving import Death, halved
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, letters, results, worker
+from tests.worker_samples import data, dead_letters, fold, results, worker
 
 KILLED = "killed the worker: signal 11 (SIGSEGV)"
 
@@ -79,11 +79,14 @@ def test_what_is_left_out_is_a_dead_letter_and_the_others_are_as_if_it_had_not_b
     of = made(way)
     of.exclusions = {1: Exclusion(1, (Excluded(1, 3, "add", KILLED),), is_logged=True)}
     found = fold(of, [frame(1, [1, 2]), frame(2, [3, 5, 4, 7]), frame(3, [9])])
-    assert [(each.index, each.computation, each.reason) for each in letters(found)] == [
+    assert [(each.index, each.computation, each.reason) for each in dead_letters(found)] == [
         (1, "add", KILLED),
         (2, "add", KILLED),
     ]
-    assert [each.message for each in letters(found)] == [b'{"group":1,"value":5}', b'{"group":0,"value":4}']
+    assert [each.message for each in dead_letters(found)] == [
+        b'{"group":1,"value":5}',
+        b'{"group":0,"value":4}',
+    ]
     without = made(way)
     expected = fold(without, [frame(1, [1, 2]), frame(2, [3, 7]), frame(3, [9])])
     assert results(found, "meters.sink.out", Number) == results(expected, "meters.sink.out", Number)
@@ -94,7 +97,7 @@ def test_on_error_of_the_computation_that_it_killed_says_what_becomes_of_it() ->
     why = (Excluded(0, 1, "add", KILLED),)
     skips = made("python", "skip")
     skips.exclusions = {0: Exclusion(0, why, is_logged=True)}
-    assert letters(fold(skips, [frame(1, [1, 2])])) == []
+    assert dead_letters(fold(skips, [frame(1, [1, 2])])) == []
     assert skips.counters.skipped == 1
     stops = made("python", "stop")
     stops.exclusions = {0: Exclusion(0, why)}
@@ -107,16 +110,20 @@ def test_on_error_of_the_computation_that_it_killed_says_what_becomes_of_it() ->
 def test_what_the_log_has_gone_on_from_stops_nothing_any_more() -> None:
     of = made("python", "stop")
     of.exclusions = {0: Exclusion(0, (Excluded(0, 1, "add", KILLED),), is_logged=True)}
-    (letter,) = letters(fold(of, [frame(1, [1, 2])]))
-    assert letter.reason == KILLED
+    (dead_letter,) = dead_letters(fold(of, [frame(1, [1, 2])]))
+    assert dead_letter.reason == KILLED
 
 
 def test_a_record_that_cannot_even_be_read_is_one_dead_letter_as_it_was_received() -> None:
     of = made("python")
     of.exclusions = {0: Exclusion(0, record=KILLED, is_logged=True)}
     found = fold(of, [frame(1, [1, 2]), frame(2, [3])])
-    (letter,) = letters(found)
-    assert (letter.reason, letter.as_received, letter.message) == (KILLED, True, frame(1, [1, 2]))
+    (dead_letter,) = dead_letters(found)
+    assert (dead_letter.reason, dead_letter.as_received, dead_letter.message) == (
+        KILLED,
+        True,
+        frame(1, [1, 2]),
+    )
     assert results(found, "meters.sink.out", Number) == [Number(1, 3)]
 
 

@@ -17,7 +17,7 @@ from bettong.routing import partition_of
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.output.numbering import PARTS_MAX
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, fold, frames, letters, python, results, worker
+from tests.worker_samples import data, dead_letters, fold, frames, python, results, worker
 
 
 @dataclass
@@ -58,7 +58,7 @@ def test_an_encoder_gives_the_bytes_of_each_message() -> None:
 def test_an_encoder_that_raises_or_gives_no_bytes_makes_dead_letters() -> None:
     records = encoded(["a", "odd", "b", "none"])
     assert rows(records) == [b"a", b"b"]
-    assert [(each.computation, each.index, each.reason) for each in letters(records)] == [
+    assert [(each.computation, each.index, each.reason) for each in dead_letters(records)] == [
         ("out", 1, "ValueError: cannot be encoded"),
         ("out", 3, "SchemaError: the encoder returned NoneType, not bytes"),
     ]
@@ -131,15 +131,15 @@ def test_a_result_that_no_frame_can_hold_is_a_dead_letter(exits: str) -> None:
     words = ["a", "x" * 2 * LIMIT, "b"]
     records = fold(worker(of, frame_bytes_max=LIMIT), [data("in/a", 1, [Word(each) for each in words])])
     assert sum(frame.count for frame in frames(records, topic)) == 2
-    (letter,) = letters(records)
-    assert (letter.computation, letter.index) == ("out", 1)
-    assert "a frame holds at most 15360 (BETTONG_FRAME_BYTES_MAX)" in letter.reason
+    (dead_letter,) = dead_letters(records)
+    assert (dead_letter.computation, dead_letter.index) == ("out", 1)
+    assert "a frame holds at most 15360 (BETTONG_FRAME_BYTES_MAX)" in dead_letter.reason
     assert all(len(record.value) <= LIMIT for record in records)
 
 
 def test_dead_letters_are_spread_over_frames_that_fit_and_keep_the_start_of_a_message() -> None:
     records = encoded(["odd"] * 300 + ["x" * 20 * 1024] * 3, frame_bytes_max=LIMIT)
-    found = letters(records)
+    found = dead_letters(records)
     assert len(found) == 303
     assert len({each.index for each in found}) == 303
     assert found[-1].message.startswith(b'{"word":"xxx')
@@ -184,7 +184,7 @@ def test_a_key_function_that_raises_or_gives_no_key_makes_dead_letters() -> None
     words = ["a", "raise", "b", "float", "none", "large", "list", "c"]
     records = keyed(choosy, words)
     assert sorted(each.word for each in results(records, BY, Word)) == ["a", "b", "c"]
-    found = letters(records)
+    found = dead_letters(records)
     assert [each.index for each in found] == [1, 3, 4, 5, 6]
     assert [each.computation for each in found] == ["by"] * 5
     assert [each.reason.split(":")[0] for each in found] == [
@@ -194,7 +194,7 @@ def test_a_key_function_that_raises_or_gives_no_key_makes_dead_letters() -> None
 
 def test_a_key_function_that_always_raises_leaves_only_dead_letters() -> None:
     records = keyed(choosy, ["raise", "raise"])
-    assert len(letters(records)) == 2
+    assert len(dead_letters(records)) == 2
     assert {record.topic for record in records} == {"meters.dead-letters"}
 
 

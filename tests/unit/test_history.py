@@ -31,8 +31,8 @@ from tests.worker_samples import (
     Reading,
     Total,
     data,
+    dead_letters,
     fold,
-    letters,
     meters,
     opening,
     results,
@@ -142,7 +142,7 @@ def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_pla
     ]
     _, events = history(tally(compiled=False), "a", log)
     assert [(each.sequence, each.failures) for each in events] == [(1, ()), (3, ())]
-    assert len(letters(fold(worker(tally(compiled=False)), log))) == 2
+    assert len(dead_letters(fold(worker(tally(compiled=False)), log))) == 2
 
 
 FRAMES = st.lists(

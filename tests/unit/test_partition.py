@@ -24,9 +24,9 @@ from tests.worker_samples import (
     Reading,
     Total,
     data,
+    dead_letters,
     fold,
     frames,
-    letters,
     meters,
     opening,
     results,
@@ -137,11 +137,11 @@ def test_a_record_that_cannot_be_used_is_a_dead_letter(
         data("readings/b", 1, [Reading("m", 1)]),
     ]
     records = fold(one, log)
-    (letter,) = letters(records)
-    assert reason in letter.reason
-    assert (letter.computation, letter.origin, letter.index) == ("readings", origin, 0)
-    assert letter.sequence == (5 if origin != "log/unreadable" else 0)
-    assert letter.message == record
+    (dead_letter,) = dead_letters(records)
+    assert reason in dead_letter.reason
+    assert (dead_letter.computation, dead_letter.origin, dead_letter.index) == ("readings", origin, 0)
+    assert dead_letter.sequence == (5 if origin != "log/unreadable" else 0)
+    assert dead_letter.message == record
     assert totals(records) == [1]
     assert one.counters.dead_letters == 1
 
@@ -151,8 +151,8 @@ def test_columns_that_cannot_be_read_are_a_dead_letter(tally: StageProgram, colu
     schema = meters().sources[0].schema.fingerprint
     broken = encode(Frame(origin="readings/a", sequence=1, previous=0, schema=schema, columns=columns))
     records = fold(worker(tally), [broken, data("readings/a", 2, [Reading("m", 1)])])
-    (letter,) = letters(records)
-    assert "columns of Reading" in letter.reason
+    (dead_letter,) = dead_letters(records)
+    assert "columns of Reading" in dead_letter.reason
     assert totals(records) == [1]
 
 
@@ -166,7 +166,7 @@ def test_no_record_stops_a_worker(junk: list[bytes]) -> None:
 def test_a_repeated_frame_that_could_not_be_used_is_no_second_dead_letter(tally: StageProgram) -> None:
     wrong = data("readings/a", 1, [Limit("m", 1)])
     one = worker(tally)
-    assert len(letters(fold(one, [wrong, wrong]))) == 1
+    assert len(dead_letters(fold(one, [wrong, wrong]))) == 1
     assert one.counters.duplicates == 1
 
 

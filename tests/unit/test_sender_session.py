@@ -34,7 +34,7 @@ from tests.sender_samples import (
     source,
 )
 
-STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
+STAGE, DEAD_LETTERS = "shop.stage.orders", "shop.dead-letters"
 # Where messages of `session()` go that are refused.
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
 ONE_ORDER = Rows(messages=[as_row(Order(1, 2, "AAAA", 3.0))])
@@ -249,11 +249,13 @@ def test_only_a_stream_that_is_named_after_a_dead_letter_is_marked_in_their_topi
     log = MemoryLog()
     for stream in ("dead-letter.0.12.x", "dead-letter", "feed.0.12.3"):
         log.extend(session(stream=stream).open(0, 9, 0).appends)
-    assert (LETTERS, 0) not in log.frames
+    assert (DEAD_LETTERS, 0) not in log.frames
     log.extend(session(stream="dead-letter.3.12.0").open(0, 9, 0).appends)
     log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(0, 10, 1).appends)
     log.extend(session(stream="dead-letter.3.12.0").open(0, 11, 1).appends)
-    assert [(each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[LETTERS, 0]] == [
+    assert [
+        (each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[DEAD_LETTERS, 0]
+    ] == [
         (Kind.SENT_AGAIN, "orders/dead-letter.3.12.0", durable, now_ns)
         for durable, now_ns in ((0, 9), (1, 10), (1, 11))
     ]

@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
+from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Frame, Kind, encode
-from bettong.frames.letter_id import LetterId
 from bettong.frames.refused import Refused, pack, reason_text
 from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import RefusedMessages
@@ -100,7 +100,7 @@ class Session:
         self._ends = ends
         # Where its opening and what is refused go. Always the same, so that a client's dead letters keep their order.
         self._home = partition_of(self.origin, route.partitions)
-        self._letter = LetterId.of_stream(hello.stream)
+        self._dead_letter = DeadLetterId.of_stream(hello.stream)
         self._begin(hello.acknowledged)
 
     def open(self, now_s: float, now_ns: int, durable: int) -> Taken:
@@ -299,8 +299,8 @@ class Session:
         )
 
     def _marks(self, now_ns: int) -> list[Append]:
-        """A stream that is named after a dead letter says in their topic how far it is: its letter is sent again."""
-        if self._letter is None:
+        """A stream that is named after a dead letter marks in their topic how far it is: the message is sent again."""
+        if self._dead_letter is None:
             return []
         durable = self._durable
         mark = Frame(

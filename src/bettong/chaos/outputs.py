@@ -130,5 +130,7 @@ def _digest(message: bytes) -> bytes:
 def without_numbers(content: bytes) -> bytes:
     """Dead letters as lines, less what numbers their frame: in a later stage that is an offset, which retries move."""
     kept = ("computation", "reason", "message")
-    letters = (json.loads(line) for line in content.splitlines())
-    return b"".join(json.dumps([letter.get(name) for name in kept]).encode() + b"\n" for letter in letters)
+    dead_letters = (json.loads(line) for line in content.splitlines())
+    return b"".join(
+        json.dumps([dead_letter.get(name) for name in kept]).encode() + b"\n" for dead_letter in dead_letters
+    )

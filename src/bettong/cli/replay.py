@@ -109,7 +109,7 @@ def events_table(events: Sequence[Event]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from bettong.cli.letter_views import moment
+    from bettong.cli.dead_letter_views import moment
 
     table = Table(box=box.HORIZONTALS, show_lines=True, header_style="dim", pad_edge=False)
     for column in ("offset", "taken in (UTC)", "message", "state", "leads to"):
@@ -133,7 +133,7 @@ def events_table(events: Sequence[Event]) -> Table:
 
 def event_json(event: Event) -> str:
     """All there is of an event, as one line."""
-    from bettong.cli.letter_views import moment
+    from bettong.cli.dead_letter_views import moment
 
     values = {
         "offset": event.offset,

@@ -20,8 +20,8 @@ from bettong.errors import FrameError
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.v1.frame_pb2 import RefusedMessages
 
-# Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each letter again, so
-# where many are refused it is shorter: else a frame of small messages would become a thousand times its size.
+# Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each dead letter again,
+# so where many are refused it is shorter: else a frame of small messages would become a thousand times its size.
 REASON_CHARACTERS_MAX = 1000
 _MANY = 1000
 NO_ROOM = "refused; the reasons of this frame's messages differ, and there was no room for this one"

@@ -88,7 +88,7 @@ class KeyHistory:
         self._worker = PartitionWorker(self._program, assignment)
         self._worker.exclusions = exclusions
         self._key = key
-        self._letters_topic = dead_letter_topic(assignment.application)
+        self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self.stopped: PoisonError | None = None
 
@@ -187,24 +187,26 @@ class KeyHistory:
     ) -> dict[int, list[tuple[str, OnError, str]]]:
         """By place in the frame. What the sender refused has no key, and its place in its client's frame.
 
-        The letter of a whole record is every message's.
+        The dead letter of a whole record is every message's.
         """
         policies = self._program.stage.on_error()
         found: dict[int, list[tuple[str, OnError, str]]] = {}
         for record in records:
-            if record.topic == self._letters_topic:
+            if record.topic == self._dead_letter_topic:
                 for row in decode(record.value).rows or ():
-                    letter = DeadLetter.FromString(row)
-                    if letter.whole_record:
+                    dead_letter = DeadLetter.FromString(row)
+                    if dead_letter.whole_record:
                         for place in places:
                             found.setdefault(place, []).append(
-                                (letter.computation, DEAD_LETTER, letter.reason)
+                                (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if letter.computation == source:
+                    if dead_letter.computation == source:
                         continue
-                    policy = policies.get(letter.computation, DEAD_LETTER)
-                    found.setdefault(letter.index, []).append((letter.computation, policy, letter.reason))
+                    policy = policies.get(dead_letter.computation, DEAD_LETTER)
+                    found.setdefault(dead_letter.index, []).append(
+                        (dead_letter.computation, policy, dead_letter.reason)
+                    )
         return found
 
     def _outputs(

@@ -67,7 +67,7 @@ class PartitionWorker:
         self._on_error = program.on_error()
         own = assignment
         self._router = Router(own.application, own.partition, own.partitions)
-        self._letters = DeadLetterFraming(own.application, program.stage.name, own.partition)
+        self._dead_letter_framing = DeadLetterFraming(own.application, program.stage.name, own.partition)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
@@ -285,7 +285,7 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         self.counters.frames += frame.columns is None  # else it is counted with its columns
         self.counters.dead_letters += len(refused)
-        return list(self._letters.refused(self._emitter(offset, frame), refused))
+        return list(self._dead_letter_framing.refused(self._emitter(offset, frame), refused))
 
     def _run(self, entry: StageInput, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
         """What the messages of a frame lead to."""
@@ -320,7 +320,7 @@ class PartitionWorker:
         self.counters.skipped += dead_letters.skipped
         if dead_letters.found:
             self.counters.dead_letters += len(dead_letters.found)
-            records.extend(self._letters.failed(emitter, dead_letters, message_text(columns)))
+            records.extend(self._dead_letter_framing.failed(emitter, dead_letters, message_text(columns)))
         return records
 
     def _admitted(
@@ -343,7 +343,7 @@ class PartitionWorker:
         self.counters.dead_letters += 1
         emitter = self._emitter(offset, frame)
         return list(
-            self._letters.failed(
+            self._dead_letter_framing.failed(
                 emitter, dead_letters, lambda _index: value, as_received=True, whole_record=True
             )
         )

@@ -9,10 +9,10 @@ import pytest
 
 from bettong import Application, each
 from bettong.application.plan import Plan, plan
-from bettong.cli.letter_log import Found, Mark
-from bettong.cli.letter_retry import Cannot, Resend, decide
-from bettong.cli.letter_views import Form, message_text, moment
-from bettong.frames.letter_id import LetterId
+from bettong.cli.dead_letter_log import Found, Mark
+from bettong.cli.dead_letter_retry import Cannot, Resend, decide
+from bettong.cli.dead_letter_views import Form, message_text, moment
+from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.v1.frame_pb2 import DeadLetter
 
 HOUR_NS = 3600 * 10**9
@@ -68,8 +68,10 @@ GOOD = b'{"name":"a","value":1}'
 
 def found(computation: str, *, origin: str = "numbers/feed", **more: Any) -> Found:
     fields = {"message": GOOD, **more}
-    letter = DeadLetter(computation=computation, reason="why", origin=origin, sequence=3, index=2, **fields)
-    return Found(LetterId(0, 12, 3), 10, letter)
+    dead_letter = DeadLetter(
+        computation=computation, reason="why", origin=origin, sequence=3, index=2, **fields
+    )
+    return Found(DeadLetterId(0, 12, 3), 10, dead_letter)
 
 
 def decided(of: Found, *, mark: Mark | None = None, repeat: bool = False) -> Resend | Cannot:
@@ -147,11 +149,13 @@ def test_what_was_being_sent_is_sent_once_more_for_as_long_as_consumers_remember
     assert "whether it arrived cannot be told" in held(found("same"), mark=Mark(80 * HOUR_NS, done=False))
 
 
-def test_a_letters_name_reads_back_and_names_a_stream_that_a_sender_takes() -> None:
-    id_ = LetterId(3, 123, 45)
-    assert LetterId.of(str(id_)) == id_
+def test_a_dead_letters_name_reads_back_and_names_a_stream_that_a_sender_takes() -> None:
+    id_ = DeadLetterId(3, 123, 45)
+    assert DeadLetterId.of(str(id_)) == id_
     assert id_.stream == "dead-letter.3.123.45"
-    assert [LetterId.of(text) for text in ("", "1.2", "a.b.c", "1.2.3.4", "-1.2.3", "1.2.3\n")] == [None] * 6
+    assert [DeadLetterId.of(text) for text in ("", "1.2", "a.b.c", "1.2.3.4", "-1.2.3", "1.2.3\n")] == [
+        None
+    ] * 6
 
 
 def test_a_message_is_shown_as_what_it_is() -> None:

@@ -9,15 +9,15 @@ _ID = re.compile(r"([0-9]{1,5})\.([0-9]{1,19})\.([0-9]{1,9})")
 _STREAM = "dead-letter."
 
 
-class LetterId(NamedTuple):
-    """Where a letter lies: partition and offset in the topic, and its place in the frame."""
+class DeadLetterId(NamedTuple):
+    """Where a dead letter lies: partition and offset in the topic, and its row in the frame."""
 
     partition: int
     offset: int
-    place: int
+    row: int
 
     def __str__(self) -> str:
-        return f"{self.partition}.{self.offset}.{self.place}"
+        return f"{self.partition}.{self.offset}.{self.row}"
 
     @property
     def stream(self) -> str:
@@ -32,5 +32,5 @@ class LetterId(NamedTuple):
 
     @classmethod
     def of_stream(cls, name: str) -> Self | None:
-        """The letter that a stream is named after; None for any other stream."""
+        """The dead letter that a stream is named after; None for any other stream."""
         return cls.of(name.removeprefix(_STREAM)) if name.startswith(_STREAM) else None

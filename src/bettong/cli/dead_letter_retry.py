@@ -1,7 +1,7 @@
 """Whether a dead letter's message can be sent to its source again, and why not. Pure.
 
 Sent again, a message passes its whole stage: every computation there sees it once more, not the one alone that could
-not process it. So a letter is held back when another has counted its message already.
+not process it. So a dead letter is held back when another has counted its message already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bettong.frames.text import message_of
 if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
     from bettong.application.streams import Source
-    from bettong.cli.letter_log import Found, Mark
+    from bettong.cli.dead_letter_log import Found, Mark
 
 # A consumer tells a repetition by its number for as long as it remembers the stream. Half of that, for clocks differ.
 _REMEMBERED_NS = ORIGIN_TTL_NS // 2
@@ -42,17 +42,17 @@ class Cannot:
 
 
 def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns: int) -> Resend | Cannot:
-    """What is to be done with a letter. `repeat`: also when other computations have seen the message."""
+    """What is to be done with a dead letter. `repeat`: also when other computations have seen the message."""
     if mark is not None and mark.done:
         return Cannot("sent again already")
     if mark is not None and now_ns - mark.time_ns > _REMEMBERED_NS:
         return Cannot(
             "it was being sent again hours ago, by a command that did not end: whether it arrived cannot be told"
         )
-    letter = found.letter
-    if letter.cut:
+    dead_letter = found.dead_letter
+    if dead_letter.cut:
         return Cannot("only the beginning of its message is kept: it was too long for a dead letter")
-    stream, _, who = letter.origin.partition("/")
+    stream, _, who = dead_letter.origin.partition("/")
     source = next((each for each in plan.sources if each.name == stream), None)
     if "/" in who:
         return Cannot(
@@ -61,14 +61,14 @@ def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns:
         )
     if source is None:
         return Cannot(f"it came in as {stream!r}, which is no source of this application")
-    if letter.whole_record:
+    if dead_letter.whole_record:
         return Cannot("it is a whole record of the log, not one message")
-    if letter.computation != source.name:  # what the source itself refused, nothing has seen
+    if dead_letter.computation != source.name:  # what the source itself refused, nothing has seen
         stage = plan.stage_of(stream)
-        seen = sorted(set(_seen_by(stage, stream, letter.computation)))
+        seen = sorted(set(_seen_by(stage, stream, dead_letter.computation)))
         if seen and not repeat:
             return Cannot(f"{', '.join(seen)} would process it twice; --repeat sends it all the same")
-    return _as_sent(source, letter.message, as_received=letter.as_received)
+    return _as_sent(source, dead_letter.message, as_received=dead_letter.as_received)
 
 
 def _as_sent(source: Source, message: bytes, *, as_received: bool) -> Resend | Cannot:

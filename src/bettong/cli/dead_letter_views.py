@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from bettong.frames.text import letter_values, to_json
+from bettong.frames.text import dead_letter_values, to_json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from bettong.cli.letter_log import Found, Mark
-    from bettong.frames.letter_id import LetterId
+    from bettong.cli.dead_letter_log import Found, Mark
+    from bettong.frames.dead_letter_id import DeadLetterId
 
 _REASON_CHARACTERS = 120
 
@@ -36,39 +36,43 @@ def moment(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
 
 
-def letters_table(found: list[Found], marks: Mapping[LetterId, Mark]) -> Table:
-    """One line a letter."""
+def dead_letters_table(found: list[Found], marks: Mapping[DeadLetterId, Mark]) -> Table:
+    """One line a dead letter."""
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for column in ("letter", "taken in (UTC)", "computation", "origin", "sequence", "index", "reason"):
+    for column in ("id", "taken in (UTC)", "computation", "origin", "sequence", "index", "reason"):
         table.add_column(column, justify="right" if column in ("sequence", "index") else "left")
     for each in found:
-        letter = each.letter
-        reason = letter.reason if len(letter.reason) <= _REASON_CHARACTERS else f"{letter.reason[:120]}..."
+        dead_letter = each.dead_letter
+        reason = (
+            dead_letter.reason
+            if len(dead_letter.reason) <= _REASON_CHARACTERS
+            else f"{dead_letter.reason[:120]}..."
+        )
         sent = "[green]sent again[/green] " if each.id in marks and marks[each.id].done else ""
         table.add_row(
             str(each.id),
             moment(each.time_ns),
-            escape(letter.computation),
-            escape(letter.origin),
-            str(letter.sequence),
-            str(letter.index),
+            escape(dead_letter.computation),
+            escape(dead_letter.origin),
+            str(dead_letter.sequence),
+            str(dead_letter.index),
             sent + escape(" ".join(reason.split())),
         )
     return table
 
 
 def as_json(found: Found, mark: Mark | None) -> str:
-    """All there is of a letter, as one line."""
-    letter = found.letter
+    """All there is of a dead letter, as one line."""
+    dead_letter = found.dead_letter
     values = {
-        "letter": str(found.id),
+        "id": str(found.id),
         "taken_in": moment(found.time_ns),
-        **letter_values(letter),
-        "as_received": letter.as_received,
-        "cut": letter.cut,
+        **dead_letter_values(dead_letter),
+        "as_received": dead_letter.as_received,
+        "cut": dead_letter.cut,
         "sent_again": mark is not None and mark.done,
     }
     return to_json(values)

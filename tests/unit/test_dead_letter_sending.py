@@ -11,11 +11,11 @@ import grpc
 import pytest
 import structlog
 
+from bettong.cli.dead_letter_retry import Resend
 from bettong.cli.dead_letters import send_again
-from bettong.cli.letter_retry import Resend
 from bettong.errors import ClientError, LogError
+from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Kind, decode
-from bettong.frames.letter_id import LetterId
 from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
@@ -25,7 +25,7 @@ from bettong_sender.servicer import IngestServicer, handlers
 from bettong_sender.status import Status
 from tests.sender_samples import as_row, orders, route
 
-LETTER = LetterId(0, 12, 3)
+DEAD_LETTER = DeadLetterId(0, 12, 3)
 ROW = Resend("orders", row=as_row(orders([1])[0]))
 UNREADABLE = Resend("orders", row=b"no order")
 
@@ -96,7 +96,7 @@ def sent_again(leases: Forgetful, resend: Resend) -> tuple[KeptLog, bool | Clien
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
         try:
-            return await asyncio.to_thread(send_again, f"127.0.0.1:{port}", LETTER, resend)
+            return await asyncio.to_thread(send_again, f"127.0.0.1:{port}", DEAD_LETTER, resend)
         except ClientError as error:
             return error
         finally:
@@ -128,7 +128,7 @@ def test_where_the_lease_forgot_it_it_is_sent_under_its_number_again_until_its_m
 def test_what_cannot_be_marked_is_told_so_that_the_command_is_called_again() -> None:
     log, ended = sent_again(Forgetful(100), ROW)
     assert isinstance(ended, ClientError)
-    assert "letter 0.12.3: its message was sent to source 'orders'" in str(ended)
+    assert "dead letter 0.12.3: its message was sent to source 'orders'" in str(ended)
     assert "call the command again within 12 hours" in str(ended)
     assert set(log.frames) == {1}
     assert not any(log.marks)
