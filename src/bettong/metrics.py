@@ -49,7 +49,7 @@ GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")
 GAP = Figure(
     "gap",
     "text",
-    "a gap that stays: the frame that is passed over, and the one that did not come before it (BETTONG_GAP_ALARM_S)",
+    "a gap that stays: the frame that is skipped, and the one that did not come before it (BETTONG_GAP_ALARM_S)",
 )
 GAP_S = Figure("gap_s", "s", "how long that frame has been waiting")
 UNREADABLE = Figure(

@@ -164,7 +164,7 @@ def test_a_reader_that_was_thought_dead_doubles_nothing(
     eventually(lambda: numbers(kafka, name, 0, external) == list(range(1300)), seconds=90)
 
 
-def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
+def test_garbage_and_oversized_records_become_dead_letters_and_tombstones_nothing(
     make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
 ) -> None:
     sender = make()
@@ -185,8 +185,8 @@ def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
         lambda: [dead_letter.message for dead_letter in dead_letters()] == [b"garbage", b""], seconds=30
     )
     eventually(lambda: sender.figures().get("lag/orders") == "0", seconds=30)
-    giant = b"g" * (FRAME_BYTES_MAX + 1)
-    producer.send(external, 1, [*rows(3, 4), giant, *rows(4, 6)])
+    oversized = b"g" * (FRAME_BYTES_MAX + 1)
+    producer.send(external, 1, [*rows(3, 4), oversized, *rows(4, 6)])
     eventually(lambda: numbers(kafka, name, 1, external) == list(range(6)), seconds=30, what="it goes on")
     eventually(lambda: len(dead_letters()) == 3, seconds=30)
     dead_letter = dead_letters()[-1]
@@ -195,7 +195,7 @@ def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
         in dead_letter.reason
     )
     assert (dead_letter.as_received, dead_letter.cut) == (True, True)
-    assert giant.startswith(dead_letter.message)
+    assert oversized.startswith(dead_letter.message)
     sender.kill()
     sender.start()
     producer.send(external, 1, rows(6, 7))

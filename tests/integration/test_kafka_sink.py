@@ -172,7 +172,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
 ) -> None:
     created(kafka.bootstrap, f"{name}.out")
     receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
-    giant = columns(
+    oversized = columns(
         [Note("p0", 4, 0.5), Note("p0" * 200_000, 5, 0.5), Note("p0", 6, 0.5)],
         origin="notes/same/0",
         sequence=2,
@@ -180,7 +180,7 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
     )
     try:
         receiver.start()
-        feed.append("notes", 0, [frame(0, 1), giant])
+        feed.append("notes", 0, [frame(0, 1), oversized])
         eventually(lambda: delivered(kafka, name, 0) == [2, 3, 4, 6], seconds=60)
         eventually(lambda: len(feed.dead_letters()) == 1, seconds=30)
         (dead_letter,) = feed.dead_letters()

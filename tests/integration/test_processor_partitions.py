@@ -209,7 +209,7 @@ def test_without_any_state_the_whole_log_is_folded_again(world: World) -> None:
     assert world.batch(world.process(), 20, 30).snapshot() == world.straight(30)
 
 
-def test_a_damaged_state_is_passed_over_for_an_older_one(world: World) -> None:
+def test_a_damaged_state_is_skipped_for_an_older_one(world: World) -> None:
     process = world.process()
     world.batch(process, 0, 10)
     world.batch(process, 10, 20)

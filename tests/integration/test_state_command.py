@@ -182,7 +182,7 @@ def test_what_is_not_there_and_what_is_wrong_says_so(world: World) -> None:
     assert "/nowhere/states.jsonl cannot be written" in text
 
 
-def test_a_damaged_snapshot_is_passed_over_for_the_one_before_it(world: World) -> None:
+def test_a_damaged_snapshot_is_skipped_for_the_one_before_it(world: World) -> None:
     world.snapshots(compiled=True)
     partition = partition_of("ann", PARTITIONS)
     with RedisStore(world.redis, world.name) as store:

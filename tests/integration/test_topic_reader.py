@@ -25,7 +25,7 @@ def reader_of(bootstrap: str, topic: str, **options: object) -> TopicReader:
     return TopicReader(ClientOptions("test", {"bootstrap_servers": bootstrap, **options}), topic)
 
 
-def test_what_was_aborted_is_passed_over_and_positions_go_behind_it(topic: str, kafka: KafkaBroker) -> None:
+def test_what_was_aborted_is_skipped_and_positions_go_behind_it(topic: str, kafka: KafkaBroker) -> None:
     producer = Producer(kafka.bootstrap, transactional_id=topic)
     producer.transaction(topic, 0, [b"a", b"b"], commit=True)  # offsets 0, 1, and 2 is its marker
     producer.transaction(topic, 0, [b"lost"] * 3, commit=False)  # 3 to 5, and 6

@@ -107,7 +107,7 @@ def test_stages_are_summed_over_their_partitions() -> None:
         results=40,
         dead_letters=4,
         skipped=2,
-        passed_over=3,
+        skipped_frames=3,
     )
     assert stages(PARTITIONS) == [expected]
     assert "1,500" in printed(stages_table([expected]))

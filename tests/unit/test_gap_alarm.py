@@ -11,7 +11,7 @@ from bettong_processor.telling import PartitionFigures
 from tests.worker_samples import Reading, data, fold, worker
 
 
-def test_a_frame_that_is_passed_over_for_long_is_an_alarm_until_the_lost_one_comes(
+def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
     tally: StageProgram,
 ) -> None:
     now_s, one = [100.0], worker(tally)

@@ -113,7 +113,7 @@ def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
 
 
 @WAYS
-def test_what_failed_and_what_was_passed_over_is_told(*, compiled: bool) -> None:
+def test_what_failed_and_what_was_skipped_is_told(*, compiled: bool) -> None:
     frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
     _, events = history(
         tally(compiled=compiled), "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]

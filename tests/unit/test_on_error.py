@@ -101,7 +101,7 @@ BUILDS: dict[str, Build] = {
     "key_by": lambda app, how: source(app).key_by(name_of, on_error=how).sink("out"),
     "stateful": lambda app, how: source(app).stateful(divide, state=Sum, on_error=how).sink("out"),
     "sink": lambda app, how: source(app).sink("out", encoder=encoded, on_error=how),
-    "misfit": lambda app, how: source(app).map(wide, on_error=how).sink("out"),
+    "schema violation": lambda app, how: source(app).map(wide, on_error=how).sink("out"),
 }
 
 
@@ -114,7 +114,7 @@ def stage(build: str, how: OnError, *, compiled: bool = False) -> StageProgram:
 @pytest.mark.parametrize("build", BUILDS)
 def test_an_unknown_choice_is_refused_with_the_name_of_the_computation(build: str) -> None:
     app = Application("meters")
-    kind = "map" if build == "misfit" else build
+    kind = "map" if build == "schema violation" else build
     with pytest.raises(ApplicationError, match=rf"^{kind} '.+': on_error='ignore': expected one of 'dead-"):
         BUILDS[build](app, "ignore")
 
@@ -151,8 +151,8 @@ def test_a_message_that_stops_is_told_with_all_that_is_needed_to_find_and_mend_i
     assert text.endswith(
         'start the processor again: it goes on with this very message: {"name":"a","value":0}'
     )
-    assert ("longer than 4 bytes" if build == "misfit" else "ZeroDivisionError") in text
-    computation = {"key_by": "in-by-name_of", "sink": "out", "stateful": "divide", "misfit": "wide"}
+    assert ("longer than 4 bytes" if build == "schema violation" else "ZeroDivisionError") in text
+    computation = {"key_by": "in-by-name_of", "sink": "out", "stateful": "divide", "schema violation": "wide"}
     assert text.startswith(f"'{computation.get(build, '')}")
     assert '(on_error="stop")' in text
 

@@ -115,7 +115,7 @@ def test_a_cut_over_missing_offsets_needs_the_position_only_and_an_empty_frame_i
     assert ends(batcher, [record(9)], 10) == ([10], True)
 
 
-def test_tombstones_are_passed_over() -> None:
+def test_tombstones_are_skipped() -> None:
     batcher = Batcher(BatchBoundaries(0))
     found, is_new = batcher.batches(columns([(0, 5, None), record(1), (2, 0, None)]), 3)
     assert is_new

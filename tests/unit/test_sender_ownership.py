@@ -53,9 +53,9 @@ class SlowLeases:
         self._wait()
         return answer
 
-    def waive(self, epoch: str) -> None:
+    def skip_settling(self, epoch: str) -> None:
         self._wait()
-        self.kept.waive(epoch)
+        self.kept.skip_settling(epoch)
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         self._wait()

@@ -184,7 +184,7 @@ class Session:
     def answered(self, partition: int, offset: int, *, opens: bool) -> None:
         """Notes that a record lies at `offset`; from any one thread, in the order of the records of a partition.
 
-        Raises Refusal (UNAVAILABLE) when consumers may pass over the record as a gap: no receipt is due for its frame.
+        Raises Refusal (UNAVAILABLE) when consumers may skip the record as a gap: no receipt is due for its frame.
         """
         if partition != NO_PARTITION and not self._numbering.answered(partition, offset, opens=opens):
             raise unavailable(

@@ -24,7 +24,7 @@ class Overview:
 
     `lag` is None where a part of it is not known: no figure is better than a wrong one.
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
-    where a frame is passed over for long, with its origin and number.
+    where a frame is skipped for long, with its origin and number.
     """
 
     messages: int
@@ -41,7 +41,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """All partitions of a stage together. `passed_over`: frames, duplicates and gaps."""
+    """All partitions of a stage together. `skipped_frames`: duplicates and gaps."""
 
     stage: str
     partitions: int
@@ -51,7 +51,7 @@ class StageSummary:
     results: int
     dead_letters: int
     skipped: int
-    passed_over: int
+    skipped_frames: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
             results=_total(records, metrics.RESULTS),
             dead_letters=_total(records, metrics.DEAD_LETTERS),
             skipped=_total(records, metrics.SKIPPED),
-            passed_over=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
+            skipped_frames=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
         )
         for name in names
         if (records := [record for (stage, _), record in partitions.items() if stage == name])

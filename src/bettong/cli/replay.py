@@ -119,7 +119,7 @@ def events_table(events: Sequence[Event]) -> Table:
         results = [f"{target}: {_cut_text(message)}" for target, message in event.outputs]
         results += [f"{policy} of {computation}: {reason}" for computation, policy, reason in event.failures]
         if event.verdict != "taken":
-            results.append(f"passed over: a {event.verdict}")
+            results.append(f"skipped: a {event.verdict}")
         source = f"{event.origin}, frame {event.sequence} [{event.index}]"
         table.add_row(
             str(event.offset),

@@ -134,7 +134,7 @@ def stages_table(found: list[StageSummary]) -> Table:
 
     table = Table(box=None, header_style="dim", pad_edge=False)
     columns = ("stage", "partitions", "offset", "snapshot", "messages", "results", "dead letters", "skipped")
-    for column in (*columns, "passed over"):
+    for column in (*columns, "skipped frames"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for each in found:
         numbers = (
@@ -145,7 +145,7 @@ def stages_table(found: list[StageSummary]) -> Table:
             each.results,
             each.dead_letters,
             each.skipped,
-            each.passed_over,
+            each.skipped_frames,
         )
         table.add_row(each.stage, *(f"{number:,}" for number in numbers))
     return table

@@ -221,11 +221,11 @@ def _fitting(
     try:
         return made(slice(0, rows)), {}
     except (SchemaError, AttributeError):
-        refused = {row: reason(row, error) for row, error in _misfits(0, rows, made)}
+        refused = {row: reason(row, error) for row, error in _schema_violations(0, rows, made)}
     return made([row for row in range(rows) if row not in refused]), refused
 
 
-def _misfits(
+def _schema_violations(
     start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
 ) -> Iterator[tuple[int, Exception]]:
     """Which rows do not fit, and the error of each: halves that fit are skipped whole."""
@@ -236,8 +236,8 @@ def _misfits(
             yield start, error
             return
         middle = (start + stop) // 2
-        yield from _misfits(start, middle, made)
-        yield from _misfits(middle, stop, made)
+        yield from _schema_violations(start, middle, made)
+        yield from _schema_violations(middle, stop, made)
 
 
 def _values_of(field: Field, column: Column) -> list[Any]:

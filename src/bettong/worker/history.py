@@ -53,7 +53,7 @@ class Step:
 class Event:
     """A message of the key, and what it led to.
 
-    `time_ns` is when it was taken in. `verdict`: taken, or passed over as a duplicate or a gap. `message` is JSON,
+    `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
     """

@@ -41,7 +41,7 @@ class Save:
         process = process_of(self.settings)
         deadline_s = time.monotonic() + _SAVE_S_MAX
         numbers = [int(number) for batch in batches for number in batch.column(0).to_pylist()]
-        # Those who share a machine begin at different places: what one has saved, the others pass over.
+        # Those who share a machine begin at different places: what one has saved, the others skip.
         turn = (numbers[0] if numbers else 0) % max(1, len(self.ends))
         found: list[tuple[int, int]] = []
         for index in (*range(turn, len(self.ends)), *range(turn)):

@@ -41,7 +41,7 @@ class ExternalRecords:
 class TopicReader:
     """A consumer of one topic, without a group. Use it from one thread.
 
-    Offsets that are missing (compacted away, aborted, markers of transactions) are passed over: `position` says how far
+    Offsets that are missing (compacted away, aborted, markers of transactions) are skipped: `position` says how far
     the reading is, whatever came last.
     """
 

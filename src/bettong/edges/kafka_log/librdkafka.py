@@ -37,7 +37,7 @@ _AWAY = {
 # One attempt to connect: short, so that a refusal is told soon.
 _ATTEMPT_MS = 1_000
 
-# Of a reader that is told what to read, joins no group, and never passes over what is not there.
+# Of a reader that is told what to read, joins no group, and never skips what is not there.
 ALONE: Mapping[str, object] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,

@@ -61,7 +61,7 @@ class ObjectSnapshots:
         return self._store.ask(f"reading the snapshot of {stage}/{partition} at {increment.offset}", command)
 
     def increments(self, stage: str, partition: int) -> list[Increment]:
-        """See SnapshotStore. Objects that are none are passed over."""
+        """See SnapshotStore. Objects that are none are skipped."""
         doing = f"looking for snapshots of {stage}/{partition}"
         return increments_of(self._names(doing, self._folder(stage, partition), "file"))
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.worker.plain import plain
+from bettong.worker.jsonable import to_jsonable
 
 
 @dataclass
@@ -60,21 +60,21 @@ class Slotted:
     ],
 )
 def test_what_a_state_holds_becomes_json(value: object, expected: object) -> None:
-    assert plain(value) == expected
-    json.dumps(plain(value))
+    assert to_jsonable(value) == expected
+    json.dumps(to_jsonable(value))
 
 
 def test_a_copy_does_not_follow_later_changes() -> None:
     inner = Inner([1])
-    before = plain(inner)
+    before = to_jsonable(inner)
     inner.seen.append(2)
-    assert (before, plain(inner)) == ({"seen": [1]}, {"seen": [1, 2]})
+    assert (before, to_jsonable(inner)) == ({"seen": [1]}, {"seen": [1, 2]})
 
 
 def test_a_state_that_holds_itself_ends() -> None:
     own: list[Any] = []
     own.append(own)
-    assert len(json.dumps(plain(own))) < 200
+    assert len(json.dumps(to_jsonable(own))) < 200
 
 
 @given(
@@ -85,4 +85,4 @@ def test_a_state_that_holds_itself_ends() -> None:
     )
 )
 def test_what_is_json_already_stays_as_it_is(value: object) -> None:
-    assert plain(value) == value
+    assert to_jsonable(value) == value

@@ -13,7 +13,7 @@ from bettong.frames.text import text_of
 _DEPTH_MAX = 20
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def to_jsonable(value: Any, depth: int = 0) -> Any:
     """Objects become dicts of what they hold, sequences and sets lists, bytes text (`frames.text.text_of`).
 
     A copy: later changes of the value do not show. What cannot be taken apart becomes its `repr`.
@@ -23,21 +23,23 @@ def plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return text_of(bytes(value))
     if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist(), depth + 1)
+        return to_jsonable(value.tolist(), depth + 1)
     if depth >= _DEPTH_MAX:
         return repr(value)
     if isinstance(value, Mapping):
-        return {_name(key): plain(each, depth + 1) for key, each in value.items()}
+        return {_name(key): to_jsonable(each, depth + 1) for key, each in value.items()}
     if isinstance(value, AbstractSet):
-        return [plain(each, depth + 1) for each in sorted(value, key=repr)]
+        return [to_jsonable(each, depth + 1) for each in sorted(value, key=repr)]
     held = _held(value)
     if held is None and _is_sequence(value):
-        return [plain(each, depth + 1) for each in value]
-    return repr(value) if held is None else {name: plain(each, depth + 1) for name, each in held.items()}
+        return [to_jsonable(each, depth + 1) for each in value]
+    return (
+        repr(value) if held is None else {name: to_jsonable(each, depth + 1) for name, each in held.items()}
+    )
 
 
 def _name(key: object) -> str:
-    return key if isinstance(key, str) else str(plain(key))
+    return key if isinstance(key, str) else str(to_jsonable(key))
 
 
 def _is_sequence(value: object) -> bool:
