@@ -223,4 +223,4 @@ def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], i
 
     A log that ends before that, for it was asked earlier, or of which no end is known, adds nothing.
     """
-    return sum(max(0, ends.get(place, offset) - offset) for place, offset in offsets.items())
+    return sum(max(0, ends.get(partition, offset) - offset) for partition, offset in offsets.items())

@@ -1,6 +1,6 @@
 """Runs a graph over real partition workers, and holds each of them to the interpreter, frame by frame.
 
-messages -> cut into frames -> dealt to partitions -> workers -> output records -> the next stage's workers -> sinks
+messages -> cut into frames -> spread over partitions -> workers -> output records -> the next stage's workers -> sinks
 
 A channel is what reaches one partition of a stage from one writer: its records stay in order, while a seed decides
 which channel is next. Records come twice, or before the one that they follow, as they do when senders retry.
@@ -156,16 +156,16 @@ class _Run:
             self.delivered.count(worker.counters)
 
     def _sent(self) -> list[tuple[str, int, bytes]]:
-        """The frames of sources, as a sender cuts and deals them."""
+        """The frames of sources, as a sender cuts and partitions them."""
         found: list[tuple[str, int, bytes]] = []
         sequences: Counter[tuple[str, int]] = Counter()
         for number, (source, messages) in enumerate(self._cut()):
-            dealt: defaultdict[int, list[Any]] = defaultdict(list)
+            by_partition: defaultdict[int, list[Any]] = defaultdict(list)
             for message in messages:
                 key = key_of(self.graph[source], message)
                 of = number % self.case.partitions if key is None else partition_of(key, self.case.partitions)
-                dealt[of].append(message)
-            for partition, part in sorted(dealt.items()):
+                by_partition[of].append(message)
+            for partition, part in sorted(by_partition.items()):
                 sequences[source, partition] += 1
                 value = data(f"{source}/client", sequences[source, partition], part)
                 found.append((source, partition, value))

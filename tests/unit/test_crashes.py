@@ -132,7 +132,7 @@ def ready(function: Callable[..., Number] = count, on_error: OnError = "dead-let
 
 
 def frame(sequence: int, deeds: Sequence[int]) -> bytes:
-    return data("in/a", sequence, [Number(place % 3, deed) for place, deed in enumerate(deeds)])
+    return data("in/a", sequence, [Number(index % 3, deed) for index, deed in enumerate(deeds)])
 
 
 def fold_in_a_process(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -> int:

@@ -51,14 +51,14 @@ def add(number: Number, kept: Sum) -> Number:
 
 
 @bettong.vectorized
-def added(numbers: Number, kept: Sum, places: Any) -> Number:
+def added(numbers: Number, kept: Sum, indexes: Any) -> Number:
     """The same, of all a group's numbers in a frame at once."""
     values: Any = numbers.value
     totals: Any = np.array(values)
     all_kept: Any = kept.total
-    for row, place in enumerate(places):
-        all_kept[place] += values[row]
-        totals[row] = all_kept[place]
+    for row, index in enumerate(indexes):
+        all_kept[index] += values[row]
+        totals[row] = all_kept[index]
     return Number(numbers.group, totals)
 
 
@@ -172,7 +172,7 @@ def test_progress_tells_the_message_at_work_from_another_place() -> None:
     fold(of, [frame(1, [1, 2, 3])])
     wanted = [("drop", 0), ("drop", 1), ("drop", 2), ("look", 0), ("look", 2), ("count", 0), ("count", 2)]
     assert seen_at == wanted
-    of.progress.mark = lambda computation, place: marked.append((computation, place))
+    of.progress.mark = lambda computation, index: marked.append((computation, index))
     fold(of, [frame(2, [1, 2, 3])])
     assert [each for each in marked if each[1] is not None] == wanted
     assert seen_at == 2 * wanted
@@ -190,27 +190,27 @@ def test_halving_finds_each_guilty_row_and_no_other(
     guilty = {each for each in guilty if each < rows}
     folds = 0
 
-    def fold_part(places: Sequence[int]) -> Death | None:
+    def fold_part(indexes: Sequence[int]) -> Death | None:
         nonlocal folds
         folds += 1
-        dead = [place for place in places if place in guilty]
+        dead = [index for index in indexes if index in guilty]
         return Death("x", f"at {dead[0]}", dead[0] if tells else None) if dead else None
 
     found = halved(7, rows, fold_part, guilty_max=guilty_max, is_late=lambda: False)
     out = dict(found.of_frame(rows)) if found is not None else {}
-    assert fold_part([place for place in range(rows) if place not in out]) is None
+    assert fold_part([index for index in range(rows) if index not in out]) is None
     ordered = sorted(guilty)
     if len(ordered) <= guilty_max:
         assert sorted(out) == ordered
-        assert all(why.computation == f"at {place}" for place, why in out.items())
+        assert all(why.computation == f"at {index}" for index, why in out.items())
         assert folds <= 3 + len(ordered) * (3 if tells else 7)
     else:
         assert set(out) == {*ordered[:guilty_max], *range(ordered[guilty_max], rows)}
 
 
 def test_halving_that_is_late_leaves_out_the_rest() -> None:
-    def fold_part(places: Sequence[int]) -> Death | None:
-        return Death("x", "add") if 3 in places else None
+    def fold_part(indexes: Sequence[int]) -> Death | None:
+        return Death("x", "add") if 3 in indexes else None
 
     found = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: True)
     assert found == Exclusion(7, (Excluded(0, 10, "add", "x"),))

@@ -1,4 +1,4 @@
-"""Any graph gives what the interpreter says, at every speed, however its messages are cut and dealt to partitions.
+"""Any graph gives what the interpreter says, at every speed, however its messages are cut and spread over partitions.
 
 The interpreter (`tests/simulation/interpreter.py`) is the specification. The small graphs below are each a way in which
 frames, columns or shared objects could show; what they give is written out, and holds for the interpreter too.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bettong.errors import LogTruncatedError, StateChangedError
+from bettong.identifiers import PartitionId
 from bettong.settings import ProcessorSettings, read
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
@@ -66,15 +67,15 @@ def saved(ready: Programs, store: DirectorySnapshots, *, partition: int, value: 
 
 
 def test_a_log_that_was_truncated_beyond_the_newest_snapshot_is_found() -> None:
-    place = ("notes", 0)
+    partition = PartitionId("notes", 0)
     whole = Increment(12, 0, 12)
-    assert truncated_logs({place: [whole]}, {place: 12}) == {}
-    assert truncated_logs({place: [whole]}, {place: 13}) == {place: (12, 13)}
-    assert truncated_logs({place: []}, {place: 1}) == {place: (0, 1)}
-    assert truncated_logs({place: [Increment(20, 12, 12)]}, {place: 13}) == {place: (0, 13)}, (
+    assert truncated_logs({partition: [whole]}, {partition: 12}) == {}
+    assert truncated_logs({partition: [whole]}, {partition: 13}) == {partition: (12, 13)}
+    assert truncated_logs({partition: []}, {partition: 1}) == {partition: (0, 1)}
+    assert truncated_logs({partition: [Increment(20, 12, 12)]}, {partition: 13}) == {partition: (0, 13)}, (
         "its chain is not complete"
     )
-    assert truncated_logs({place: []}, {place: 0}) == {}
+    assert truncated_logs({partition: []}, {partition: 0}) == {}
 
 
 def test_a_start_from_kept_states_is_allowed_and_one_over_a_truncated_log_refused(tmp_path: Path) -> None:

@@ -25,8 +25,7 @@ _LOOK_WAIT_S_MAX = 1.5
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
 
-Place = tuple[str, int]  # topic, partition
-Offsets = Mapping[Place, int]
+Offsets = Mapping[tuple[str, int], int]  # by topic and partition
 
 
 class Log(Protocol):
@@ -53,16 +52,16 @@ class Told(Protocol):
 class Stalls:
     """Since when each partition with lag has not moved. Pure; seconds of one monotonic clock."""
 
-    _seen: dict[Place, tuple[int, float]] = field(default_factory=dict)
+    _seen: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
 
-    def looked(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[Place, float]:
+    def looked(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[tuple[str, int], float]:
         """A look; the seconds for which each partition with lag has stood still."""
         before, self._seen = self._seen, {}
-        for place, offset in offsets.items():
-            if ends.get(place, 0) > offset:
-                known = before.get(place)
-                self._seen[place] = known if known is not None and known[0] == offset else (offset, now_s)
-        return {place: now_s - since_s for place, (_, since_s) in self._seen.items()}
+        for partition, offset in offsets.items():
+            if ends.get(partition, 0) > offset:
+                known = before.get(partition)
+                self._seen[partition] = known if known is not None and known[0] == offset else (offset, now_s)
+        return {partition: now_s - since_s for partition, (_, since_s) in self._seen.items()}
 
 
 class Progress:
@@ -166,11 +165,11 @@ def folded(
     told: Mapping[tuple[str, int], Mapping[str, str]],
     stages: Mapping[str, str],
     committed: Offsets,
-) -> dict[Place, int]:
+) -> dict[tuple[str, int], int]:
     """The next offset of each partition: what it has told, what is known otherwise, else the beginning of its log."""
     found = {}
-    for place in ends:
-        record = told.get((stages[place[0]], place[1]), {})
+    for partition in ends:
+        record = told.get((stages[partition[0]], partition[1]), {})
         own = int(record.get(metrics.OFFSET.name) or 0)
-        found[place] = max(own, committed.get(place, 0), begins.get(place, 0))
+        found[partition] = max(own, committed.get(partition, 0), begins.get(partition, 0))
     return found

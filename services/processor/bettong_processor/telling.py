@@ -34,19 +34,19 @@ class PartitionFigures:
 
     def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
         """What a partition's record says of its fold, and up to where it is newly saved."""
-        place = worker.program.stage.name, worker.assignment.partition
-        return {**figures_of(worker, saved_offset), **self._gap(place, worker.gap)}
+        key = worker.program.stage.name, worker.assignment.partition
+        return {**figures_of(worker, saved_offset), **self._gap(key, worker.gap)}
 
-    def _gap(self, place: tuple[str, int], gap: Gap | None) -> dict[str, str | int | float]:
+    def _gap(self, key: tuple[str, int], gap: Gap | None) -> dict[str, str | int | float]:
         """A gap that stays. By the clock here, for those of senders may be wrong."""
         none: dict[str, str | int | float] = {metrics.GAP.name: "", metrics.GAP_S.name: ""}
         if gap is None:
-            self._gaps.pop(place, None)
+            self._gaps.pop(key, None)
             return none
-        known, since_s = self._gaps.get(place, (gap, self.clock()))
+        known, since_s = self._gaps.get(key, (gap, self.clock()))
         if (known.origin, known.sequence) != (gap.origin, gap.sequence):
             since_s = self.clock()
-        self._gaps[place] = gap, since_s
+        self._gaps[key] = gap, since_s
         waited_s = self.clock() - since_s
         if waited_s < self.gap_alarm_s:
             return none

@@ -30,7 +30,7 @@ _OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 
 
 class StalledSubscribers:
-    """`count` subscribers at `address`, dealt over `sinks`: they ask for everything and read nothing."""
+    """`count` subscribers at `address`, spread over `sinks`: they ask for everything and read nothing."""
 
     def __init__(self, address: str, sinks: Sequence[str], count: int) -> None:
         credentials = Credentials.from_environment()

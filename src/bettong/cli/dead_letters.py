@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bettong.cli.check import APPLICATION
-from bettong.cli.places import DirectoryFlag, KafkaFlag, Places, places
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, Locations, locations
 from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
@@ -299,15 +299,15 @@ def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
     )
 
 
-def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Places]:
+def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Locations]:
     from bettong.application.loading import load
     from bettong.application.plan import plan
 
     planned = plan(load(application))
-    return planned, places(application, planned.application, directory, kafka=kafka)
+    return planned, locations(application, planned.application, directory, kafka=kafka)
 
 
-def _log(plan: Plan, where: Places) -> DeadLetterLog:
+def _log(plan: Plan, where: Locations) -> DeadLetterLog:
     from bettong.cli.dead_letter_log import DeadLetterLog
 
     return DeadLetterLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)

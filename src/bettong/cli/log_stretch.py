@@ -25,10 +25,10 @@ def stretch(
     Memory is bounded by a few fetches. Raises LogTruncatedError when records are missing, LogUnavailableError when the
     broker gives none for 30 s.
     """
-    starts = {place: first for place, first in firsts.items() if first < untils[place]}
+    starts = {partition: first for partition, first in firsts.items() if first < untils[partition]}
     if not starts:
         return
-    left = sum(untils[place] - first for place, first in starts.items())
+    left = sum(untils[partition] - first for partition, first in starts.items())
     with LogReader(kafka, starts, frame_bytes_max=frame_bytes_max) as reader:
         heard_s = time.monotonic()
         while left:

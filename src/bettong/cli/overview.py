@@ -154,16 +154,14 @@ def partition_rows(
     folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
-        place, record = (stage, partition), partitions.get((stage, partition), {})
+        key, record = (stage, partition), partitions.get((stage, partition), {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
-        offset = max(_total([record], metrics.OFFSET), (begins or {}).get(place, 0))
+        offset = max(_total([record], metrics.OFFSET), (begins or {}).get(key, 0))
         lag: float | None = None
         if ends is None or (folds and metrics.OFFSET.name not in record):
             lag = _number(told, metrics.LAG, f"/{stage}/{partition}")
         if lag is None:
-            lag = (
-                max(0, ends.get(place, offset) - offset) if ends is not None else _number(record, metrics.LAG)
-            )
+            lag = max(0, ends.get(key, offset) - offset) if ends is not None else _number(record, metrics.LAG)
         if not lag_known:
             lag = None
         stalled_s = _number(told, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf

@@ -13,7 +13,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.keys import key_in, stage_named
-from bettong.cli.places import DirectoryFlag, KafkaFlag, RedisFlag, places
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
 from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _states(application: str, directory: Path, kafka: str | None, redis: str | N
     from bettong.cli.states import States
 
     planned = plan(load(application))
-    where = places(application, planned.application, directory, kafka=kafka, redis=redis)
+    where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
     return planned, States(planned, where)
 
 

@@ -12,7 +12,7 @@ import typer
 
 from bettong.cli.background import DIRECTORY
 from bettong.cli.exit_codes import NOT_RUNNING
-from bettong.cli.places import without_password_flag
+from bettong.cli.locations import without_password_flag
 from bettong.cli.run import HERE
 from bettong.metrics import LATENCY_WINDOW_S
 

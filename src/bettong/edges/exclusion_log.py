@@ -79,7 +79,7 @@ class ExclusionLog:
     def _read(self, ends: Mapping[int, int]) -> None:
         """All records of these partitions below their ends. The first of an offset counts."""
         firsts = {(self._topic, each): self._next.get(each, 0) for each in ends}
-        firsts = {place: first for place, first in firsts.items() if first < ends[place[1]]}
+        firsts = {partition: first for partition, first in firsts.items() if first < ends[partition[1]]}
         if not firsts:
             return
         deadline_s = time.monotonic() + _ANSWER_S_MAX

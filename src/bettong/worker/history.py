@@ -108,8 +108,8 @@ class KeyHistory:
         Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
         """
-        frame, columns, places = self._look(value)
-        self._watch.begin(places)
+        frame, columns, indexes = self._look(value)
+        self._watch.begin(indexes)
         counters = self._worker.counters
         before = (counters.duplicates, counters.gaps)
         records: list[OutputRecord] = []
@@ -117,7 +117,7 @@ class KeyHistory:
             records = self._worker.fold(offset, value)
         except PoisonError as error:
             self.stopped = error
-        if not places or frame is None or columns is None:
+        if not indexes or frame is None or columns is None:
             return []
         counters = self._worker.counters
         verdict = (
@@ -127,10 +127,10 @@ class KeyHistory:
             if counters.gaps > before[1]
             else "taken"
         )
-        return list(self._events(offset, frame, columns, places, verdict, records))
+        return list(self._events(offset, frame, columns, indexes, verdict, records))
 
     def _look(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
-        """A record, its columns, and the places of the key's messages; none when it has no messages to read."""
+        """A record, its columns, and the indexes of the key's messages; none when it has no messages to read."""
         try:
             frame = decode(value)
             entry = self._inputs.get(frame.stream)
@@ -147,45 +147,45 @@ class KeyHistory:
         offset: int,
         frame: Frame,
         columns: Columns,
-        places: list[int],
+        indexes: list[int],
         verdict: str,
         records: list[OutputRecord],
     ) -> Iterator[Event]:
-        failures = self._failures(frame.stream, places, records)
+        failures = self._failures(frame.stream, indexes, records)
         if (stopped := self.stopped) is not None:
             # What computations before it made of messages behind it stays nowhere.
-            places = [place for place in places if place <= stopped.index]
+            indexes = [index for index in indexes if index <= stopped.index]
             self._watch.steps.pop(stopped.index, None)
             failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
         left = verdict == "taken" and self.stopped is None
-        entered = self._entered(offset, columns, places)
+        entered = self._entered(offset, columns, indexes)
         outputs = self._outputs(frame.stream, columns, entered, failures) if left else {}
-        for place in places:
+        for index in indexes:
             yield Event(
                 offset=offset,
                 origin=frame.origin,
                 sequence=frame.sequence,
-                index=place,
+                index=index,
                 time_ns=frame.ingest_ns,
                 verdict=verdict,
-                message=_json_at(columns, place),
-                steps=tuple(self._watch.steps.get(place, ())),
-                outputs=tuple(outputs.get(place, ())),
-                failures=tuple(failures.get(place, ())),
+                message=_json_at(columns, index),
+                steps=tuple(self._watch.steps.get(index, ())),
+                outputs=tuple(outputs.get(index, ())),
+                failures=tuple(failures.get(index, ())),
             )
 
-    def _entered(self, offset: int, columns: Columns, places: list[int]) -> list[int]:
-        """The places of messages that were not left out of the fold."""
+    def _entered(self, offset: int, columns: Columns, indexes: list[int]) -> list[int]:
+        """The indexes of messages that were not left out of the fold."""
         exclusion = self._worker.exclusions.get(offset)
         if exclusion is None:
-            return places
+            return indexes
         out = dict(exclusion.of_frame(columns.length))
-        return [place for place in places if place not in out and not exclusion.record]
+        return [index for index in indexes if index not in out and not exclusion.record]
 
     def _failures(
-        self, source: str, places: list[int], records: list[OutputRecord]
+        self, source: str, indexes: list[int], records: list[OutputRecord]
     ) -> dict[int, list[tuple[str, OnError, str]]]:
-        """By place in the frame. What the sender refused has no key, and its place in its client's frame.
+        """By index in the frame. What the sender refused has no key, and its index in its client's frame.
 
         The dead letter of a whole record is every message's.
         """
@@ -196,8 +196,8 @@ class KeyHistory:
                 for row in decode(record.value).rows or ():
                     dead_letter = DeadLetter.FromString(row)
                     if dead_letter.whole_record:
-                        for place in places:
-                            found.setdefault(place, []).append(
+                        for index in indexes:
+                            found.setdefault(index, []).append(
                                 (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
@@ -213,21 +213,21 @@ class KeyHistory:
         self,
         stream: str,
         columns: Columns,
-        places: list[int],
+        indexes: list[int],
         failures: dict[int, list[tuple[str, OnError, str]]],
     ) -> dict[int, list[tuple[str, str]]]:
-        """What left the stage, by the place of the message that it comes from."""
+        """What left the stage, by the index of the message that it comes from."""
         found: dict[int, list[tuple[str, str]]] = {}
 
-        def leaves(target: str, place: int, message: str) -> None:
-            if all(computation != target for computation, _, _ in failures.get(place, ())):
-                found.setdefault(place, []).append((target, message))
+        def leaves(target: str, index: int, message: str) -> None:
+            if all(computation != target for computation, _, _ in failures.get(index, ())):
+                found.setdefault(index, []).append((target, message))
 
-        wanted = set(places)
+        wanted = set(indexes)
         for output in self._program.stage.outputs:
             if stream in output.streams:
-                for place in places:
-                    leaves(output.target.name, place, _json_at(columns, place))
+                for index in indexes:
+                    leaves(output.target.name, index, _json_at(columns, index))
             for batch in (each for read in output.streams for each in self._watch.flows.get(read, ())):
                 for row, message in enumerate(batch.columns):
                     if batch.source(row) in wanted:
@@ -237,10 +237,10 @@ class KeyHistory:
 
 
 def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
-    """The places of the messages of a key in a frame."""
+    """The indexes of the messages of a key in a frame."""
     if not isinstance(entry.key, str):
         values = FrameKeys(entry, columns).values() if entry.key is not None else []
-        return [place for place, value in enumerate(values) if type(value) is type(key) and value == key]
+        return [index for index, value in enumerate(values) if type(value) is type(key) and value == key]
     column = columns.columns[columns.schema.position(entry.key)]
     if isinstance(column, pa.Array):
         kind = str if pa.types.is_string(column.type) else bytes
@@ -261,25 +261,25 @@ def key_of(entry: StageInput, text: str) -> KeyValue:
         returns = getattr(entry.key, "__annotations__", {}).get("return", str)
         kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
         return _read_key(text, kind, width=0)
-    place = entry.schema.fields[entry.schema.position(entry.key)]
-    width = place.dtype.itemsize if place.dtype is not None and place.kind in (Kind.TEXT, Kind.BYTES) else 0
-    key = _read_key(text, place.kind, width=width)
-    if place.dtype is not None and key_column(key, place.dtype) is None:
-        raise ValueError(f"it does not fit {entry.key!r}, {place.dtype}")
+    field = entry.schema.fields[entry.schema.position(entry.key)]
+    width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
+    key = _read_key(text, field.kind, width=width)
+    if field.dtype is not None and key_column(key, field.dtype) is None:
+        raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
     return key
 
 
 class _Watch:
-    """What is noted of one frame: its places that count, steps by place, and what each computation gave."""
+    """What is noted of one frame: its indexes that count, steps by index, and what each computation gave."""
 
     def __init__(self) -> None:
-        self.places: frozenset[int] = frozenset()
+        self.indexes: frozenset[int] = frozenset()
         self.steps: dict[int, list[Step]] = {}
         self.flows: dict[str, list[Batch]] = {}
 
-    def begin(self, places: list[int]) -> None:
+    def begin(self, indexes: list[int]) -> None:
         """Another frame."""
-        self.places = frozenset(places)
+        self.indexes = frozenset(indexes)
         self.steps, self.flows = {}, {}
 
 
@@ -319,7 +319,7 @@ class _Watched:
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
         given = self._operator.on_batch(batch, dead_letters)
-        if self._watch.places:
+        if self._watch.indexes:
             self._watch.flows.setdefault(self.name, []).append(given)
         return given
 
@@ -334,11 +334,11 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.places or not batch.length:
+        if not self._watch.indexes or not batch.length:
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
-        for start, stop, watched in _stretches(batch, self._watch.places):
+        for start, stop, watched in _stretches(batch, self._watch.indexes):
             part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
             before = table.state_of(key) if key is not None else None
@@ -351,11 +351,11 @@ class _WatchedStateful:
         return whole
 
 
-def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+def _stretches(batch: Batch, indexes: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether it is one row of the key): all rows, in their order."""
     start = 0
     for row in range(batch.length):
-        if batch.source(row) in places:
+        if batch.source(row) in indexes:
             if start < row:
                 yield start, row, False
             yield row, row + 1, True
@@ -364,8 +364,8 @@ def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int,
         yield start, batch.length, False
 
 
-def _json_at(columns: Columns, place: int) -> str:
-    return json_line(columns.schema, next(iter(columns.slice(place, place + 1)))).decode()
+def _json_at(columns: Columns, index: int) -> str:
+    return json_line(columns.schema, next(iter(columns.slice(index, index + 1)))).decode()
 
 
 def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:

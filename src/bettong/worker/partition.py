@@ -58,7 +58,7 @@ class PartitionWorker:
         self.counters = Counters()
         self.exclusions: Mapping[int, Exclusion] = {}
         self.progress = FoldProgress()
-        self._places: Sequence[int] | None = None
+        self._indexes: Sequence[int] | None = None
         self._now_ns = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
@@ -111,12 +111,12 @@ class PartitionWorker:
             if collects:
                 gc.enable()
 
-    def fold_part(self, offset: int, value: bytes, places: Sequence[int]) -> None:
-        """Folds only the messages at these places of the record's frame. Spoils the worker: to see whether it lives.
+    def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
+        """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
 
         Raises as `fold` does.
         """
-        self._places = places
+        self._indexes = indexes
         self.fold(offset, value)
 
     def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -303,7 +303,7 @@ class PartitionWorker:
         dead_letters = DeadLetters(self._on_error, self.progress)
         batch = (
             Batch.of_frame(entry, columns)
-            if self._places is None and offset not in self.exclusions
+            if self._indexes is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
         flows = run(self._operators, frame.stream, batch, dead_letters)
@@ -327,13 +327,13 @@ class PartitionWorker:
         self, entry: StageInput, columns: Columns, exclusion: Exclusion | None, dead_letters: DeadLetters
     ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
-        if self._places is not None:
-            return Batch.of_part(entry, columns, [each for each in self._places if each < columns.length])
+        if self._indexes is not None:
+            return Batch.of_part(entry, columns, [each for each in self._indexes if each < columns.length])
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
-        for place, why in refused.items():
+        for index, why in refused.items():
             add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
-            add(why.computation, why.reason, place)
+            add(why.computation, why.reason, index)
         return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:

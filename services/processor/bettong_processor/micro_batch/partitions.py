@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from bettong.errors import LogTruncatedError
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
-from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
+from bettong.snapshots.recovery import Candidate, StateLocation, candidates, reaches
 from bettong.topics import stage_of_topic, stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard
@@ -73,7 +73,9 @@ class Partitions:
             tried = candidates(first, memory=memory.next_offset if memory else None, saved=saved)
             for candidate in tried:
                 worker = (
-                    memory if candidate.place is Place.MEMORY else self._loaded(candidate, stage, partition)
+                    memory
+                    if candidate.location is StateLocation.MEMORY
+                    else self._loaded(candidate, stage, partition)
                 )
                 if worker is not None and self._replay(worker, candidate, first):
                     return worker
@@ -81,7 +83,7 @@ class Partitions:
                 break
         raise LogTruncatedError(
             f"stage {stage!r}, partition {partition}: no state reaches offset {first}: tried "
-            + ", ".join(f"{each.place.value} at {each.offset}" for each in tried)
+            + ", ".join(f"{each.location.value} at {each.offset}" for each in tried)
             + "; the log no longer holds the records in between. Restore a snapshot, or lengthen the"
             " retention of the topic and reset the partition"
         )
@@ -130,7 +132,7 @@ class Partitions:
             partition=partition,
             first=worker.next_offset,
             until=first,
-            place=candidate.place.value,
+            location=candidate.location.value,
         )
         self._guard.exclusions.refresh()
         fold = self._guard.of(worker)

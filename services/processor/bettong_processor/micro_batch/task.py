@@ -57,7 +57,7 @@ class Step:
         piece = _Piece()
         for batch in batches:
             topics, numbers, offsets, values = (
-                batch.column(place).to_numpy(zero_copy_only=False).tolist() for place in range(4)
+                batch.column(number).to_numpy(zero_copy_only=False).tolist() for number in range(4)
             )
             for topic, partition, offset, value in zip(topics, numbers, offsets, values, strict=True):
                 if fold is None:

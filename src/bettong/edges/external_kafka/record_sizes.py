@@ -28,16 +28,16 @@ def batch_limit(admin: KafkaAdminClient, topic: str) -> int | None:
 
 
 def too_large(producer: Any, records: Sequence[tuple[bytes | None, bytes]], limit: int | None) -> list[int]:
-    """The places of the (key, value) that the producer cannot send, or a topic with that limit would not take."""
+    """The indexes of the (key, value) that the producer cannot send, or a topic with that limit would not take."""
     config = producer.config
     request_max = config["max_request_size"]
     found = []
-    for place, (key, value) in enumerate(records):
+    for index, (key, value) in enumerate(records):
         size_max = len(key or b"") + len(value) + _OVERHEAD_BYTES
         if size_max > request_max or (
             limit is not None and size_max > limit and _batch_size(key, value, config) > limit
         ):
-            found.append(place)
+            found.append(index)
     return found
 
 

@@ -76,7 +76,7 @@ class TopicReader:
         for partition in partitions:
             try:
                 answer = self._consumer.get_watermark_offsets(
-                    self._place(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
+                    self._topic_partition(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
                 )
             except KafkaException as error:
                 raise fault(error.args[0], f"{self._name}: asking for offsets", self._servers) from None
@@ -88,7 +88,7 @@ class TopicReader:
     def assign(self, starts: Mapping[int, int]) -> None:
         """Reads these partitions, each from its offset."""
         self._positions = dict(starts)
-        self._consumer.assign([self._place(*start) for start in starts.items()])
+        self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
 
     def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
         """The next records of each partition; nothing while the cluster is away.
@@ -132,7 +132,7 @@ class TopicReader:
         """Records that are there and were not returned yet, as far as the last fetch told."""
         total = 0
         for partition, position in self._positions.items():
-            known = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
+            known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)
             if known is not None:
                 total += max(0, known[1] - position)
         return total
@@ -149,7 +149,7 @@ class TopicReader:
     ) -> None:
         self.close()
 
-    def _place(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
+    def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)
 
     @property

@@ -104,7 +104,7 @@ class TransactionalTopic:
         return self._read_positions(end)
 
     def too_large(self, records: Sequence[Outgoing]) -> list[int]:
-        """The places of the records that the topic does not take, as far as it can be told; after `open`."""
+        """The indexes of the records that the topic does not take, as far as it can be told; after `open`."""
         return too_large(self._producer, [(record.key, record.value) for record in records], self._limit)
 
     def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
@@ -168,12 +168,12 @@ class TransactionalTopic:
                 self._limit = batch_limit(admin, self._topic)
             if not self._told("looking at topics", lambda: self._count(admin, self._positions)):
                 self._told("creating the topic of positions", lambda: self._create(admin))
-            place = TopicPartition(self._positions, 0)
+            partition = TopicPartition(self._positions, 0)
             ends = self._told(
                 "asking for the end of positions",
-                lambda: admin.list_partition_offsets({place: OffsetSpec.LATEST}),
+                lambda: admin.list_partition_offsets({partition: OffsetSpec.LATEST}),
             )
-            return int(ends[place].offset)
+            return int(ends[partition].offset)
         finally:
             admin.close()
 
@@ -209,18 +209,20 @@ class TransactionalTopic:
             isolation_level="read_committed",
             allow_auto_create_topics=False,
         )
-        place = TopicPartition(self._positions, 0)
+        partition = TopicPartition(self._positions, 0)
         found: dict[bytes, bytes] = {}
         deadline_s = time.monotonic() + _ANSWER_WAIT_MS_MAX / 1000
         try:
-            consumer.assign([place])
-            consumer.seek_to_beginning(place)
+            consumer.assign([partition])
+            consumer.seek_to_beginning(partition)
             while (
-                self._told("reading positions", lambda: consumer.position(place, timeout_ms=_POLL_MS) or 0)
+                self._told(
+                    "reading positions", lambda: consumer.position(partition, timeout_ms=_POLL_MS) or 0
+                )
                 < end
             ):
                 answer = self._told("reading positions", lambda: consumer.poll(timeout_ms=_POLL_MS))
-                found |= {record.key: record.value for record in answer.get(place, [])}
+                found |= {record.key: record.value for record in answer.get(partition, [])}
                 if time.monotonic() > deadline_s:
                     raise LogUnavailableError(
                         f"{self._name}: the topic of positions {self._positions} cannot be read to its end {end}"

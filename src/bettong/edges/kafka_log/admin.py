@@ -184,7 +184,9 @@ class LogAdmin:
             return {}
         doing = f"asking for offsets of {', '.join(sorted(found))}"
         answer = self._ask(doing, lambda client: client.list_partition_offsets(wanted))
-        return {(place.topic, place.partition): int(offset.offset) for place, offset in answer.items()}
+        return {
+            (partition.topic, partition.partition): int(offset.offset) for partition, offset in answer.items()
+        }
 
     def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:
         """The partitions of each topic; none for a missing one, unless that is an error."""

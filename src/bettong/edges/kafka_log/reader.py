@@ -31,7 +31,7 @@ _OUT_OF_RANGE_NAMED_MAX = 20
 
 _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
 
-_Place = tuple[str, int]
+_Partition = tuple[str, int]
 
 
 class LogReader:
@@ -62,8 +62,8 @@ class LogReader:
         connection = KafkaConnection.of(where)
         self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
-        self._next: dict[_Place, int] = {}
-        self._out_of_range: dict[_Place, KafkaError] = {}
+        self._next: dict[_Partition, int] = {}
+        self._out_of_range: dict[_Partition, KafkaError] = {}
         self._out_of_range_due_s = 0.0
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
@@ -94,7 +94,9 @@ class LogReader:
         try:
             self._check_exist(set(starts))
             self._next = dict(starts)
-            self._consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
+            self._consumer.assign(
+                [TopicPartition(*partition, offset) for partition, offset in starts.items()]
+            )
         except BaseException:
             self.close()
             raise
@@ -114,11 +116,11 @@ class LogReader:
             raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
         for each in found:
-            place = topic, partition = each.topic(), each.partition()
+            key = topic, partition = each.topic(), each.partition()
             if (event := each.error()) is not None:
-                self._take_note(place, event)
+                self._take_note(key, event)
                 continue
-            if (expected := self._next.get(place)) is None:
+            if (expected := self._next.get(key)) is None:
                 continue  # removed since it was fetched
             if each.offset() != expected:
                 raise LogTruncatedError(
@@ -126,7 +128,7 @@ class LogReader:
                     " records were deleted or compacted away, or their producer used transactions"
                 )
             records.append(Record(topic, partition, expected, each.value() or b""))
-            self._next[place] = expected + 1
+            self._next[key] = expected + 1
         self._notice_absence(came=bool(records))
         return records
 
@@ -175,12 +177,12 @@ class LogReader:
     ) -> None:
         self.close()
 
-    def _take_note(self, place: _Place, error: KafkaError) -> None:
+    def _take_note(self, partition: _Partition, error: KafkaError) -> None:
         if is_outside(error):
-            if place in self._next:
+            if partition in self._next:
                 if not self._out_of_range:
                     self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
-                self._out_of_range[place] = error  # told once: kept until the partition is removed
+                self._out_of_range[partition] = error  # told once: kept until the partition is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
@@ -190,10 +192,10 @@ class LogReader:
         """It tells that a connection is lost, never that it is there again."""
         self._is_suspect = True
 
-    def _check_exist(self, places: set[_Place]) -> None:
-        for topic in sorted({topic for topic, _ in places}):
+    def _check_exist(self, partitions: set[_Partition]) -> None:
+        for topic in sorted({topic for topic, _ in partitions}):
             found = self._partitions_of(topic)
-            if missing := sorted(number for name, number in places if name == topic and number >= found):
+            if missing := sorted(number for name, number in partitions if name == topic and number >= found):
                 raise LogError(
                     f"topic {topic} at {self._bootstrap} has {found} partitions, expected"
                     f" {', '.join(map(str, missing))} too; create the topics first"

@@ -19,7 +19,7 @@ Figures = Mapping[str, str | int | float]
 # KEYS: the record, the index. ARGV: when the writer's run began, its name in the index, figures and values in turns.
 _FOLDED = f"""
 local new = {{}}
-for place = 3, #ARGV, 2 do new[ARGV[place]] = ARGV[place + 1] end
+for index = 3, #ARGV, 2 do new[ARGV[index]] = ARGV[index + 1] end
 local run, offset = unpack(redis.call('HMGET', KEYS[1], 'run', '{OFFSET.name}'))
 local later = tonumber(ARGV[1]) - (tonumber(run or '') or 0)
 if later < 0 or later == 0 and tonumber(new['{OFFSET.name}']) < (tonumber(offset or '') or 0) then return 0 end

@@ -45,7 +45,7 @@ DirectoryFlag = Annotated[Path, DIRECTORY]
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Locations:
     """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
 
     kafka: KafkaConnection
@@ -59,15 +59,15 @@ class Places:
     state_key: bytes | None = field(default=None, repr=False)
 
 
-def places(
+def locations(
     application: str,
     name: str,
     directory: Path,
     *,
     kafka: str | None = None,
     redis: str | None = None,
-) -> Places:
-    """The places of application `name` in the file `application`.
+) -> Locations:
+    """The locations of application `name` in the file `application`.
 
     Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
     SettingsError for a wrong environment.
@@ -96,7 +96,7 @@ def places(
             f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
             f" --kafka or {PREFIX}KAFKA"
         )
-    return Places(
+    return Locations(
         kafka=record.kafka_connection if record is not None else settings.kafka_connection,
         redis=record.redis_connection if record is not None and redis is None else settings.redis_connection,
         sender=record.sender if record is not None else None,

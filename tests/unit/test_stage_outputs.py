@@ -117,15 +117,15 @@ def test_the_next_frame_follows_the_last_part() -> None:
     assert found[4].sequence == 2 * PARTS_MAX
 
 
-@pytest.mark.parametrize("exits", ["columns", "rows", "key"])
-def test_a_result_that_no_frame_can_hold_is_a_dead_letter(exits: str) -> None:
+@pytest.mark.parametrize("emits", ["columns", "rows", "key"])
+def test_a_result_that_no_frame_can_hold_is_a_dead_letter(emits: str) -> None:
     app = Application("meters")
     source = app.source("in", schema=Word)
-    if exits == "key":
+    if emits == "key":
         source.key_by("word", name="out").sink("end")
         topic = "meters.stage.out"
     else:
-        source.sink("out", encoder=encoder if exits == "rows" else None)
+        source.sink("out", encoder=encoder if emits == "rows" else None)
         topic = OUT
     of = program(plan(app).stages[0], compiled=False)
     words = ["a", "x" * 2 * LIMIT, "b"]
