@@ -8,7 +8,7 @@ from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
 from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
@@ -50,7 +50,7 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
         ):
             feeder = Feeder(writer, source)
             feeder.append(initial)
-            await_folded(LiveFigures(store), sum(decode(frame).count for _, frame in initial))
+            await_folded(LiveMetrics(store), sum(decode(frame).count for _, frame in initial))
             watch = Stopwatch(suite.record.services)
             feeder.append(itertools.chain.from_iterable(steady))
             results = _read(reader, load.result_bytes, feeder)

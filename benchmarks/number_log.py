@@ -14,7 +14,7 @@ from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, R
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Array
 from bettong.frames.frame import Frame, decode
 from bettong.local.options import SuiteOptions
@@ -86,7 +86,7 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
         ):
             feeder = Feeder(log, topic)
             feeder.append(number_load.frames(splitter, source, number_load.all_keys(load_.keys), batch))
-            await_folded(LiveFigures(store), load_.keys)
+            await_folded(LiveMetrics(store), load_.keys)
             ready, expected = list(number_load.frames(splitter, source, fed, batch)), case.right(*fed)
             watch = Stopwatch(suite.record.services)
             feeder.append(ready)

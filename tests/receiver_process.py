@@ -8,7 +8,7 @@ from pathlib import Path
 from bettong.application.plan import Plan
 from bettong.cli.dead_letter_log import DeadLetterLog
 from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisSink, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisStore
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
@@ -132,9 +132,9 @@ class Store:
     def __init__(self, url: str, name: str) -> None:
         self._store = RedisStore(url, name)
 
-    def figures(self) -> Mapping[str, str]:
+    def metrics(self) -> Mapping[str, str]:
         """The live record of the receiver; empty while there is none."""
-        return LiveFigures(self._store).live().get("receiver-1", {})
+        return LiveMetrics(self._store).live().get("receiver-1", {})
 
     def results(self, sink: str) -> list[bytes]:
         """The newest results of a sink."""

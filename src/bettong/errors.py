@@ -98,7 +98,7 @@ class PoisonError(BettongError):
 
 
 class StoreError(BettongError):
-    """The store of snapshots and figures cannot be reached or refuses: Redis, a folder, an object store."""
+    """The store of snapshots and metrics cannot be reached or refuses: Redis, a folder, an object store."""
 
     exit_code = 5
 

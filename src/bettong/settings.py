@@ -34,7 +34,7 @@ def _instance(service: str) -> Any:
     return Field(
         default_factory=lambda: f"{service}-{socket.gethostname()}",
         examples=["<service>-<host>"],
-        description="This process's name in logs and live figures; no two may have the same.",
+        description="This process's name in logs and live metrics; no two may have the same.",
     )
 
 
@@ -81,11 +81,11 @@ class ServiceSettings(ConnectionSettings):
     )
     metrics_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
-        description="Where live figures are served to Prometheus, host:port, in plain text over HTTP: keep it from"
-        " strangers. docs/figures.md.",
+        description="Where live metrics are served to Prometheus, host:port, in plain text over HTTP: keep it from"
+        " strangers. docs/metrics.md.",
     )
     live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
-        500, description="How often live figures are written to Redis, in milliseconds."
+        500, description="How often live metrics are written to Redis, in milliseconds."
     )
 
 

@@ -16,7 +16,7 @@ from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
@@ -61,9 +61,11 @@ def totals(folder: Path) -> dict[str, list[tuple[object, object]]]:
     return found
 
 
-def processor_of(figures: LiveFigures) -> dict[str, str]:
+def processor_of(live_metrics: LiveMetrics) -> dict[str, str]:
     """Its live record."""
-    (found,) = (each for each in figures.live().values() if each.get(metrics.SERVICE.name) == "processor")
+    (found,) = (
+        each for each in live_metrics.live().values() if each.get(metrics.SERVICE.name) == "processor"
+    )
     return found
 
 
@@ -150,7 +152,7 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
             lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all dead letters"
         )
         with RedisStore(suite.record.redis_connection, suite.record.name) as store:
-            live = LiveFigures(store)
+            live = LiveMetrics(store)
             eventually(
                 lambda: (
                     live.live()[next(name for name in live.live() if name.startswith("processor"))][
@@ -199,7 +201,7 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
         begun_s = time.monotonic()
 
         def told() -> bool:
-            record = processor_of(LiveFigures(store))
+            record = processor_of(LiveMetrics(store))
             detail = record[metrics.DETAIL.name]
             named = "origin numbers/feed, sequence 3, index 1: folded for" in detail
             return named and "numbers/" in detail and record[metrics.STATE.name] != "running"

@@ -15,7 +15,7 @@ from bettong import metrics
 from bettong.application.plan import Plan, plan
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
@@ -27,10 +27,10 @@ from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.programs import Programs
+from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Limits, Restoring
-from bettong_processor.telling import PartitionFigures
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.waiting import eventually
 
@@ -138,7 +138,7 @@ class World:
         self.source, self.sink = stage_topic(name, self.stage.name), sink_topic(name, "sums")
         self.redis = RedisStore(redis, name)
         self.store: SnapshotStore = RedisSnapshots(self.redis)
-        self.figures = LiveFigures(self.redis)
+        self.metrics = LiveMetrics(self.redis)
         self.group = Group(self.redis, *self.programs.stages)
         self.sequences = [itertools.count(1) for _ in range(PARTITIONS)]
         self.appended = [0] * PARTITIONS
@@ -201,7 +201,7 @@ class World:
 
     def _work(self, slot: Slot, snapshot_s: float, writer: LogWriter | None, group: Group) -> None:
         log = structlog.get_logger()
-        figures = PartitionFigures(self.figures, time.monotonic, log, 30)
+        partition_metrics = PartitionMetrics(self.metrics, time.monotonic, log, 30)
         exclusions = ExclusionLog(self.kafka, self.name, frame_bytes_max=FRAME_BYTES_MAX)
         own = LogWriter(self.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26)
         with (
@@ -217,8 +217,13 @@ class World:
                     heartbeat=heartbeat,
                     reader=reader,
                     writer=writer or own,
-                    figures=figures,
-                    guard=Guard(Marks(Path(self.folder.name), PARTITIONS), exclusions, figures.tell, log),
+                    metrics=partition_metrics,
+                    guard=Guard(
+                        Marks(Path(self.folder.name), PARTITIONS),
+                        exclusions,
+                        partition_metrics.report_fault,
+                        log,
+                    ),
                     intervals=Intervals(snapshot_s, 0.05),
                     log=log,
                     output_bytes_max=self.output_bytes_max,
@@ -237,9 +242,9 @@ class World:
         return found[-1].offset if found else 0
 
     def offset(self, partition: int = 0) -> int:
-        """How far a partition is folded, by its live figures."""
-        figures = self.figures.partitions().get((self.stage.name, partition), {})
-        return int(figures.get(metrics.OFFSET.name, 0))
+        """How far a partition is folded, by its live metrics."""
+        metric_values = self.metrics.partitions().get((self.stage.name, partition), {})
+        return int(metric_values.get(metrics.OFFSET.name, 0))
 
     def await_saved(self, partition: int) -> None:
         """Waits until all that was fed is in a snapshot."""

@@ -184,7 +184,7 @@ def test_garbage_and_oversized_records_become_dead_letters_and_tombstones_nothin
     eventually(
         lambda: [dead_letter.message for dead_letter in dead_letters()] == [b"garbage", b""], seconds=30
     )
-    eventually(lambda: sender.figures().get("lag/orders") == "0", seconds=30)
+    eventually(lambda: sender.metrics().get("lag/orders") == "0", seconds=30)
     oversized = b"g" * (FRAME_BYTES_MAX + 1)
     producer.send(external, 1, [*rows(3, 4), oversized, *rows(4, 6)])
     eventually(lambda: numbers(kafka, name, 1, external) == list(range(6)), seconds=30, what="it goes on")
@@ -208,12 +208,12 @@ def test_a_cluster_that_is_away_is_waited_for_and_read_on(
 ) -> None:
     sender = make(there=own_broker.bootstrap)
     sender.start()
-    eventually(lambda: "there is no such topic" in sender.figures().get("detail", ""), seconds=30)
+    eventually(lambda: "there is no such topic" in sender.metrics().get("detail", ""), seconds=30)
     created(own_broker, external)
     there = Producer(own_broker.bootstrap)
     there.send(external, 0, rows(0, 10))
     eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=60)
-    eventually(lambda: sender.figures()["state"] == "running", seconds=30)
+    eventually(lambda: sender.metrics()["state"] == "running", seconds=30)
     own_broker.kill()
     own_broker.start()
     there.send(external, 0, rows(10, 20))
@@ -238,7 +238,7 @@ def test_records_that_were_deleted_unread_stop_the_source_or_are_skipped_with_a_
     if on_lost == "stop":
         eventually(
             lambda: (
-                "records 10 to 19 were deleted before they were read" in sender.figures().get("detail", "")
+                "records 10 to 19 were deleted before they were read" in sender.metrics().get("detail", "")
             ),
             seconds=30,
         )
@@ -297,6 +297,6 @@ def test_a_sender_that_shall_read_none_reads_none(make: Make, external: str, pro
     sender = make(BETTONG_SENDER_TOPICS="none")
     sender.start()
     producer.send(external, 0, rows(0, 1))
-    eventually(lambda: sender.figures().get("state") == "running", seconds=30)
+    eventually(lambda: sender.metrics().get("state") == "running", seconds=30)
     sender.stop()
     assert not sender.said("reads a topic")

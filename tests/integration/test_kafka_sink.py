@@ -105,11 +105,11 @@ def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
         eventually(lambda: delivered(own_broker, name, 1) == expected(1), seconds=30)
         own_broker.kill()
         feed.append("notes", 1, [frame(1, sequence) for sequence in range(2, 30)])
-        eventually(lambda: store.figures().get("messages") == "58", what="files go on")
-        eventually(lambda: "sink notes" in store.figures()["detail"], seconds=60)
+        eventually(lambda: store.metrics().get("messages") == "58", what="files go on")
+        eventually(lambda: "sink notes" in store.metrics()["detail"], seconds=60)
         own_broker.start()
         eventually(lambda: delivered(own_broker, name, 1) == expected(29), seconds=90)
-        eventually(lambda: store.figures()["state"] == "running", seconds=40)
+        eventually(lambda: store.metrics()["state"] == "running", seconds=40)
     finally:
         receiver.kill()
 
@@ -123,11 +123,11 @@ def test_a_topic_that_is_not_there_is_waited_for_and_said(
         try:
             receiver.start()
             feed.append("notes", 0, [frame(0, 1)])
-            eventually(lambda: words in store.figures().get("detail", ""), seconds=30)
-            assert store.figures()["state"] == "waiting"
+            eventually(lambda: words in store.metrics().get("detail", ""), seconds=30)
+            assert store.metrics()["state"] == "waiting"
             created(kafka.bootstrap, f"{name}.out")
             eventually(lambda: delivered(kafka, name, 0) == [2, 3], seconds=60)
-            eventually(lambda: store.figures()["state"] == "running", seconds=30)
+            eventually(lambda: store.metrics()["state"] == "running", seconds=30)
         finally:
             receiver.kill()
 

@@ -69,14 +69,14 @@ def test_positions_and_memory_do_not_grow_with_the_number_of_streams(
         receiver = stack.enter_context(
             ReceiverProcess(name, tmp_path, kafka=kafka.bootstrap, redis=redis_server.url)
         )
-        eventually(lambda: store.figures().get("state") == "running", seconds=60)
+        eventually(lambda: store.metrics().get("state") == "running", seconds=60)
         assert receiver.process is not None
         process = psutil.Process(receiver.process.pid)
         before = process.memory_info().rss
         for partition, records in enumerate(put_out(name)):
             feed.append("dead-letters", partition, (record.value for record in records))
-        eventually(lambda: store.figures().get("dead_letters") == str(STREAMS), seconds=120)
-        assert store.figures()["unreadable"] == "0"
+        eventually(lambda: store.metrics().get("dead_letters") == str(STREAMS), seconds=120)
+        assert store.metrics()["unreadable"] == "0"
         assert process.memory_info().rss - before < GROWTH_BYTES_MAX
         for path in (receiver.results / "dead-letters").glob("*.position"):
             assert path.stat().st_size < 1024

@@ -77,15 +77,15 @@ def test_it_waits_and_says_why(
     }
     receiver = start(urls.get(fault, postgres.url), **({"there": NOBODY} if fault == "Kafka is away" else {}))
     seen: set[str] = set()
-    eventually(store.figures, seconds=START_S, what="it says something")
+    eventually(store.metrics, seconds=START_S, what="it says something")
     began_s = time.monotonic()
 
     def says_why() -> bool:
-        record = store.figures()
+        record = store.metrics()
         seen.add(record.get(metrics.STATE.name, ""))
         return record.get(metrics.STATE.name) == "waiting" and words in record[metrics.DETAIL.name]
 
-    eventually(says_why, seconds=START_S, what=f"{words}; it says {store.figures()}")
+    eventually(says_why, seconds=START_S, what=f"{words}; it says {store.metrics()}")
     assert time.monotonic() - began_s < TRUE_S
     assert "running" not in seen
     found = inspect_remote(name, RedisConnection(redis_server.url), None)

@@ -285,19 +285,19 @@ class Still:
         return value if time.monotonic() - self._since_s > 0.5 and value > 1 else None
 
 
-def test_figures_tell_lag_rate_and_latency(world: World) -> None:
+def test_metrics_tell_lag_rate_and_latency(world: World) -> None:
     world.start(0)
     world.group.assign({0: [0]})
     world.feed(0, 50)
 
-    def figures() -> dict[str, str]:
-        return world.figures.partitions().get((world.stage.name, 0), {})
+    def written() -> dict[str, str]:
+        return world.metrics.partitions().get((world.stage.name, 0), {})
 
-    eventually(lambda: figures().get(metrics.OFFSET.name) == "50" and figures().get(metrics.LAG.name) == "0")
+    eventually(lambda: written().get(metrics.OFFSET.name) == "50" and written().get(metrics.LAG.name) == "0")
 
     def measured() -> dict[str, str] | None:
         world.feed(0, 1)
-        told = figures()
+        told = written()
         return told if told.get(metrics.LATENCY_P99.name) and float(told[metrics.RATE.name] or 0) else None
 
     told = eventually(measured)
@@ -306,19 +306,19 @@ def test_figures_tell_lag_rate_and_latency(world: World) -> None:
     assert 0 < float(told[metrics.RATE.name]) < 10_000
 
     def quiet() -> bool:
-        told = figures()
+        told = written()
         return told[metrics.RATE.name] == "0" and not told[metrics.LATENCY_P99.name]
 
     eventually(quiet, what="a partition without messages has no latency")
 
 
-def test_figures_of_an_idle_partition_are_told_again_after_redis_has_lost_them(world: World) -> None:
+def test_metrics_of_an_idle_partition_are_told_again_after_redis_has_lost_them(world: World) -> None:
     world.start(0)
     world.group.assign({0: [0]})
     world.feed(0, 5)
 
     def is_told() -> bool:
-        record = world.figures.partitions().get((world.stage.name, 0), {})
+        record = world.metrics.partitions().get((world.stage.name, 0), {})
         return record.get(metrics.OFFSET.name) == "5"
 
     eventually(is_told)

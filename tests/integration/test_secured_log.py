@@ -17,7 +17,7 @@ from bettong import metrics
 from bettong.client import Sender, Subscriber
 from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
@@ -223,7 +223,7 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
 
     def runs() -> bool:
         with RedisStore(redis.connection, name) as store:
-            records = LiveFigures(store).live().values()
+            records = LiveMetrics(store).live().values()
             return any(
                 each[metrics.SERVICE.name] == "processor" and each[metrics.STATE.name] == "running"
                 for each in records
@@ -251,7 +251,7 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
             found = [json.loads(message) for message in next(results).messages]
         assert found == [{"account": "ann", "amount": 2.0}, {"account": "ann", "amount": 5.0}]
         with RedisStore(redis.connection, name) as store:
-            live = LiveFigures(store)
+            live = LiveMetrics(store)
             eventually(
                 lambda: [each.get(metrics.EXCLUSIVE.name) for each in live.partitions().values()] == ["0"],
                 seconds=60,

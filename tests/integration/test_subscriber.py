@@ -107,7 +107,7 @@ def test_without_a_folder_there_are_no_files_and_everything_else_is_there(
     receiver: ReceiverProcess, redis_server: RedisServer
 ) -> None:
     store = Store(redis_server.url, receiver.name)
-    eventually(lambda: int(store.figures().get("messages", 0)) >= 100 * PARTITIONS)
+    eventually(lambda: int(store.metrics().get("messages", 0)) >= 100 * PARTITIONS)
     eventually(lambda: len(store.results("raw")) == 100 * PARTITIONS)
     assert not receiver.results.exists()
     store.close()
@@ -146,7 +146,7 @@ def test_latest_starts_with_the_next_result(
     receiver: ReceiverProcess, feed: Feed, redis_server: RedisServer
 ) -> None:
     store = Store(redis_server.url, receiver.name)
-    eventually(lambda: store.figures().get("lag") == "0")
+    eventually(lambda: store.metrics().get("lag") == "0")
     store.close()
     with subscriber(receiver, "notes", start="latest") as one, ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, one)
@@ -223,9 +223,9 @@ def test_subscribers_that_go_are_no_longer_counted(
     store = Store(redis_server.url, receiver.name)
     call = stub.Subscribe(pb.SubscribeRequest(sink="notes"))
     next(call)
-    eventually(lambda: store.figures().get("sessions") == "1")
+    eventually(lambda: store.metrics().get("sessions") == "1")
     call.cancel()
-    eventually(lambda: store.figures().get("sessions") == "0")
+    eventually(lambda: store.metrics().get("sessions") == "0")
     store.close()
 
 

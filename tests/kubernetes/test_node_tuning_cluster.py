@@ -13,8 +13,8 @@ from kubernetes.client.exceptions import ApiException
 
 from bettong_node_tuner.effects import Effects
 from bettong_node_tuner.errors import NodeError
-from bettong_node_tuner.figures import Figures
 from bettong_node_tuner.keeping import Keeping
+from bettong_node_tuner.metrics import TunerMetrics
 from bettong_node_tuner.node import TAINT, Node
 from bettong_node_tuner.report import ANNOTATION
 from bettong_node_tuner.service import Tuner
@@ -144,7 +144,7 @@ def tuner_of(folder: Path, api: client.CoreV1Api, mode: Mode) -> Iterator[tuple[
     node = FakeNode(folder / "node")
     settings = TunerSettings(mode=mode, sysctls={"vm.swappiness": "1"})
     with Keeping(folder / "journal") as keeping:
-        yield Tuner(settings, Effects(node, keeping), Figures(), Node(api, "fake-0")), node
+        yield Tuner(settings, Effects(node, keeping), TunerMetrics(), Node(api, "fake-0")), node
 
 
 def told(cluster: ControlPlane) -> str:

@@ -1,4 +1,4 @@
-"""What `bettong status` and `bettong run` make of live figures."""
+"""What `bettong status` and `bettong run` make of live metrics."""
 
 import io
 
@@ -222,7 +222,7 @@ def test_what_a_process_says_counts_only_while_it_runs() -> None:
             "kafka": facts(),
             "sender": facts(runs=False),
             "processor": facts(restarts=2),
-            "receiver": facts(started_s=120.0),  # its figures are of the process before
+            "receiver": facts(started_s=120.0),  # its metrics are of the process before
         },
     )
     assert [(row.name, row.state, row.detail) for row in rows] == [

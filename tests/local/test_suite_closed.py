@@ -18,7 +18,7 @@ from bettong.access import digest
 from bettong.client import Credentials, Sender, Subscriber
 from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, RefusedError, StoreError
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
@@ -149,7 +149,7 @@ def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteReco
         with pytest.raises(LogError), LogAdmin(place) as admin:
             admin.ends(["word-count.dead-letters"])
     with pytest.raises(StoreError), RedisStore(RedisConnection(record.redis), record.name) as store:
-        LiveFigures(store).live()
+        LiveMetrics(store).live()
     with LogAdmin(record.kafka_connection) as admin, RedisStore(record.redis_connection, record.name):
         assert admin.ends([f"{record.name}.dead-letters"])
 

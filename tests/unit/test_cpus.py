@@ -34,7 +34,7 @@ def test_cpus_are_its_own_when_they_are_as_many_as_promised_and_not_all(
 ) -> None:
     found = Cpus(listed(own), MACHINE, promised)
     assert found.said().startswith(words)
-    assert found.figures() == told
+    assert found.metrics() == told
     assert found.broken is (told.get("exclusive") == 0)
 
 

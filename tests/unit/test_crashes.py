@@ -150,7 +150,7 @@ def _live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -
         told: list[str] = []
         own = guard(folder, limit_ms=limit_ms, told=told)
         own.exclusions.refresh()
-        Watch(own.at_work, own.tell, limit_ms).start()
+        Watch(own.at_work, own.report_fault, limit_ms).start()
         worker = PartitionWorker(of, Assignment("meters", 0, 1, FRAME_BYTES_MAX))
         fold = own.of(worker)
         found = [record for offset, value in enumerate(log) for record in fold(offset, value)]
@@ -363,7 +363,7 @@ def test_a_record_that_stands_still_is_told_of_with_its_message(
         return count(Number(number.group, 0), seen)
 
     worker = PartitionWorker(ready(wait), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    with Watch(own.at_work, own.tell, 0):
+    with Watch(own.at_work, own.report_fault, 0):
         own.of(worker)(0, frame(1, [0, 5, 0]))
         assert told[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
         eventually(lambda: told[-1] == "in/0: ", what="it is told that it goes on")

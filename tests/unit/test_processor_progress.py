@@ -11,7 +11,7 @@ from bettong.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
-from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
+from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 
 PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Thrown:
 Traceback (most recent call last):
@@ -98,12 +98,12 @@ def test_progress_becomes_batch_and_duration() -> None:
             }
         ],
     }
-    assert figures_of(progress) == {metrics.BATCH.name: "12", metrics.BATCH_MS.name: 100.0}
+    assert metrics_of(progress) == {metrics.BATCH.name: "12", metrics.BATCH_MS.name: 100.0}
     assert durations_of(progress) == {"batch": 12, "addBatch": 80, "triggerExecution": 100}
 
 
-def test_before_the_first_batch_there_are_no_figures() -> None:
-    assert figures_of(None) == {}
+def test_before_the_first_batch_there_are_no_metrics() -> None:
+    assert metrics_of(None) == {}
     assert durations_of(None) == {}
     assert ends_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]}) == {}
 

@@ -60,13 +60,13 @@ def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away
     log, told, now_s = Log({P0: 0, P1: 0}, {P0: 3, P1: 3}), Told({("s", 0): {"offset": "3"}}), [0.0]
     progress = Progress(log, told, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
     progress.look()
-    assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
+    assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
     now_s[0] = 3.5
     progress.look()
-    assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3, "stalled_s/s/1": 3.5}
+    assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3, "stalled_s/s/1": 3.5}
     log.away = True
     progress.look()
-    assert (progress.figures(), progress.waits_for()) == ({}, "Kafka at x does not answer")
+    assert (progress.metrics(), progress.waits_for()) == ({}, "Kafka at x does not answer")
     log.away = False
     progress.look()
     assert progress.waits_for() == ""
@@ -82,7 +82,7 @@ def test_a_look_that_nobody_foresaw_is_told_of() -> None:
     )
     progress.start()
     eventually(lambda: "not looked at any more" in progress.waits_for(), what="it is told")
-    assert progress.figures() == {}
+    assert progress.metrics() == {}
 
 
 def test_a_state_is_saved_when_it_has_rested_for_an_interval_and_only_then() -> None:

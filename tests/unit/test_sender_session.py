@@ -192,7 +192,7 @@ def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> 
     else:
         status = Status(since_s=1)
         status.took(of.take(frame, 0, 9), "orders/feed-1", 1)
-        said = str(status.figures(buffered=0)[DEAD_LETTER_LAST.name])
+        said = str(status.metrics(buffered=0)[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 
 

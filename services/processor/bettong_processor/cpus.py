@@ -44,7 +44,7 @@ class Cpus:
             " static, and the pod Guaranteed?"
         )
 
-    def figures(self) -> dict[str, str | int | float]:
+    def metrics(self) -> dict[str, str | int | float]:
         """For the records of partitions; without a promise nothing is told of it."""
         found: dict[str, str | int | float] = {metrics.CPUS.name: len(self.own)}
         if self.promised:

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
-from bettong_processor.telling import held_up
+from bettong_processor.reporting import held_up
 
 # Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _LOOK_S = 0.5
@@ -45,7 +45,7 @@ class Told(Protocol):
     """What partitions have told."""
 
     def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
-        """See LiveFigures."""
+        """See LiveMetrics."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class Progress:
         self._logger = logger
         self._committed = committed
         self._stalls = Stalls()
-        self._figures: dict[str, str | float] = {}
+        self._metrics: dict[str, str | float] = {}
         self._waits_for = ""
         self._stopping = threading.Event()
 
@@ -103,7 +103,7 @@ class Progress:
     ) -> "Progress":
         """Of the settings' Kafka, which it asks by a client of its own, and what partitions have told in `store`."""
         log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_LOOK_WAIT_S_MAX)
-        told = LiveFigures(store)
+        told = LiveMetrics(store)
         return cls(log, told, stages, clock=time.monotonic, logger=logger, committed=committed)
 
     def start(self) -> None:
@@ -114,9 +114,9 @@ class Progress:
         """Looks no more, soon."""
         self._stopping.set()
 
-    def figures(self) -> Mapping[str, str | float]:
+    def metrics(self) -> Mapping[str, str | float]:
         """Lag, of all and of each partition, and who stands still. Empty while Kafka or Redis does not say."""
-        return self._figures
+        return self._metrics
 
     def waits_for(self) -> str:
         """What is wrong with Kafka, or holds partitions up; "" for nothing."""
@@ -127,17 +127,17 @@ class Progress:
         try:
             ends, begins = self._log.ends(self._stages), self._log.beginnings(self._stages)
         except LogError as error:
-            self._figures, self._waits_for = {}, str(error)
+            self._metrics, self._waits_for = {}, str(error)
             return
         try:
             told = self._told.partitions()
         except StoreError:
-            self._figures, self._waits_for = {}, ""
+            self._metrics, self._waits_for = {}, ""
             return
         self._waits_for = held_up(told)
         offsets = folded(ends, begins, told, self._stages, self._committed())
         stalls = self._stalls.looked(ends, offsets, self._clock())
-        self._figures = {
+        self._metrics = {
             **metrics.lags(ends, offsets, self._stages),
             **{
                 f"{metrics.STALLED.name}/{self._stages[topic]}/{partition}": round(seconds, 1)
@@ -155,7 +155,7 @@ class Progress:
                 self._waits_for = "lag is not looked at any more (see the log)"
                 self._logger.warning("lag is not looked at any more", fault=repr(error))
         finally:
-            self._figures = {}
+            self._metrics = {}
             self._log.close()
 
 

@@ -19,7 +19,7 @@ from bettong.application.plan import Plan
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogReader
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import BettongError, LogError, SettingsError
 from bettong.logs import Logger
@@ -72,7 +72,7 @@ class Receiver:
             status=self._status,
             log=log,
         )
-        live = LiveFigures(self._store)
+        live = LiveMetrics(self._store)
         self._metrics = MetricsEndpoint(
             settings.metrics_listen, Identity("receiver", plan.application, settings.instance), live, log
         )

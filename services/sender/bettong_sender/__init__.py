@@ -9,7 +9,7 @@
 | `beginning`                                                   | pure: where the reading of an external topic begins |
 | `topic_feed`                                                  | feeds a source from an external topic |
 | `log_keeper`                                                  | Kafka: waited for, and opened again |
-| `live`                                                        | figures in Redis                    |
+| `live`                                                        | metrics in Redis                    |
 | `main`                                                        | settings, wiring, signals           |
 
 It knows nothing of what happens to a message behind the log.

@@ -1,4 +1,4 @@
-"""The running sender: gRPC server, health, intake, log and live figures, from start to a clean stop."""
+"""The running sender: gRPC server, health, intake, log and live metrics, from start to a clean stop."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from bettong.edges.external_kafka import ClientOptions, TopicReader, Transaction
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin, python_options
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisDeaths, RedisLeases, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
 from bettong.settings import SenderSettings
@@ -158,11 +158,11 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
         with (
-            MetricsEndpoint(settings.metrics_listen, identity, live := LiveFigures(store), logger),
+            MetricsEndpoint(settings.metrics_listen, identity, live := LiveMetrics(store), logger),
             LiveReport(
                 live,
                 settings.instance,
-                lambda: status.figures(buffered=intake.buffer.bytes),
+                lambda: status.metrics(buffered=intake.buffer.bytes),
                 settings.live_interval_ms / 1000,
                 logger,
             ),

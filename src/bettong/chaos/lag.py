@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bettong.application.plan import Plan
 from bettong.chaos.growth import Sample
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.local.record import SuiteRecord
 from bettong.metrics import OFFSET
@@ -41,16 +41,16 @@ class LagWatch(BlockThread):
                 RedisStore(record.redis_connection, record.name) as store,
             ):
                 try:
-                    lag = self._lag(admin, LiveFigures(store))
+                    lag = self._lag(admin, LiveMetrics(store))
                 except (LogError, StoreError):
                     continue
             if lag is not None:
                 self.samples.append(Sample(time.time(), lag))
 
-    def _lag(self, admin: LogAdmin, figures: LiveFigures) -> float | None:
+    def _lag(self, admin: LogAdmin, live_metrics: LiveMetrics) -> float | None:
         name = self._plan.application
         stages = {stage_topic(name, stage.name): stage.name for stage in self._plan.stages}
-        folded = figures.partitions(attempts_s=_REDIS_S_MAX)
+        folded = live_metrics.partitions(attempts_s=_REDIS_S_MAX)
         lag = 0
         for (topic, partition), end in admin.ends(stages).items():
             offset = folded.get((stages[topic], partition), {}).get(OFFSET.name)

@@ -70,22 +70,22 @@ def _said(facts: Facts | None) -> str:
 
 def _record(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
     """The live record of the processor here, or why Redis does not give it."""
-    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.edges.redis_store import LiveMetrics, RedisStore
     from bettong.errors import StoreError
 
     try:
         with RedisStore(settings.redis_connection, application) as store:
-            return LiveFigures(store).live().get(settings.instance, {}), ""
+            return LiveMetrics(store).live().get(settings.instance, {}), ""
     except StoreError as error:
         return {}, str(error)
 
 
 def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]) -> Facts | None:
-    from bettong import metrics
     from bettong.cli.stalling import facts_of
     from bettong.edges.kafka_log import LogAdmin
-    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.edges.redis_store import LiveMetrics, RedisStore
     from bettong.errors import LogError, StoreError
+    from bettong.metrics import OFFSET
 
     names = {stage: topic for topic, stage in topics.items()}
     try:
@@ -93,14 +93,14 @@ def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]
             RedisStore(settings.redis_connection, application) as store,
             LogAdmin(settings.kafka_connection) as admin,
         ):
-            live, partitions = LiveFigures(store).live(), LiveFigures(store).partitions()
+            live, partitions = LiveMetrics(store).live(), LiveMetrics(store).partitions()
             ends = admin.ends(topics)
     except (LogError, StoreError):
         return None
     offsets = {
-        (names[stage], partition): int(figures[metrics.OFFSET.name])
-        for (stage, partition), figures in partitions.items()
-        if stage in names and metrics.OFFSET.name in figures
+        (names[stage], partition): int(record[OFFSET.name])
+        for (stage, partition), record in partitions.items()
+        if stage in names and OFFSET.name in record
     }
     return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets)
 

@@ -22,7 +22,7 @@ from bettong.cli.overview import (
 from bettong.cli.service_rows import RUNNING, ProcessFacts, ServiceRow, local_rows, remote_rows
 from bettong.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.local.record import SuiteRecord
 from bettong.metrics import STANDBY
@@ -117,7 +117,7 @@ def _inspection(
     silent: Mapping[str, str],
 ) -> Inspection:
     begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
-    # What Kafka does not say now was said by it before: old figures of lag are no better than a guess.
+    # What Kafka does not say now was said by it before: old metrics of lag are no better than a guess.
     told = partition_rows(live, partitions, begins=begins, ends=ends, lag_known="kafka" not in silent)
     return Inspection(
         application=application,
@@ -133,8 +133,8 @@ def _said(
     redis: RedisConnection, application: str
 ) -> tuple[Mapping[str, Record], Mapping[tuple[str, int], Record]]:
     with RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX) as store:
-        figures = LiveFigures(store)
-        return figures.live(attempts_s=_ATTEMPTS_S), figures.partitions(attempts_s=_ATTEMPTS_S)
+        metrics = LiveMetrics(store)
+        return metrics.live(attempts_s=_ATTEMPTS_S), metrics.partitions(attempts_s=_ATTEMPTS_S)
 
 
 def _logs(kafka: KafkaConnection, application: str) -> Logs:

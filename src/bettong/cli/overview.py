@@ -1,4 +1,4 @@
-"""What the live figures of all services amount to: pure, from the records that `edges.redis_store` reads."""
+"""What the live metrics of all services amount to: pure, from the records that `edges.redis_store` reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.metrics import Figure
+from bettong.metrics import Metric
 
 Record = Mapping[str, str]
 # What a partition must have stood still for to be an alarm: a micro-batch moves offsets only at its end.
@@ -22,7 +22,7 @@ SERVICES = ("sender", "processor", "receiver")
 class Overview:
     """Messages taken in, results delivered, and what is between. Latencies are None where nothing came of late.
 
-    `lag` is None where a part of it is not known: no figure is better than a wrong one.
+    `lag` is None where a part of it is not known: no number is better than a wrong one.
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
     where a frame is skipped for long, with its origin and number.
     """
@@ -90,7 +90,7 @@ def overview(
     senders = [record for record in live.values() if service_of(record) == "sender"]
     receivers = [record for record in live.values() if service_of(record) == "receiver"]
     # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
-    # among them what a sender refused on the way to it: the sender's figure would count that again.
+    # among them what a sender refused on the way to it: the sender's metric would count that again.
     refused = receivers or partitions.values()
     last = [text for record in (*receivers, *senders) if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
     return Overview(
@@ -208,8 +208,8 @@ def line(now: Overview, before: Overview, seconds: float) -> str:
     return "  ".join(parts)
 
 
-def _total(records: Iterable[Record], figure: Figure) -> int:
-    return sum(int(float(record.get(figure.name) or 0)) for record in records)
+def _total(records: Iterable[Record], metric: Metric) -> int:
+    return sum(int(float(record.get(metric.name) or 0)) for record in records)
 
 
 def _lag(
@@ -229,11 +229,11 @@ def _lag(
     return int(to_fold + sum(lag or 0 for lag in to_deliver))
 
 
-def _number(record: Record, figure: Figure, suffix: str = "") -> float | None:
-    text = record.get(figure.name + suffix)
+def _number(record: Record, metric: Metric, suffix: str = "") -> float | None:
+    text = record.get(metric.name + suffix)
     return float(text) if text else None
 
 
-def _worst(records: list[Record], figure: Figure) -> float | None:
-    found = [float(record[figure.name]) for record in records if record.get(figure.name)]
+def _worst(records: list[Record], metric: Metric) -> float | None:
+    found = [float(record[metric.name]) for record in records if record.get(metric.name)]
     return max(found, default=None)

@@ -183,11 +183,11 @@ def _incomplete(given_up: dict[str, str]) -> LocalError:
 def _look(store: RedisStore) -> Overview | None:
     """How it stands; None while Redis is away."""
     from bettong.cli.overview import overview
-    from bettong.edges.redis_store import LiveFigures
+    from bettong.edges.redis_store import LiveMetrics
     from bettong.errors import StoreError
 
-    figures = LiveFigures(store)
+    metrics = LiveMetrics(store)
     try:
-        return overview(figures.live(), figures.partitions())
+        return overview(metrics.live(), metrics.partitions())
     except StoreError:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bettong.connection_settings import RedisConnection
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
@@ -92,13 +92,13 @@ def processor(
     def answers() -> bool:
         with RedisStore(connection, application) as store:
             try:
-                figures = LiveFigures(store).live().get(name, {})
+                metrics = LiveMetrics(store).live().get(name, {})
             except StoreError:
                 return False
         # A record of an earlier run may still be there.
         return (
-            figures.get(STATE.name) in {"running", STANDBY}
-            and float(figures.get(SINCE.name, 0)) >= launched_s
+            metrics.get(STATE.name) in {"running", STANDBY}
+            and float(metrics.get(SINCE.name, 0)) >= launched_s
         )
 
     return Service(

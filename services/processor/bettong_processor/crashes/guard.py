@@ -48,7 +48,7 @@ class Exclusions(Protocol):
 
 
 # Told of a partition (its stage, its number) what holds it up; must not raise.
-Tell = Callable[[str, int, str], None]
+ReportFault = Callable[[str, int, str], None]
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Guard:
 
     marks: Marks
     exclusions: Exclusions
-    tell: Tell
+    report_fault: ReportFault
     log: Logger
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
@@ -128,7 +128,7 @@ class GuardedFold:
         assert deaths is not None  # noqa: S101 - without one nothing is suspect
         frame, stage, partition = frame_of(value), worker.program.stage.name, worker.assignment.partition
         died = f"workers died {deaths.count} time(s) at {told(offset, frame, deaths.index)}"
-        self._guard.tell(stage, partition, died)
+        self._guard.report_fault(stage, partition, died)
         self._guard.log.warning(
             "folds a record at which workers died",
             stage=stage,

@@ -49,7 +49,7 @@ class Save:
             if time.monotonic() > deadline_s or not process.uploads.complete(stage, partition, offset):
                 break
             if (saved := process.uploads.saved_offset(stage, partition)) is not None:
-                process.figures.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
+                process.metrics.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
                 found.append((index, saved))
         columns = [pa.array([pair[item] for pair in found], pa.int64()) for item in (0, 1)]
         yield pa.RecordBatch.from_arrays(columns, names=["index", "offset"])

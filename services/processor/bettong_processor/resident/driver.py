@@ -98,9 +98,9 @@ class Resident:
         """See Run."""
         return "; ".join(filter(None, (self._assignor.waits_for(), self._progress.waits_for())))
 
-    def figures(self) -> Mapping[str, str | float]:
+    def metrics(self) -> Mapping[str, str | float]:
         """See Run."""
-        return self._progress.figures()
+        return self._progress.metrics()
 
     def ended(self, wait_s: float) -> bool:
         """See Run. By itself it ends only by a fault."""

@@ -20,10 +20,10 @@ from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold, Guard
+from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
-from bettong_processor.telling import PartitionFigures
 
 # Beyond this much output under way nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
@@ -38,16 +38,16 @@ _MAINTENANCE_S = 0.01
 _REVOKE_S_MAX = 0.5
 # A store that failed is left alone for this long.
 _PAUSE_S = 1.0
-# Figures that have not changed are written again this often: a Redis that was wiped must not make idle partitions look
+# Metrics that have not changed are written again this often: a Redis that was wiped must not make idle partitions look
 # as if nothing of them had ever been folded.
-_REPEAT_FIGURES_S = 5.0
+_REPEAT_METRICS_S = 5.0
 # How long a loop that ends waits for what is under way.
 _DRAIN_S_MAX = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """How often partitions are saved and figures written, in seconds."""
+    """How often partitions are saved and metrics written, in seconds."""
 
     snapshot_s: float
     live_s: float
@@ -64,7 +64,7 @@ class Loop:
         heartbeat: Heartbeat,
         reader: LogReader,
         writer: LogWriter,
-        figures: PartitionFigures,
+        metrics: PartitionMetrics,
         guard: Guard,
         intervals: Intervals,
         log: Logger,
@@ -75,7 +75,7 @@ class Loop:
         self._heartbeat = heartbeat
         self._reader = reader
         self._writer = writer
-        self._figures = figures
+        self._metrics = metrics
         self._guard = guard
         self._intervals = intervals
         self._log = log
@@ -86,10 +86,10 @@ class Loop:
         self._active: dict[TopicPartition, ActivePartition] = {}
         self._revoking: dict[PartitionId, ActivePartition] = {}
         self._store_thread = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
-        self._figures_thread = ThreadPoolExecutor(1, thread_name_prefix="figures")
-        self._figures_written: Future[None] | None = None
-        self._figures_due_s = 0.0
-        self._repeat_figures_due_s = 0.0
+        self._metrics_thread = ThreadPoolExecutor(1, thread_name_prefix="metrics")
+        self._metrics_written: Future[None] | None = None
+        self._metrics_due_s = 0.0
+        self._repeat_metrics_due_s = 0.0
         self._maintenance_due_s = 0.0
 
     def fold_until_stopped(self) -> None:
@@ -110,7 +110,7 @@ class Loop:
                     self._maintain_partitions()
         finally:
             self._store_thread.shutdown(wait=False, cancel_futures=True)
-            self._figures_thread.shutdown(wait=False, cancel_futures=True)
+            self._metrics_thread.shutdown(wait=False, cancel_futures=True)
 
     def _is_done(self) -> bool:
         desired = self._heartbeat.desired
@@ -142,7 +142,7 @@ class Loop:
         self._revoke_partitions(desired, now_s)
         for partition in (*self._active.values(), *self._revoking.values()):
             self._save_snapshots(partition, now_s)
-        self._write_figures(now_s)
+        self._write_metrics(now_s)
 
     def _acquire_partitions(self, desired: DesiredAssignment, now_s: float) -> None:
         known = {each.id for each in self._active.values()} | self._revoking.keys() | self._acquiring.keys()
@@ -232,27 +232,27 @@ class Loop:
     def _save(self, id_: PartitionId, snapshot: PendingSnapshot) -> None:
         self._store.save(*id_, snapshot.increment, snapshot.data)
 
-    def _write_figures(self, now_s: float) -> None:
-        if now_s < self._figures_due_s or (
-            self._figures_written is not None and not self._figures_written.done()
+    def _write_metrics(self, now_s: float) -> None:
+        if now_s < self._metrics_due_s or (
+            self._metrics_written is not None and not self._metrics_written.done()
         ):
             return
-        self._figures_due_s = now_s + self._intervals.live_s
-        repeat = now_s >= self._repeat_figures_due_s
+        self._metrics_due_s = now_s + self._intervals.live_s
+        repeat = now_s >= self._repeat_metrics_due_s
         if repeat:
-            self._repeat_figures_due_s = now_s + _REPEAT_FIGURES_S
+            self._repeat_metrics_due_s = now_s + _REPEAT_METRICS_S
         changed = []
         for log, partition in self._active.items():
             worker = partition.worker
-            figures = self._figures.of(worker, partition.saved_offset)
+            metrics = self._metrics.of(worker, partition.saved_offset)
             lag = self._reader.lag(*log)
-            figures |= partition.measure.figures(worker.counters.messages, lag, now_s)
-            if repeat or figures != partition.published:
-                partition.published = figures
-                changed.append((partition.id, figures))
+            metrics |= partition.measure.metrics(worker.counters.messages, lag, now_s)
+            if repeat or metrics != partition.published:
+                partition.published = metrics
+                changed.append((partition.id, metrics))
         if changed:
-            self._figures_written = self._figures_thread.submit(self._write, changed)
+            self._metrics_written = self._metrics_thread.submit(self._write, changed)
 
     def _write(self, changed: list[tuple[PartitionId, dict[str, str | int | float]]]) -> None:
-        for id_, figures in changed:
-            self._figures.write(*id_, figures)
+        for id_, metrics in changed:
+            self._metrics.write(*id_, metrics)

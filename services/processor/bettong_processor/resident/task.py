@@ -9,7 +9,7 @@ from typing import cast
 from pyspark import TaskContext
 
 from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, Task
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
@@ -20,10 +20,10 @@ from bettong_processor.cpus import kept
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.guarding import guarded
 from bettong_processor.programs import programs
+from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Limits, Restoring
-from bettong_processor.telling import PartitionFigures
 
 # A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
 # busy machine must not look like a dead one.
@@ -82,14 +82,14 @@ class SlotTask:
         ):
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
-            figures = PartitionFigures(
-                LiveFigures(redis), time.monotonic, log, settings.gap_alarm_s, kept().figures()
+            metrics = PartitionMetrics(
+                LiveMetrics(redis), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
             )
-            guard = guarded(settings, ready.plan.application, figures, log)
+            guard = guarded(settings, ready.plan.application, metrics, log)
             attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
             task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
             with (
-                Watch(guard.at_work, guard.tell, guard.limit_ms),
+                Watch(guard.at_work, guard.report_fault, guard.limit_ms),
                 Heartbeat(membership, task, log) as heartbeat,
             ):
                 Loop(
@@ -98,7 +98,7 @@ class SlotTask:
                     heartbeat=heartbeat,
                     reader=reader,
                     writer=writer,
-                    figures=figures,
+                    metrics=metrics,
                     guard=guard,
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000

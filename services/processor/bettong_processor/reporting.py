@@ -1,12 +1,12 @@
-"""The live figures of partitions, written by tasks: best effort, for results never wait for figures."""
+"""The live metrics of partitions, written by tasks: best effort, for results never wait for metrics."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bettong import metrics
 from bettong.delivery import Gap
-from bettong.edges.redis_store import LiveFigures
-from bettong.edges.redis_store.live import Figures
+from bettong.edges.redis_store import LiveMetrics
+from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import StoreError
 from bettong.logs import Logger
 from bettong.worker.partition import PartitionWorker
@@ -18,24 +18,24 @@ _NAMED_MAX = 3
 
 
 @dataclass(slots=True)
-class PartitionFigures:
-    """Writes figures, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
+class PartitionMetrics:
+    """Writes metrics, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
 
-    `gap_alarm_s`: how long a gap may stay before it is told. `beside`: of the process, written with each of them.
+    `gap_alarm_s`: how long a gap may stay before it is reported. `beside`: of the process, written with each of them.
     """
 
-    figures: LiveFigures
+    live_metrics: LiveMetrics
     clock: Callable[[], float]
     log: Logger
     gap_alarm_s: float
-    beside: Figures = field(default_factory=dict)
+    beside: MetricValues = field(default_factory=dict)
     _gaps: dict[tuple[str, int], tuple[Gap, float]] = field(default_factory=dict)
     _resume_s: float = float("-inf")
 
     def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
         """What a partition's record says of its fold, and up to where it is newly saved."""
         key = worker.program.stage.name, worker.assignment.partition
-        return {**figures_of(worker, saved_offset), **self._gap(key, worker.gap)}
+        return {**metrics_of(worker, saved_offset), **self._gap(key, worker.gap)}
 
     def _gap(self, key: tuple[str, int], gap: Gap | None) -> dict[str, str | int | float]:
         """A gap that stays. By the clock here, for those of senders may be wrong."""
@@ -53,25 +53,27 @@ class PartitionFigures:
         text = f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
         return {metrics.GAP.name: text, metrics.GAP_S.name: round(waited_s)}
 
-    def write(self, stage: str, partition: int, figures: Figures, begun_ms: int | None = None) -> None:
-        """Changes these figures of a partition. Never raises; what is left out is made good by the next batch.
+    def write(
+        self, stage: str, partition: int, metric_values: MetricValues, begun_ms: int | None = None
+    ) -> None:
+        """Changes these metrics of a partition. Never raises; what is left out is made good by the next batch.
 
-        `begun_ms`: when the run began, if its tasks may run twice (LiveFigures.write_folded).
+        `begun_ms`: when the run began, if its tasks may run twice (LiveMetrics.write_folded).
         """
         if self.clock() < self._resume_s:
             return
-        figures = {**figures, **self.beside}
+        metric_values = {**metric_values, **self.beside}
         try:
             if begun_ms is None:
-                self.figures.write_partition(stage, partition, figures)
+                self.live_metrics.write_partition(stage, partition, metric_values)
             else:
-                self.figures.write_folded(stage, partition, figures, begun_ms=begun_ms)
+                self.live_metrics.write_folded(stage, partition, metric_values, begun_ms=begun_ms)
         except StoreError as error:
-            self.log.warning("live figures not written", fault=str(error), pause_s=_PAUSE_S)
+            self.log.warning("live metrics not written", fault=str(error), pause_s=_PAUSE_S)
             self._resume_s = self.clock() + _PAUSE_S
 
-    def tell(self, stage: str, partition: int, text: str) -> None:
-        """Says what holds a partition up; "" for nothing."""
+    def report_fault(self, stage: str, partition: int, text: str) -> None:
+        """Reports what holds a partition up; "" for nothing."""
         self.write(stage, partition, {metrics.FAULT.name: text})
 
 
@@ -86,9 +88,9 @@ def held_up(partitions: Mapping[tuple[str, int], Mapping[str, str]]) -> str:
     return "; ".join(found[:_NAMED_MAX]) + more
 
 
-def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
+def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
     """What its record says, but for gaps that stay: those need time."""
-    figures: dict[str, str | int | float] = {
+    metric_values: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,
         metrics.MESSAGES.name: worker.counters.messages,
@@ -101,5 +103,5 @@ def figures_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.FAULT.name: "",
     }
     if saved_offset is not None:
-        figures[metrics.SNAPSHOT_OFFSET.name] = saved_offset
-    return figures
+        metric_values[metrics.SNAPSHOT_OFFSET.name] = saved_offset
+    return metric_values

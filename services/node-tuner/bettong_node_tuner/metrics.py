@@ -13,7 +13,7 @@ _WRITING = {Action.WRITE, Action.RESTORE}
 _WRITTEN = {State.TUNED, State.REVERTED}
 
 
-class Figures:
+class TunerMetrics:
     """The metrics of one tuner; `registry` is what is served."""
 
     def __init__(self) -> None:
