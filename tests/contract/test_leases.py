@@ -46,7 +46,7 @@ def keeper(
 
         def age(lease_ms: int) -> RedisLeases:
             leases = RedisLeases(store, lease_ms=lease_ms)
-            leases.look()
+            leases.notice_restart()
             client.hset(store.key("epoch"), "since", "0")
             return leases
 
@@ -278,7 +278,7 @@ def test_who_knows_that_no_session_lives_ends_the_time_to_settle_but_not_that_of
 def test_the_time_to_settle_runs_from_the_first_look(make: Make, forget: Forget) -> None:
     leases = make(LONG_MS)
     forget()
-    leases.look()
+    leases.notice_restart()
 
     def left_s() -> float:
         answer = leases.acquire(claim("one"))

@@ -181,7 +181,7 @@ def test_an_uninstall_removes_pods_and_rights_and_the_annotation_stays(
         "ClusterRoleBinding",
     }
     with tuner_of(tmp_path, api_of(cluster, space), Mode.APPLY) as (tuner, node):
-        tuner.look()
+        tuner.check()
         said = told(cluster)
         assert '"mode":"apply"' in said
         cluster.helm(major, "uninstall", RELEASE, "--namespace", space)
@@ -208,7 +208,7 @@ def test_a_revert_before_the_uninstall_is_told(
     }
     assert modes == {"revert"}
     with tuner_of(tmp_path, api_of(cluster, space), Mode.REVERT) as (tuner, _):
-        tuner.look()
+        tuner.check()
     columns = "custom-columns=NODE:.metadata.name,TUNING:.metadata.annotations.bettong/node-tuning"
     shown = cluster.kubectl("get", "nodes", "-l", "bettong/tuned=true", "-o", columns)
     assert re.search(r'fake-0 +\{"mode":"revert","done":true', shown)

@@ -60,13 +60,13 @@ def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
     progress = Progress(
         Log(), told, {"a.stage.check": "check"}, clock=lambda: 0.0, logger=structlog.get_logger()
     )
-    progress.look()
+    progress.check()
     assert progress.waits_for() == ""
     told.records = {("check", 1): {FAULT: "offset 3"}}
-    progress.look()
+    progress.check()
     assert progress.waits_for() == "check/1 is held up: offset 3"
     told.records = {("check", 1): {FAULT: ""}}
-    progress.look()
+    progress.check()
     assert progress.waits_for() == ""
 
 

@@ -1,4 +1,4 @@
-"""How fast a partition is folded, between two looks."""
+"""How fast a partition is folded, between two reports."""
 
 from bettong import metrics
 from bettong_processor.resident.measuring import Measure
@@ -6,7 +6,7 @@ from bettong_processor.resident.measuring import Measure
 MS = 1_000_000
 
 
-def test_rate_lag_and_latency_are_those_since_the_last_look() -> None:
+def test_rate_lag_and_latency_are_those_since_the_last_report() -> None:
     measure = Measure()
     measure.metrics(messages=100, lag=None, now_s=10.0)
     for late_ms in range(1, 101):

@@ -184,7 +184,7 @@ class Tuners(RuleBasedStateMachine):
 
     def know(self) -> None:
         """Which keys the journal on the disk holds: the ones that a tuner has begun to tune."""
-        found = Keeping(self.folder / "journal").look(self.node.boot())
+        found = Keeping(self.folder / "journal").read(self.node.boot())
         self.tuned = set(found.entries) if found is not None else set()
 
     def teardown(self) -> None:

@@ -100,11 +100,11 @@ def test_the_startup_taint_stays_while_something_is_refused(node: FakeNode, effe
     node.put("proc/90/comm", "tuned")
     told = ToldNode(failures=0)
     tuner = Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), told)
-    tuner.look()
+    tuner.check()
     assert told.tainted
     assert json.loads(told.texts[0])["settings"]["sysctls"]["refused"] == 1
     node.put("proc/90/comm", "gone")
-    tuner.look()
+    tuner.check()
     assert not told.tainted
 
 
@@ -118,14 +118,14 @@ def test_a_tuner_that_is_not_to_tune_lets_the_node_take_pods(effects: Effects, m
 
 def test_the_table_and_the_annotation_say_why(node: FakeNode, effects: Effects) -> None:
     wanted = TunerSettings(mode=Mode.DRY_RUN, sysctls=WANTED)
-    lines = table(effects.look(wanted), planned=True).splitlines()
+    lines = table(effects.inspect(wanted), planned=True).splitlines()
     assert lines[0].split("  ")[0] == "SETTING"
     assert lines[1].split() == [
         *("sysctls", "/proc/sys/vm/not_there", "-", "1"),
         *("unsupported", "there", "is", "no", "such", "file"),
     ]
     assert lines[2].split() == ["sysctls", "/proc/sys/vm/swappiness", "60", "1", "pending", "would", "write"]
-    assert len(annotation(effects.look(wanted), wanted.mode)) < 300
+    assert len(annotation(effects.inspect(wanted), wanted.mode)) < 300
 
 
 def run(folder: Path, *words: str) -> tuple[int, str]:

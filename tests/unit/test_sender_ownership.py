@@ -45,7 +45,7 @@ class SlowLeases:
         self.asked = threading.Event()
         self.away = False
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         self._wait()
 
     def acquire(self, claim: Claim) -> Answer:

@@ -69,7 +69,7 @@ def plan(context: typer.Context) -> None:
     settings: TunerSettings = context.obj
     machine = Machine(settings.root)
     boot = machine.boot()
-    journal = Keeping(settings.journal).look(boot) or Journal(boot)
+    journal = Keeping(settings.journal).read(boot) or Journal(boot)
     wanted = settings.model_copy(update={"mode": Mode.APPLY}) if settings.mode is Mode.DRY_RUN else settings
     found = decide(wanted, machine.snapshot(wanted, journal.entries), journal, {})
     typer.echo(table(found, planned=True))

@@ -44,7 +44,7 @@ class TunerMetrics:
             registry=self.registry,
         )
 
-    def look(self, decisions: Sequence[Decision], mode: Mode, *, writes: bool, now_s: float) -> None:
+    def record(self, decisions: Sequence[Decision], mode: Mode, *, writes: bool, now_s: float) -> None:
         """One pass over the node; `writes`: it was to write, not only to look."""
         tally = Tally((each.setting, each.state) for each in decisions)
         for setting in Setting:

@@ -45,13 +45,13 @@ class Tuner:
 
         Raises JournalError when it cannot go on.
         """
-        self.look()
+        self.check()
         while not is_ended(self._settings.interval_s):
-            self.look()
+            self.check()
         if self._settings.mode is Mode.APPLY:
             self.revert()
 
-    def look(self) -> list[Decision]:
+    def check(self) -> list[Decision]:
         """One pass; how each key stands after it."""
         return self._pass(self._settings, if_untold="tried again at the next look")
 
@@ -65,7 +65,7 @@ class Tuner:
     def _pass(self, wanted: TunerSettings, *, if_untold: str) -> list[Decision]:
         found = self._effects.perform(wanted)
         writes = wanted.mode in {Mode.APPLY, Mode.REVERT}
-        self._metrics.look(found, wanted.mode, writes=writes, now_s=time.time())
+        self._metrics.record(found, wanted.mode, writes=writes, now_s=time.time())
         self._say(found)
         try:
             self._tell(found, wanted.mode)

@@ -17,7 +17,7 @@ from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong_processor.reporting import held_up
 
-# Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
+# Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _LOOK_S = 0.5
 # A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
 _LOOK_WAIT_S_MAX = 1.5
@@ -54,8 +54,8 @@ class Stalls:
 
     _seen: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
 
-    def looked(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[tuple[str, int], float]:
-        """A look; the seconds for which each partition with lag has stood still."""
+    def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[tuple[str, int], float]:
+        """One observation; the seconds for which each partition with lag has stood still."""
         before, self._seen = self._seen, {}
         for partition, offset in offsets.items():
             if ends.get(partition, 0) > offset:
@@ -107,7 +107,7 @@ class Progress:
         return cls(log, told, stages, clock=time.monotonic, logger=logger, committed=committed)
 
     def start(self) -> None:
-        """Begins to look."""
+        """Begins to check."""
         threading.Thread(target=self._run, name="progress", daemon=True).start()
 
     def stop(self) -> None:
@@ -122,8 +122,8 @@ class Progress:
         """What is wrong with Kafka, or holds partitions up; "" for nothing."""
         return self._waits_for
 
-    def look(self) -> None:
-        """One look. Raises what nobody foresaw."""
+    def check(self) -> None:
+        """One check. Raises what nobody foresaw."""
         try:
             ends, begins = self._log.ends(self._stages), self._log.beginnings(self._stages)
         except LogError as error:
@@ -136,7 +136,7 @@ class Progress:
             return
         self._waits_for = held_up(told)
         offsets = folded(ends, begins, told, self._stages, self._committed())
-        stalls = self._stalls.looked(ends, offsets, self._clock())
+        stalls = self._stalls.observe(ends, offsets, self._clock())
         self._metrics = {
             **metrics.lags(ends, offsets, self._stages),
             **{
@@ -149,7 +149,7 @@ class Progress:
     def _run(self) -> None:
         try:
             while not self._stopping.wait(_LOOK_S):
-                self.look()
+                self.check()
         except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
             if not self._stopping.is_set():
                 self._waits_for = "lag is not looked at any more (see the log)"

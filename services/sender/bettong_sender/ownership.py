@@ -43,7 +43,7 @@ _Result = TypeVar("_Result")
 class Leases(Protocol):
     """What is needed of `RedisLeases`; each call may block for seconds and raises StoreError."""
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         """See RedisLeases."""
 
     def acquire(self, claim: Claim) -> Answer:
@@ -330,7 +330,7 @@ class Ownership:
 
     def _renewed(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """In a thread."""
-        self._leases.look()
+        self._leases.notice_restart()
         return self._leases.renew(claims)
 
     async def _release(self, claim: Claim, acknowledged: int, *, exact: bool) -> None:

@@ -111,7 +111,7 @@ class IngestServicer:
         while not over.wait(wait_s):
             self._receiving.crowded.wait(_IDLE_LOOK_S)
             begun_s = time.thread_time()
-            for peer, size in self._receiving.look(received_bytes()).items():
+            for peer, size in self._receiving.connections_to_close(received_bytes()).items():
                 hang_up(peer)
                 self._logger.warning(
                     "connection closed: its messages have come in part, and there is no room for more",

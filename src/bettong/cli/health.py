@@ -40,7 +40,7 @@ def health(
 
     A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
     """
-    from bettong.cli.stalling import has_started, looked
+    from bettong.cli.stalling import has_started, observed
     from bettong.metrics import STATE
     from bettong.settings import ProcessorSettings, read
 
@@ -53,7 +53,7 @@ def health(
         typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")
         raise typer.Exit(0 if has_started(record) else NOT_RUNNING)
     facts, now_s = _facts(settings, application, topics), time.time()
-    seen = looked(facts, seen, now_s)
+    seen = observed(facts, seen, now_s)
     _remember(memory, application, topics, seen)
     still_s = now_s - seen.since_s
     typer.echo(f"{settings.instance}: {_said(facts)}, for {still_s:.0f} s")

@@ -151,7 +151,7 @@ class Suite:
             self._launch()
             self._started.set()
             while not self._stopping.wait(_LOOK_S):
-                self._look()
+                self._check_processes()
         finally:
             self._end(kept=directories.kept)
             if self._record is not None:
@@ -277,7 +277,7 @@ class Suite:
         self._note(ready=not waiting)
         self._due_s = dict.fromkeys(self._servers.keys() - first, time.monotonic())
 
-    def _look(self) -> None:
+    def _check_processes(self) -> None:
         """Notices deaths and starts again what is due."""
         if not self._written:
             self._write()

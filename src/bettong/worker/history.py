@@ -108,7 +108,7 @@ class KeyHistory:
         Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
         """
-        frame, columns, indexes = self._look(value)
+        frame, columns, indexes = self._read_record(value)
         self._watch.begin(indexes)
         counters = self._worker.counters
         before = (counters.duplicates, counters.gaps)
@@ -129,7 +129,7 @@ class KeyHistory:
         )
         return list(self._events(offset, frame, columns, indexes, verdict, records))
 
-    def _look(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
+    def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
         """A record, its columns, and the indexes of the key's messages; none when it has no messages to read."""
         try:
             frame = decode(value)

@@ -1,4 +1,4 @@
-"""How fast a partition is folded: rate and latency between two looks. Bounded; costs next to nothing a frame."""
+"""How fast a partition is folded: rate and latency between two reports. Bounded; costs next to nothing a frame."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from bettong import metrics
 
 _MS = 1_000_000
-# Frames whose latency is remembered between two looks. With more of them the newest count.
+# Frames whose latency is remembered between two reports. With more of them the newest count.
 _SAMPLES_MAX = 4096
 _OF_LATE = [
     metric.name for metric in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
@@ -26,7 +26,7 @@ class Measure:
         self._samples_ns.append(now_ns - taken_in_ns)
 
     def metrics(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
-        """Since the last look. `messages`: folded since the beginning; `lag`: records not yet read.
+        """Since the last report. `messages`: folded since the beginning; `lag`: records not yet read.
 
         Rate and latency that are not known are told as "": else those of another time, or task, would stay.
         """

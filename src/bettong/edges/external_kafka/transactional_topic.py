@@ -86,7 +86,7 @@ class TransactionalTopic:
 
         Creates the topic of positions when it is not there. Raises LogError when the topic does not exist.
         """
-        end = self._look()
+        end = self._check_topics()
         # Kafka refuses batches, and a batch of small records must not be larger than the topic takes.
         smaller = {"batch_size": self._limit} if self._limit and self._limit < _BATCH_BYTES else {}
         self._producer = self._options.connect(
@@ -100,7 +100,7 @@ class TransactionalTopic:
             allow_auto_create_topics=False,
         )
         self._told("shutting out older writers", self._producer.init_transactions)
-        end = self._look()
+        end = self._check_topics()
         return self._read_positions(end)
 
     def too_large(self, records: Sequence[Outgoing]) -> list[int]:
@@ -155,7 +155,7 @@ class TransactionalTopic:
         if not committing.wait(timeout_ms=_ANSWER_WAIT_MS_MAX):
             raise LogUnavailableError(f"{self._name}: no answer to a commit for {_ANSWER_WAIT_MS_MAX} ms")
 
-    def _look(self) -> int:
+    def _check_topics(self) -> int:
         """Checks the topics; where that of positions ends."""
         admin = self._options.connect(KafkaAdminClient)
         try:

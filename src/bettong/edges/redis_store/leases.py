@@ -190,7 +190,7 @@ class RedisLeases:
         self._lease_ms = lease_ms
         self._epoch = store.key("epoch")
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         """Lets Redis notice that it has started anew, so that the time in which it settles begins."""
         self._store.ask(
             "asking for leases",
