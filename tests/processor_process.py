@@ -11,7 +11,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.local.services import spark_places
+from bettong.local.services import spark_folders
 
 PARTITIONS = 2
 _START_S_MAX = 120.0  # ten seconds alone; the machine of a test run is busy
@@ -37,7 +37,7 @@ class ProcessorProcess(Server):
             "BETTONG_CHECKPOINT": str(folder / "checkpoint"),
             "BETTONG_STATE_DIR": str(folder / "state"),
             "BETTONG_KERNEL_CACHE": str(folder / "kernels"),
-            **spark_places(folder),
+            **spark_folders(folder),
             **settings,
         }
         super().__init__(

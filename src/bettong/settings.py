@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bettong.connection_settings import ConnectionSettings
-from bettong.endpoints import is_loopback, listening, snapshots_place
+from bettong.endpoints import is_loopback, listening, snapshots_url
 from bettong.errors import SettingsError
 
 PREFIX = "BETTONG_"
@@ -225,7 +225,7 @@ class ProcessorSettings(ServiceSettings):
         Path("/dev/shm/bettong"),  # noqa: S108 - shared memory is the point: all workers of a machine map it
         description="Folder in shared memory where the newest state of each partition lies between batches.",
     )
-    snapshots: Annotated[str, AfterValidator(snapshots_place)] = Field(
+    snapshots: Annotated[str, AfterValidator(snapshots_url)] = Field(
         "redis",
         description="Where snapshots are kept: redis, file:///folder, or a URL that fsspec knows, s3://bucket/folder."
         " All workers must reach it.",

@@ -264,7 +264,7 @@ def status(
 ) -> Callable[[], tuple[int, str]]:
     """The command: its exit code, and what it prints."""
     monkeypatch.setenv("COLUMNS", "1000")
-    announced = next(iter(world.suite._places(world.suite.record)[1:]))
+    announced = next(iter(world.suite._folders(world.suite.record)[1:]))
 
     def asked() -> tuple[int, str]:
         capsys.readouterr()

@@ -23,7 +23,7 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.local.services import spark_places
+from bettong.local.services import spark_folders
 from tests.certificates import Authority
 from tests.integration.applications import SUMS
 from tests.secured_broker import PASSWORD, SecuredBroker, pkcs8
@@ -217,7 +217,7 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
             "BETTONG_EXCLUSIVE_CPUS": "4096",
             "BETTONG_CHECKPOINT": str(tmp_path / "checkpoint"),
             "BETTONG_STATE_DIR": str(tmp_path / "state"),
-            **spark_places(tmp_path),
+            **spark_folders(tmp_path),
         },
     }
 

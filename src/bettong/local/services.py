@@ -106,12 +106,12 @@ def processor(
         settings=settings,
         log=logs / f"{name}.log",
         answers=answers,
-        environment={**spark_places(scratch), **environment},
+        environment={**spark_folders(scratch), **environment},
         service=PROCESSOR,
     )
 
 
-def spark_places(scratch: Path) -> dict[str, str]:
+def spark_folders(scratch: Path) -> dict[str, str]:
     """The variables by which Spark, its Java and Python keep to a folder: a killed one leaves files behind."""
     return {
         "SPARK_LOCAL_DIRS": str(scratch),

@@ -155,8 +155,8 @@ class Suite:
         finally:
             self._end(kept=directories.kept)
             if self._record is not None:
-                for place in self._places(self._record):
-                    forget(place)
+                for folder in self._folders(self._record):
+                    forget(folder)
             directories.remove()
 
     def _make(self, application: str, directories: Directories) -> None:
@@ -363,8 +363,8 @@ class Suite:
     def _write(self) -> None:
         """Writes the record. On a full disk it is written when there is room again: what runs goes on meanwhile."""
         try:
-            for place in self._places(self.record):
-                self.record.write(place)
+            for folder in self._folders(self.record):
+                self.record.write(folder)
         except OSError as error:
             if not self.record.ready:
                 raise
@@ -374,7 +374,7 @@ class Suite:
         else:
             self._written = True
 
-    def _places(self, record: SuiteRecord) -> list[Path]:
+    def _folders(self, record: SuiteRecord) -> list[Path]:
         """Where the record is written."""
         announce = self._options.announce
         return [record.directory, *([announce] if announce is not None else [])]
