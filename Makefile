@@ -76,7 +76,7 @@ lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer 
 bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...); beside other engines: python -m benchmarks.peers
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
-docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes, the chart's
+docs: setup  ## Render the pages that the code decides: settings, live metrics, exit codes, the chart's
 	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made

@@ -97,7 +97,7 @@ def tick(*, origin: str) -> bytes:
 
 def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:
     """A dead letter as it lies in a frame."""
-    letter = DeadLetter(
+    dead_letter = DeadLetter(
         computation="check",
         reason="ValueError: no",
         origin="orders/feed",
@@ -105,7 +105,7 @@ def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:
         index=index,
         message=message,
     )
-    return letter.SerializeToString()
+    return dead_letter.SerializeToString()
 
 
 def note_frame(partition: int, sequence: int) -> bytes:

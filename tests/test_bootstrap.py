@@ -269,10 +269,11 @@ def test_jar_sums_name_jars_by_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bettong", "bettong-sender", "bettong-processor", "bettong-receiver"])
 def test_the_lock_fits_the_manifest(name: str) -> None:
-    wishes = [Requirement(text) for text in distribution(name).requires or ()]
+    requirements = [Requirement(text) for text in distribution(name).requires or ()]
     wrong = [
-        f"{name} wants {wish}, requirements.lock has {version(wish.name)}: run `make lock`"
-        for wish in wishes
-        if (wish.marker is None or wish.marker.evaluate()) and version(wish.name) not in wish.specifier
+        f"{name} wants {requirement}, requirements.lock has {version(requirement.name)}: run `make lock`"
+        for requirement in requirements
+        if (requirement.marker is None or requirement.marker.evaluate())
+        and version(requirement.name) not in requirement.specifier
     ]
     assert not wrong, "\n".join(wrong)

@@ -165,7 +165,7 @@ def fold(of: PartitionWorker, values: Iterable[bytes]) -> list[OutputRecord]:
     return [record for value in values for record in of.fold(of.next_offset, value)]
 
 
-def letters(records: Iterable[OutputRecord]) -> list[DeadLetter]:
+def dead_letters(records: Iterable[OutputRecord]) -> list[DeadLetter]:
     """The dead letters among records."""
     return [
         DeadLetter.FromString(row)

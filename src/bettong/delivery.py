@@ -74,7 +74,7 @@ def judge(highest: int, *, sequence: int, previous: int) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Frame `sequence` was passed over, for `previous` did not come before it; `age_ns`: when its origin last sent."""
+    """Frame `sequence` was skipped, for `previous` did not come before it; `age_ns`: when its origin last sent."""
 
     origin: str
     sequence: int

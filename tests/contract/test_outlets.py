@@ -11,7 +11,7 @@ import pytest
 
 from bettong.application.destinations import Postgres
 from bettong.application.schema import schema_of
-from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.local.broker import KafkaBroker
@@ -21,7 +21,7 @@ from bettong_receiver.outlets.outlet import Lot, Outlet
 from bettong_receiver.outlets.postgres import PostgresOutlet
 from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
 from examples.sqlite_ledger import SqliteLedger, read_ledger
-from tests.foreign_topic import committed
+from tests.external_topic import committed
 from tests.postgres_server import PostgresServer
 from tests.result_frames import Note
 
@@ -31,7 +31,7 @@ FRAME_BYTES_MAX = 100_000
 
 
 class System(Protocol):
-    """A foreign system, as the tests see it."""
+    """An external system, as the tests see it."""
 
     def outlet(self) -> Outlet[Any]:
         """Another outlet of the same sink, as another receiver would have."""

@@ -44,8 +44,8 @@ def receiver(
     for partition in range(PARTITIONS):
         feed.append("raw", partition, itertools.chain.from_iterable(twice(partition, 1, 100)))
     feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/notes-in/0", sequence=1, previous=0)])
-    letter = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
-    feed.append("dead-letters", 1, [letter])
+    record = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
+    feed.append("dead-letters", 1, [record])
     feed.close()
     with one:
         yield one
@@ -107,16 +107,16 @@ def test_without_a_folder_there_are_no_files_and_everything_else_is_there(
     receiver: ReceiverProcess, redis_server: RedisServer
 ) -> None:
     store = Store(redis_server.url, receiver.name)
-    eventually(lambda: int(store.figures().get("messages", 0)) >= 100 * PARTITIONS)
+    eventually(lambda: int(store.metrics().get("messages", 0)) >= 100 * PARTITIONS)
     eventually(lambda: len(store.results("raw")) == 100 * PARTITIONS)
     assert not receiver.results.exists()
     store.close()
 
 
 def test_messages_are_those_of_the_files(receiver: ReceiverProcess) -> None:
-    with subscriber(receiver, "notes") as notes, subscriber(receiver, "dead-letters") as letters:
+    with subscriber(receiver, "notes") as notes, subscriber(receiver, "dead-letters") as dead_letters:
         assert next(notes).messages == [b'{"key":"a","number":1,"price":0.5}']
-        assert b'"message":"bad"' in next(letters).messages[0]
+        assert b'"message":"bad"' in next(dead_letters).messages[0]
 
 
 @pytest.mark.parametrize("seen", [0, 1, 150, 299])
@@ -146,7 +146,7 @@ def test_latest_starts_with_the_next_result(
     receiver: ReceiverProcess, feed: Feed, redis_server: RedisServer
 ) -> None:
     store = Store(redis_server.url, receiver.name)
-    eventually(lambda: store.figures().get("lag") == "0")
+    eventually(lambda: store.metrics().get("lag") == "0")
     store.close()
     with subscriber(receiver, "notes", start="latest") as one, ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, one)
@@ -225,9 +225,9 @@ def test_subscribers_that_go_are_no_longer_counted(
     store = Store(redis_server.url, receiver.name)
     call = stub.Subscribe(pb.SubscribeRequest(sink="notes"))
     next(call)
-    eventually(lambda: store.figures().get("sessions") == "1")
+    eventually(lambda: store.metrics().get("sessions") == "1")
     call.cancel()
-    eventually(lambda: store.figures().get("sessions") == "0")
+    eventually(lambda: store.metrics().get("sessions") == "0")
     store.close()
 
 

@@ -157,7 +157,7 @@ def test_one_that_never_reads_loses_its_connection(
     receiver: ReceiverProcess, stalled: Callable[[], Any], store: Store
 ) -> None:
     call = stalled()
-    eventually(lambda: store.figures().get("sessions") == "1")
-    eventually(lambda: store.figures().get("sessions") == "0", seconds=60)
+    eventually(lambda: store.metrics().get("sessions") == "1")
+    eventually(lambda: store.metrics().get("sessions") == "0", seconds=60)
     code, _, _ = status_of(call)
     assert code is grpc.StatusCode.UNAVAILABLE

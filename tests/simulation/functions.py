@@ -198,8 +198,8 @@ def echo(item: Item) -> list[Item]:
 
 
 def spell(note: Note) -> Iterator[Part]:
-    for step, letter in enumerate(note.text):
-        yield Part(note.key, note.slot, step, letter)
+    for step, character in enumerate(note.text):
+        yield Part(note.key, note.slot, step, character)
 
 
 def tally(item: Item, kept: Kept) -> Part | None:

@@ -39,7 +39,7 @@ class Given:
     """What one message led to: (exit, message or its bytes), and (computation, reason)."""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
-    letters: list[tuple[str, str]] = field(default_factory=list)
+    dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Interpreter:
@@ -87,7 +87,7 @@ class Interpreter:
             self._refuse(node, f"{type(error).__name__}: {error}")
             return
         for each in given:
-            if (reason := misfit(each, node.function.gives)) is None:
+            if (reason := schema_violation(each, node.function.gives)) is None:
                 yield each
             else:
                 self._refuse(node, reason)
@@ -127,7 +127,7 @@ class Interpreter:
             self.counters["skipped"] += 1
         else:
             self.counters["dead_letters"] += 1
-            self._given.letters.append((node.name, reason))
+            self._given.dead_letters.append((node.name, reason))
 
 
 def key_of(entrance: Node, message: Any) -> Any:
@@ -137,7 +137,7 @@ def key_of(entrance: Node, message: Any) -> Any:
     return getattr(message, entrance.key) if isinstance(entrance.key, str) else entrance.key(copy(message))
 
 
-def misfit(result: Any, message: type[Any]) -> str | None:
+def schema_violation(result: Any, message: type[Any]) -> str | None:
     """Why a result is none of its class: the field, or what it is instead."""
     if not isinstance(result, message):
         return f"{type(result).__name__} is no {message.__name__}"

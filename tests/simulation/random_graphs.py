@@ -1,4 +1,4 @@
-"""Hypothesis draws graphs, messages for them, and how those are cut into frames and dealt to partitions."""
+"""Hypothesis draws graphs, messages for them, and how those are cut into frames and spread over partitions."""
 
 from __future__ import annotations
 

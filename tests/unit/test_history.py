@@ -15,7 +15,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import StageInput, plan
 from bettong.application.schema import schema_of
-from bettong.errors import LogHoleError, SnapshotError
+from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
@@ -30,8 +30,8 @@ from tests.worker_samples import (
     Reading,
     Total,
     data,
+    dead_letters,
     fold,
-    letters,
     meters,
     opening,
     results,
@@ -112,7 +112,7 @@ def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
 
 
 @WAYS
-def test_what_failed_and_what_was_passed_over_is_told(*, compiled: bool) -> None:
+def test_what_failed_and_what_was_skipped_is_told(*, compiled: bool) -> None:
     frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
     _, events = history(
         tally(compiled=compiled), "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]
@@ -141,7 +141,7 @@ def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_pla
     ]
     _, events = history(tally(compiled=False), "a", log)
     assert [(each.sequence, each.failures) for each in events] == [(1, ()), (3, ())]
-    assert len(letters(fold(worker(tally(compiled=False)), log))) == 2
+    assert len(dead_letters(fold(worker(tally(compiled=False)), log))) == 2
 
 
 FRAMES = st.lists(
@@ -181,7 +181,7 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
     assert len(seen) == len(totals)
 
 
-def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
+def test_it_goes_on_from_a_snapshot_and_never_past_a_missing_record() -> None:
     log = [data("readings/c", number, [Reading("a", number)]) for number in range(1, 5)]
     half = worker(tally(compiled=True))
     fold(half, log[:2])
@@ -189,7 +189,7 @@ def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
     of.restore([half.snapshot()])
     (event,) = of.fold(2, log[2])
     assert event.steps[0].before == kept(3, 2)
-    with pytest.raises(LogHoleError):
+    with pytest.raises(LogTruncatedError):
         of.fold(4, log[3])
     with pytest.raises(SnapshotError):
         KeyHistory(tally(compiled=True), ASSIGNMENT, "a", {}).restore([b"garbage"])

@@ -14,7 +14,7 @@ import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, fold, letters, results, worker
+from tests.worker_samples import data, dead_letters, fold, results, worker
 
 OUT = "meters.sink.out"
 
@@ -122,7 +122,9 @@ def outcome(
     for sequence, numbers in enumerate(frames, 1):
         records = fold(one, [data("in/a", sequence, numbers)])
         found += results(records, OUT, of.stage.outputs[0].schema.message)
-        told = [(each.index, each.computation, each.reason.partition(":")[0]) for each in letters(records)]
+        told = [
+            (each.index, each.computation, each.reason.partition(":")[0]) for each in dead_letters(records)
+        ]
         dead.append(sorted((index, computation, "") for index, computation, _ in told))
     return found, dead
 

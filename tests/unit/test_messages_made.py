@@ -20,7 +20,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.worker.history import KeyHistory
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import FRAME_BYTES_MAX, fold, letters, worker
+from tests.worker_samples import FRAME_BYTES_MAX, dead_letters, fold, worker
 
 
 @dataclass
@@ -100,7 +100,7 @@ def stage(build: Build, how: str = "dead-letter", key: Any = "key") -> StageProg
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_message_that_cannot_be_made_is_a_dead_letter_and_the_others_go_on(kind: str) -> None:
     of = worker(stage(KINDS[kind]))
-    found = letters(fold(of, [frame(13, 1, 13, 13, 2, 13)]))
+    found = dead_letters(fold(of, [frame(13, 1, 13, 13, 2, 13)]))
     assert [(each.computation, each.index) for each in found] == [("f", place) for place in (0, 2, 3, 5)]
     assert {each.reason for each in found} == {"ValueError: no 13"}
     assert {each.message for each in found} == {b'{"key":"k","value":13}'}
@@ -116,7 +116,7 @@ def test_a_message_that_cannot_be_made_stops_where_it_must(kind: str) -> None:
 
 def test_a_message_that_cannot_be_made_has_no_key_either() -> None:
     of = worker(stage(KINDS["stateful"], key=text_of))
-    found = letters(fold(of, [frame(1, 13, 2)]))
+    found = dead_letters(fold(of, [frame(1, 13, 2)]))
     assert [(each.index, each.reason) for each in found] == [(1, "ValueError: no 13")]
     assert of.tables["f"].state_of("k") == {"count": 2}
 
@@ -174,5 +174,5 @@ def test_an_error_without_a_text_is_told_by_its_class() -> None:
     ids=["python", "vectorized", "key_by", "encoder"],
 )
 def test_what_raises_without_a_text_is_a_dead_letter_like_any_other(build: Build) -> None:
-    found = letters(fold(worker(stage(build)), [frame(1, 2)]))
+    found = dead_letters(fold(worker(stage(build)), [frame(1, 2)]))
     assert [(each.index, each.reason) for each in found] == [(0, MUTE), (1, MUTE)]

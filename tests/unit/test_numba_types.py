@@ -16,7 +16,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import plan
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, fold, letters, results, worker
+from tests.worker_samples import data, dead_letters, fold, results, worker
 
 OUT = "meters.sink.out"
 
@@ -125,7 +125,7 @@ def programs(request: pytest.FixtureRequest) -> tuple[StageProgram, StageProgram
 def outcome(of: StageProgram, pairs: list[Pair]) -> tuple[list[Found], list[tuple[int, str]]]:
     """Results, and dead letters: of what does not fit the place alone, of what is raised the words as well."""
     records = fold(worker(of), [data("in/a", 1, pairs)])
-    told = [(each.index, each.reason if "no " in each.reason else "") for each in letters(records)]
+    told = [(each.index, each.reason if "no " in each.reason else "") for each in dead_letters(records)]
     return results(records, OUT, Found), told
 
 
@@ -158,7 +158,7 @@ def test_text_that_is_too_long_for_a_state_is_a_dead_letter_and_changes_nothing(
     of = worker(program(plan(app).stages[0], compiled=True))
     pairs = [Pair("a", "ab", 1), Pair("a", "abcde", 1), Pair("a", "", 0), Pair("a", "ä", 1)]
     records = fold(of, [data("in/a", 1, pairs)])
-    assert [(each.index, each.reason) for each in letters(records)] == [
+    assert [(each.index, each.reason) for each in dead_letters(records)] == [
         (1, "ValueError: text longer than 4 bytes")
     ]
     assert [each.number for each in results(records, OUT, Found)] == [4, 2, 1]

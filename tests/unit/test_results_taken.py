@@ -15,7 +15,7 @@ from bettong import Application, Places, Stream, Width
 from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.worker.calling.vectors import message_of, one_each_of
-from tests.worker_samples import data, fold, letters, python, results, worker
+from tests.worker_samples import data, dead_letters, fold, python, results, worker
 
 
 @dataclass
@@ -125,7 +125,10 @@ def test_a_buffer_that_is_filled_again_and_again_gives_each_result_once(
     first.map(without_two).sink("picked")
     values = [1, 2, 13, 4, 5, 6, 7, 8]
     records = fold(worker(python(app)), [data("in/a", 1, [Number("k", each) for each in values])])
-    assert [(each.index, each.computation) for each in letters(records)] == [(1, "without_two"), (2, "first")]
+    assert [(each.index, each.computation) for each in dead_letters(records)] == [
+        (1, "without_two"),
+        (2, "first"),
+    ]
     expected = {
         OUT: [each for each in values if each != 13],
         "meters.sink.grown": [each + 20 for each in values],
@@ -173,8 +176,8 @@ def gives(values: dict[str, Any], *, many: bool = False) -> list[str]:
     (source.flat_map(several) if many else source.map(one)).sink("out")
     records = fold(worker(python(app)), [data("in/a", 1, [Number("k", each) for each in range(3)])])
     assert len(results(records, OUT, Loose)) == (5 if many else 2)
-    assert {each.index for each in letters(records)} == {1}
-    return [each.reason for each in letters(records)]
+    assert {each.index for each in dead_letters(records)} == {1}
+    return [each.reason for each in dead_letters(records)]
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["map", "flat_map"])
@@ -214,9 +217,12 @@ def test_text_where_several_results_are_expected_is_one_mistake_not_one_a_letter
     (source.flat_map(spelt) if kind == "flat_map" else source.stateful(spelt_of, state=Kept)).sink("out")
     records = fold(worker(python(app)), [data("in/a", 1, [Number("k", 0), Number("k", 1), Number("k", 0)])])
     assert results(records, OUT, Number) == [Number("k", 0), Number("k", 0)]
-    (letter,) = letters(records)
+    (dead_letter,) = dead_letters(records)
     name = type(text).__name__
-    assert (letter.index, letter.reason) == (1, f"TypeError: returned {name}, expected an iterable of Number")
+    assert (dead_letter.index, dead_letter.reason) == (
+        1,
+        f"TypeError: returned {name}, expected an iterable of Number",
+    )
 
 
 def thrice(number: Number) -> list[Number]:
@@ -261,7 +267,7 @@ def test_of_several_results_of_a_message_those_that_fit_are_results(function: Ca
         *(300, 600),
         *(4, 4 * 10**8, 8),
     ]
-    (letter,) = letters(records)
-    assert letter.index == 1
-    assert letter.reason.startswith("field 'value': ")
+    (dead_letter,) = dead_letters(records)
+    assert dead_letter.index == 1
+    assert dead_letter.reason.startswith("field 'value': ")
     assert not is_stateful or one.tables["f"].state_of("k") == {"total": 307}

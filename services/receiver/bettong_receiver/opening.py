@@ -84,18 +84,18 @@ class Opening:
     def writer(self) -> LogWriter:
         """What the dead letters of one foreign system are appended with. LogUnavailableError when Kafka is away."""
         return LogWriter(
-            self._settings.kafka_place,
+            self._settings.kafka_connection,
             frame_bytes_max=self._settings.frame_bytes_max,
             buffer_bytes_max=_LETTERS_BYTES_MAX,
         )
 
     def admin(self, *, answer_wait_s_max: float = 10.0) -> LogAdmin:
         """For one thread to ask the log questions with. Does not connect yet."""
-        return LogAdmin(self._settings.kafka_place, answer_wait_s_max=answer_wait_s_max)
+        return LogAdmin(self._settings.kafka_connection, answer_wait_s_max=answer_wait_s_max)
 
     def _ahead(self, starts: Mapping[tuple[str, int], int], fetch_bytes_max: int) -> LogReader:
         return LogReader(
-            self._settings.kafka_place,
+            self._settings.kafka_connection,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=fetch_bytes_max,
@@ -144,7 +144,7 @@ class Opening:
 
     def _reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
         return LogReader(
-            self._settings.kafka_place,
+            self._settings.kafka_connection,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             on_wait=lambda why: self._status.waits_for("Kafka", why),

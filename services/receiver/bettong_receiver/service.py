@@ -19,7 +19,7 @@ from bettong.application.plan import Plan
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogReader
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import BettongError, LogError, SettingsError
 from bettong.logs import Logger
@@ -31,7 +31,7 @@ from bettong_receiver.outlets.lanes import Lanes
 from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
-from bettong_receiver.servicer import WISHES, SubscribeServicer, handlers
+from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
 # How long one look at the log lasts: a stop, a sync and Redis wait no longer than this when it is quiet.
@@ -58,11 +58,11 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._entrance = Entrance(settings, WISHES, log)
+        self._entrance = Entrance(settings, PERMISSIONS, log)
         self._formats = formats(plan)
         self._status = Status(time.time, log)
         self._stopping = threading.Event()
-        self._store = RedisStore(settings.redis_place, plan.application)
+        self._store = RedisStore(settings.redis_connection, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
         self._lanes = Lanes(
             routes(plan, settings, self._store),
@@ -72,7 +72,7 @@ class Receiver:
             status=self._status,
             log=log,
         )
-        live = LiveFigures(self._store)
+        live = LiveMetrics(self._store)
         self._metrics = MetricsEndpoint(
             settings.metrics_listen, Identity("receiver", plan.application, settings.instance), live, log
         )

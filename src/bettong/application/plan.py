@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Every topic that the application needs, but those of cuts."""
+        """Every topic that the application needs, but those of batch boundaries."""
         return all_topics(
             self.application,
             stages=(stage.name for stage in self.stages),

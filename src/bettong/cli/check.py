@@ -61,7 +61,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
     for entry in stage.inputs:
         source = sources.get(entry.stream)
         what = "source" if source is not None else "keyed"
-        key = f"key {_named(entry.key)}" if entry.key is not None else "no key, frames dealt over partitions"
+        key = f"key {_named(entry.key)}" if entry.key is not None else "no key, frames spread over partitions"
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
@@ -71,7 +71,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
     for operator in stage.operators:
         branch.add(_computation(operator))
     for output in stage.outputs:
-        branch.add(_way_out(planned, output))
+        branch.add(_stage_output(planned, output))
 
 
 def _computation(operator: Operator) -> str:
@@ -91,7 +91,7 @@ def _ttl(ttl_ns: int | None) -> str:
     return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
 
 
-def _way_out(planned: Plan, output: StageOutput) -> str:
+def _stage_output(planned: Plan, output: StageOutput) -> str:
     from bettong.application.streams import Sink
     from bettong.topics import sink_topic
 

@@ -23,7 +23,7 @@ from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
-from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_places
+from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_layout
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array
@@ -86,7 +86,7 @@ class Columns:
             raise FrameError(f"columns of {schema.name}: {error}") from None
 
     @classmethod
-    def of_foreign_payload(cls, schema: Schema, payload: bytes) -> Columns:
+    def of_external_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame that a client wrote, and trusts nothing in it. Raises FrameError."""
         try:
             if (in_place := cls._in_place(schema, payload, spare_max=_PADDING_BYTES - 1)) is not None:
@@ -95,7 +95,7 @@ class Columns:
                 return in_place
             batch = _checked_batch(schema, payload)
             for column, field in zip(batch.columns, schema.fields, strict=True):
-                _check_foreign(field, column)
+                _check_external(field, column)
             return cls.of_batch(schema, batch)
         except (pa.ArrowException, OSError, ValueError, EOFError, FrameError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
@@ -107,7 +107,7 @@ class Columns:
         `spare_max`: more bytes than that after a column's values must be another schema's. Raises FrameError for text
         or bytes that are not where their offsets say.
         """
-        layout = value_places(payload, schema.widths)
+        layout = value_layout(payload, schema.widths)
         if layout is None or (spare_max is not None and layout.spare > spare_max):
             return None
         rows, varying = layout.rows, iter(layout.varying)
@@ -153,28 +153,28 @@ class Columns:
             parts += (values, bytes(-len(values) % _ALIGNED_BYTES))
         return b"".join(parts)
 
-    def values(self, place: int) -> list[Any]:
-        """The Python values of the field at `place`; made once."""
-        if place not in self._values:
-            self._values[place] = _values_of(self.schema.fields[place], self.columns[place])
-        return self._values[place]
+    def values(self, index: int) -> list[Any]:
+        """The Python values of the field at `index`; made once."""
+        if index not in self._values:
+            self._values[index] = _values_of(self.schema.fields[index], self.columns[index])
+        return self._values[index]
 
     def __iter__(self) -> Iterator[Any]:
         """One object of the message class a row, each made when it is asked for."""
-        return map(self.schema.message, *(self.values(place) for place in range(len(self.columns))))
+        return map(self.schema.message, *(self.values(index) for index in range(len(self.columns))))
 
     def messages(self) -> list[Any]:
         """One object of the message class a row."""
         return list(self)
 
-    def take(self, places: Array) -> Columns:
-        """The rows at `places`, in that order."""
-        indices = None if self.schema.fixed else pa.array(places)
+    def take(self, rows: Array) -> Columns:
+        """The rows at these indexes, in that order."""
+        indices = None if self.schema.fixed else pa.array(rows)
         columns = tuple(
-            column.take(places) if isinstance(column, np.ndarray) else column.take(indices)
+            column.take(rows) if isinstance(column, np.ndarray) else column.take(indices)
             for column in self.columns
         )
-        return Columns(self.schema, len(places), columns)
+        return Columns(self.schema, len(rows), columns)
 
     def slice(self, start: int, stop: int) -> Columns:
         """The rows from `start` up to but not including `stop`, without a copy."""
@@ -220,13 +220,13 @@ def _checked_batch(schema: Schema, payload: bytes) -> pa.RecordBatch:
     return batch
 
 
-def _varying(field: Field, payload: bytes, rows: int, places: Varying) -> pa.Array:
+def _varying(field: Field, payload: bytes, rows: int, varying: Varying) -> pa.Array:
     """A column of text or bytes of any length. Raises FrameError for offsets out of the data, and for no UTF-8."""
     if not rows:
         return pa.array([], field.arrow)
     buffer = pa.py_buffer(payload)
-    offsets = buffer.slice(places.offsets, places.offsets_size)
-    data = buffer.slice(places.data, places.data_size)
+    offsets = buffer.slice(varying.offsets, varying.offsets_size)
+    data = buffer.slice(varying.data, varying.data_size)
     column = pa.Array.from_buffers(field.arrow, rows, [None, offsets, data], null_count=0)
     try:
         column.validate(full=True)
@@ -235,7 +235,7 @@ def _varying(field: Field, payload: bytes, rows: int, places: Varying) -> pa.Arr
     return column
 
 
-def _check_foreign(field: Field, column: pa.Array) -> None:
+def _check_external(field: Field, column: pa.Array) -> None:
     """Raises FrameError for values that are none, and for buffers of a wider field: columns of another schema."""
     data = column.buffers()[1]
     if field.dtype is not None and data is not None:

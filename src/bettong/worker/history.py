@@ -53,7 +53,7 @@ class Step:
 class Event:
     """A message of the key, and what it led to.
 
-    `time_ns` is when it was taken in. `verdict`: taken, or passed over as a duplicate or a gap. `message` is JSON,
+    `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
     """
@@ -88,7 +88,7 @@ class KeyHistory:
         self._worker = PartitionWorker(self._program, assignment)
         self._worker.exclusions = exclusions
         self._key = key
-        self._letters_topic = dead_letter_topic(assignment.application)
+        self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self.stopped: PoisonError | None = None
 
@@ -105,11 +105,11 @@ class KeyHistory:
     def fold(self, offset: int, value: bytes) -> list[Event]:
         """Folds the next record, and returns what happened to messages of the key in it.
 
-        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogHoleError
+        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
         """
-        frame, columns, places = self._look(value)
-        self._watch.begin(places)
+        frame, columns, indexes = self._read_record(value)
+        self._watch.begin(indexes)
         counters = self._worker.counters
         before = (counters.duplicates, counters.gaps)
         records: list[OutputRecord] = []
@@ -117,7 +117,7 @@ class KeyHistory:
             records = self._worker.fold(offset, value)
         except PoisonError as error:
             self.stopped = error
-        if not places or frame is None or columns is None:
+        if not indexes or frame is None or columns is None:
             return []
         counters = self._worker.counters
         verdict = (
@@ -127,10 +127,10 @@ class KeyHistory:
             if counters.gaps > before[1]
             else "taken"
         )
-        return list(self._events(offset, frame, columns, places, verdict, records))
+        return list(self._events(offset, frame, columns, indexes, verdict, records))
 
-    def _look(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
-        """A record, its columns, and the places of the key's messages; none when it has no messages to read."""
+    def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
+        """A record, its columns, and the indexes of the key's messages; none when it has no messages to read."""
         try:
             frame = decode(value)
             entry = self._inputs.get(frame.stream)
@@ -147,62 +147,64 @@ class KeyHistory:
         offset: int,
         frame: Frame,
         columns: Columns,
-        places: list[int],
+        indexes: list[int],
         verdict: str,
         records: list[OutputRecord],
     ) -> Iterator[Event]:
-        failures = self._failures(frame.stream, places, records)
+        failures = self._failures(frame.stream, indexes, records)
         if (stopped := self.stopped) is not None:
             # What computations before it made of messages behind it stays nowhere.
-            places = [place for place in places if place <= stopped.index]
+            indexes = [index for index in indexes if index <= stopped.index]
             self._watch.steps.pop(stopped.index, None)
             failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
         outputs = self._watch.outputs if self.stopped is None else {}
-        for place in places:
+        for index in indexes:
             yield Event(
                 offset=offset,
                 origin=frame.origin,
                 sequence=frame.sequence,
-                index=place,
+                index=index,
                 time_ns=frame.ingest_ns,
                 verdict=verdict,
-                message=_json_at(columns, place),
-                steps=tuple(self._watch.steps.get(place, ())),
-                outputs=tuple(outputs.get(place, ())),
-                failures=tuple(failures.get(place, ())),
+                message=_json_at(columns, index),
+                steps=tuple(self._watch.steps.get(index, ())),
+                outputs=tuple(outputs.get(index, ())),
+                failures=tuple(failures.get(index, ())),
             )
 
     def _failures(
-        self, source: str, places: list[int], records: list[OutputRecord]
+        self, source: str, indexes: list[int], records: list[OutputRecord]
     ) -> dict[int, list[tuple[str, OnError, str]]]:
-        """By place in the frame. What the sender refused has no key, and its place in its client's frame.
+        """By index in the frame. What the sender refused has no key, and its index in its client's frame.
 
-        The letter of a whole record is every message's.
+        The dead letter of a whole record is every message's.
         """
         policies = self._program.stage.on_error()
         found: dict[int, list[tuple[str, OnError, str]]] = {}
         for record in records:
-            if record.topic == self._letters_topic:
+            if record.topic == self._dead_letter_topic:
                 for row in decode(record.value).rows or ():
-                    letter = DeadLetter.FromString(row)
-                    if letter.whole_record:
-                        for place in places:
-                            found.setdefault(place, []).append(
-                                (letter.computation, DEAD_LETTER, letter.reason)
+                    dead_letter = DeadLetter.FromString(row)
+                    if dead_letter.whole_record:
+                        for index in indexes:
+                            found.setdefault(index, []).append(
+                                (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if letter.computation == source:
+                    if dead_letter.computation == source:
                         continue
-                    policy = policies.get(letter.computation, DEAD_LETTER)
-                    found.setdefault(letter.index, []).append((letter.computation, policy, letter.reason))
+                    policy = policies.get(dead_letter.computation, DEAD_LETTER)
+                    found.setdefault(dead_letter.index, []).append(
+                        (dead_letter.computation, policy, dead_letter.reason)
+                    )
         return found
 
 
 def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
-    """The places of the messages of a key in a frame."""
+    """The indexes of the messages of a key in a frame."""
     if not isinstance(entry.key, str):
         values = FrameKeys(entry, columns).values() if entry.key is not None else []
-        return [place for place, value in enumerate(values) if type(value) is type(key) and value == key]
+        return [index for index, value in enumerate(values) if type(value) is type(key) and value == key]
     column = columns.columns[columns.schema.position(entry.key)]
     if isinstance(column, pa.Array):
         kind = str if pa.types.is_string(column.type) else bytes
@@ -223,25 +225,25 @@ def key_of(entry: StageInput, text: str) -> KeyValue:
         returns = getattr(entry.key, "__annotations__", {}).get("return", str)
         kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
         return _read_key(text, kind, width=0)
-    place = entry.schema.fields[entry.schema.position(entry.key)]
-    width = place.dtype.itemsize if place.dtype is not None and place.kind in (Kind.TEXT, Kind.BYTES) else 0
-    key = _read_key(text, place.kind, width=width)
-    if place.dtype is not None and key_column(key, place.dtype) is None:
-        raise ValueError(f"it does not fit {entry.key!r}, {place.dtype}")
+    field = entry.schema.fields[entry.schema.position(entry.key)]
+    width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
+    key = _read_key(text, field.kind, width=width)
+    if field.dtype is not None and key_column(key, field.dtype) is None:
+        raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
     return key
 
 
 class _Watch:
-    """What is noted of one frame: its places that count; by place the steps, and what left for which target."""
+    """What is noted of one frame: its indexes that count; by index the steps, and what left for which target."""
 
     def __init__(self) -> None:
-        self.places: frozenset[int] = frozenset()
+        self.indexes: frozenset[int] = frozenset()
         self.steps: dict[int, list[Step]] = {}
         self.outputs: dict[int, list[tuple[str, str]]] = {}
 
-    def begin(self, places: list[int]) -> None:
+    def begin(self, indexes: list[int]) -> None:
         """Another frame."""
-        self.places = frozenset(places)
+        self.indexes = frozenset(indexes)
         self.steps, self.outputs = {}, {}
 
 
@@ -279,11 +281,11 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.places or not batch.length:
+        if not self._watch.indexes or not batch.length:
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
-        for start, stop, watched in _stretches(batch, self._watch.places):
+        for start, stop, watched in _stretches(batch, self._watch.indexes):
             part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
             before = table.state_of(key) if key is not None else None
@@ -311,16 +313,16 @@ class _WatchedRouter(Router):
             dead_letters.add(each.computation, each.reason, batch.source(each.index))
         stayed = {each.index for each in failed.found}
         for row, source in enumerate(batch.all_sources().tolist()):
-            if source in self.watch.places and row not in stayed:
+            if source in self.watch.indexes and row not in stayed:
                 left = (output.target.name, _json_at(batch.columns, row))
                 self.watch.outputs.setdefault(source, []).append(left)
 
 
-def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+def _stretches(batch: Batch, indexes: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether it is one row of the key): all rows, in their order."""
     start = 0
     for row in range(batch.length):
-        if batch.source(row) in places:
+        if batch.source(row) in indexes:
             if start < row:
                 yield start, row, False
             yield row, row + 1, True
@@ -329,8 +331,8 @@ def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int,
         yield start, batch.length, False
 
 
-def _json_at(columns: Columns, place: int) -> str:
-    return message_text(columns)(place).decode()
+def _json_at(columns: Columns, index: int) -> str:
+    return message_text(columns)(index).decode()
 
 
 def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
-from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.refused import unpack
@@ -57,7 +57,7 @@ class PartitionWorker:
         self.counters = Counters()
         self.exclusions: Mapping[int, Exclusion] = {}
         self.progress = FoldProgress()
-        self._places: Sequence[int] | None = None
+        self._indexes: Sequence[int] | None = None
         self._now_ns = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
@@ -67,7 +67,7 @@ class PartitionWorker:
         self._on_error = program.on_error()
         own = assignment
         self._router = program.router(own.application, own.partition, own.partitions)
-        self._letters = DeadLetterFraming(own.application, program.stage.name, own.partition)
+        self._dead_letter_framing = DeadLetterFraming(own.application, program.stage.name, own.partition)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
@@ -97,7 +97,7 @@ class PartitionWorker:
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
 
-        Raises LogHoleError when records are missing before it. Anything wrong with the record itself is a
+        Raises LogTruncatedError when records are missing before it. Anything wrong with the record itself is a
         dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
         it raises, the worker is spoilt: make a new one from a snapshot.
 
@@ -112,17 +112,17 @@ class PartitionWorker:
             if collects:
                 gc.enable()
 
-    def fold_part(self, offset: int, value: bytes, places: Sequence[int]) -> None:
-        """Folds only the messages at these places of the record's frame. Spoils the worker: to see whether it lives.
+    def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
+        """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
 
         Raises as `fold` does.
         """
-        self._places = places
+        self._indexes = indexes
         self.fold(offset, value)
 
     def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         if offset != self.next_offset:
-            raise LogHoleError(
+            raise LogTruncatedError(
                 f"stage {self.program.stage.name!r}, partition {self.assignment.partition}: expected offset"
                 f" {self.next_offset}, got {offset}: records are missing from its log"
             )
@@ -297,7 +297,7 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         self.counters.frames += frame.columns is None  # else it is counted with its columns
         self.counters.dead_letters += len(refused)
-        return list(self._letters.refused(self._emitter(offset, frame), refused))
+        return list(self._dead_letter_framing.refused(self._emitter(offset, frame), refused))
 
     def _run(self, entry: StageInput, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
         """What the messages of a frame lead to."""
@@ -315,7 +315,7 @@ class PartitionWorker:
         dead_letters = DeadLetters(self._on_error)
         batch = (
             Batch.of_frame(entry, columns)
-            if self._places is None and offset not in self.exclusions
+            if self._indexes is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
         flows = run(self._operators, frame.stream, batch, dead_letters, self.progress)
@@ -332,20 +332,20 @@ class PartitionWorker:
         self.counters.skipped += dead_letters.skipped
         if dead_letters.found:
             self.counters.dead_letters += len(dead_letters.found)
-            records.extend(self._letters.failed(emitter, dead_letters, message_text(columns)))
+            records.extend(self._dead_letter_framing.failed(emitter, dead_letters, message_text(columns)))
         return records
 
     def _admitted(
         self, entry: StageInput, columns: Columns, exclusion: Exclusion | None, dead_letters: DeadLetters
     ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
-        if self._places is not None:
-            return Batch.of_part(entry, columns, [each for each in self._places if each < columns.length])
+        if self._indexes is not None:
+            return Batch.of_part(entry, columns, [each for each in self._indexes if each < columns.length])
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
-        for place, why in refused.items():
+        for index, why in refused.items():
             add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
-            add(why.computation, why.reason, place)
+            add(why.computation, why.reason, index)
         return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
@@ -355,7 +355,7 @@ class PartitionWorker:
         self.counters.dead_letters += 1
         emitter = self._emitter(offset, frame)
         return list(
-            self._letters.failed(
+            self._dead_letter_framing.failed(
                 emitter, dead_letters, lambda _index: value, as_received=True, whole_record=True
             )
         )

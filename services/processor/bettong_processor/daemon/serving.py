@@ -16,7 +16,7 @@ from bettong.errors import BettongError
 from bettong.garbage import collect_rarely
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, Schedule, read
-from bettong_processor.cpus import keep, looked
+from bettong_processor.cpus import keep, read_cpus
 from bettong_processor.programs import programs
 
 # What every worker would import by itself, and what the tasks of a schedule are made of.
@@ -40,7 +40,7 @@ def serve() -> None:
     try:
         settings = read(ProcessorSettings)
         prepare(settings.snapshots)
-        cpus = looked(settings.exclusive_cpus)
+        cpus = read_cpus(settings.exclusive_cpus)
         keep(cpus)
         tell = configure(settings, "processor-worker")
         (tell.warning if cpus.broken else tell.info)("CPUs", found=cpus.said())

@@ -74,11 +74,11 @@ class _Output:
             if self._is_single
             else [list(each) for each in zip(*self.values, strict=True)] or [[] for _ in self._schema.fields]
         )
-        columns, misfits = fitting_values(self._schema, values)
+        columns, violations = fitting_values(self._schema, values)
         rows = self.rows
-        if misfits:
-            self.failures += [(rows[result], reason) for result, reason in misfits.items()]
-            rows = [row for result, row in enumerate(rows) if result not in misfits]
+        if violations:
+            self.failures += [(rows[result], reason) for result, reason in violations.items()]
+            rows = [row for result, row in enumerate(rows) if result not in violations]
         is_each = len(rows) == length and not self.failures and rows == list(range(length))
         return Results(columns, None if is_each else np.array(rows, np.int64), self.failures)
 

@@ -91,7 +91,7 @@ class DeadLetterFraming:
         return self._framed(
             emitter,
             (
-                self._letter(
+                self._dead_letter(
                     emitter,
                     failed.computation,
                     failed.reason,
@@ -109,11 +109,11 @@ class DeadLetterFraming:
         return self._framed(
             emitter,
             (
-                self._letter(
+                self._dead_letter(
                     emitter,
                     emitter.frame.stream,
                     each.reason,
-                    each.place,
+                    each.index,
                     each.message,
                     as_received=each.as_received,
                     cut=each.cut,
@@ -122,7 +122,7 @@ class DeadLetterFraming:
             ),
         )
 
-    def _letter(
+    def _dead_letter(
         self,
         emitter: FrameEmitter,
         computation: str,
@@ -148,10 +148,10 @@ class DeadLetterFraming:
             whole_record=whole_record,
         ).SerializeToString()
 
-    def _framed(self, emitter: FrameEmitter, letters: Iterator[bytes]) -> Iterator[OutputRecord]:
+    def _framed(self, emitter: FrameEmitter, dead_letters: Iterator[bytes]) -> Iterator[OutputRecord]:
         origin = origin_of(DEAD_LETTERS, self.stage, self.partition)
         to = Destination(dead_letter_topic(self.application), self.partition, origin)
-        return emitter.rows(to, list(letters))
+        return emitter.rows(to, list(dead_letters))
 
 
 def message_text(columns: Columns) -> Callable[[int], bytes]:

@@ -10,7 +10,7 @@ from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.worker.batch import Batch, NoKey
-from bettong.worker.plain import plain
+from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
 from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
@@ -184,11 +184,11 @@ class ObjectTable:
 
     def state_of(self, key: str | int | bytes) -> Any:
         """See StateTable."""
-        return plain(self._states.get(key))
+        return to_jsonable(self._states.get(key))
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
-        return ((key, plain(state)) for key, state in self._states.items())
+        return ((key, to_jsonable(state)) for key, state in self._states.items())
 
 
 def _with_keys(batch: Batch, take: Callable[[list[Any]], object]) -> None:

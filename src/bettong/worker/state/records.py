@@ -13,7 +13,7 @@ from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.plain import plain
+from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.lifetimes import SlotLifetimes, stored_clocks
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
@@ -213,7 +213,7 @@ class RecordTable:
         for field in self._state.fields:
             if field.kind is Kind.TEXT:
                 values[field.name] = values[field.name].decode("utf-8", "replace")
-        return plain(values)
+        return to_jsonable(values)
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""

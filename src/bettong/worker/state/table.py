@@ -68,7 +68,7 @@ class StateTable(Protocol):
         """How many keys have a state."""
 
     def state_of(self, key: str | int | bytes) -> Any:
-        """The state of one key as JSON can hold it (see `plain`), a copy; None when the key has none."""
+        """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None when the key has none."""
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""
