@@ -1,7 +1,11 @@
 """How long a state lives, as an application says it."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
+from bettong.application.signatures import check_state_predicate
+from bettong.application.ways import Way
 from bettong.errors import ApplicationError
 
 _US_NS = 1000
@@ -18,3 +22,15 @@ def lifetime_ns(owner: str, ttl: object) -> int | None:
             f"{owner}: ttl={ttl!r}; expected a datetime.timedelta above 0 and of at most {_LIFETIME_MAX.days} days"
         )
     return ttl // timedelta(microseconds=1) * _US_NS
+
+
+def check_delete_when(owner: str, delete_when: object, state: Callable[[], Any], way: Way) -> None:
+    """Raises ApplicationError for what cannot say of a state whether it is to be deleted. `way`: as one_way says."""
+    if delete_when is None:
+        return
+    if way is Way.VECTORIZED:
+        raise ApplicationError(
+            f"{owner}: delete_when= is asked after each message, and a vectorized function is called with many; give"
+            " a ttl=, or functions that are not vectorized"
+        )
+    check_state_predicate(f"{owner}: delete_when", delete_when, state)

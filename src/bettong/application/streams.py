@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from bettong.application.callables import check_state
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
-from bettong.application.lifetime import lifetime_ns
+from bettong.application.lifetime import check_delete_when, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -130,6 +130,7 @@ class Stream:
         state: Callable[[], Any],
         name: str | None = None,
         ttl: timedelta | None = None,
+        delete_when: Callable[[Any], bool] | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
         on_error: OnError = DEAD_LETTER,
@@ -145,7 +146,9 @@ class Stream:
         of one that was saved differently: its fields are attributes of `old`.
 
         `ttl`: a state is gone when the log clock (when messages were taken in, never this machine's clock) is so much
-        past the key's last message; the next message starts with a fresh one.
+        past the key's last message; the next message starts with a fresh one. `delete_when(state)` is asked after each
+        call that did not raise: when it is true, the state is gone, too. It is marked as the functions are, and not
+        for vectorized ones. What it raises counts as if the function had raised it.
 
         What a function has changed before it raises stays, unless `on_error="stop"`.
 
@@ -162,9 +165,10 @@ class Stream:
             raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
-        way = one_way(f"stateful {name!r}", by_schema.values())
+        way = one_way(f"stateful {name!r}", [*by_schema.values(), *([delete_when] if delete_when else [])])
         check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
+        check_delete_when(f"stateful {name!r}", delete_when, state, way)
         if way is not Way.VECTORIZED:
             check_state(f"stateful {name!r}", state)
         return self.app.add(
@@ -179,6 +183,7 @@ class Stream:
                 many=output.many,
                 way=way,
                 ttl_ns=lifetime_ns(f"stateful {name!r}", ttl),
+                delete_when=delete_when,
                 version=version,
                 migrate=migrate,
                 on_error=on_error,
@@ -278,7 +283,8 @@ class Merged(Stream):
 class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
 
-    `ttl_ns`: how long a state lives behind its key's last message; None: for ever.
+    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when`: whether it is to be
+    deleted, asked after each message.
     """
 
     parent: Stream
@@ -287,6 +293,7 @@ class Stateful(Uniform):
     many: bool
     way: Way
     ttl_ns: int | None
+    delete_when: Callable[[Any], bool] | None
     version: int
     migrate: Callable[[Any, int], Any] | None
     on_error: OnError = DEAD_LETTER
