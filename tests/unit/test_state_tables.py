@@ -113,7 +113,7 @@ STEPS = st.lists(
         st.tuples(st.sampled_from(["save", "save", "crash"]), st.just([]), st.just(0)),
         st.tuples(st.just("expire"), st.just([]), st.integers(0, 1500)),
     ),
-    min_size=4,
+    min_size=15,
     max_size=40,
 )
 
@@ -216,6 +216,21 @@ def half_a_round(table: StateTable) -> list[tuple[SavedStates, bool]]:
 
 
 @both
+def test_a_round_writes_no_key_that_ended_before_it(make: Make) -> None:
+    with small_increments():
+        for ended in ALL:
+            table = make(None)
+            add(table, ALL)
+            table.increment(begins=True)
+            table.remove(batch([ended]))
+            add(table, [(ended + 1) % len(ALL)])
+            increments = [(table.increment(begins=True), True)]
+            assert not table.settled
+            increments += settled(table)
+            assert totals(loaded(make, increments)).keys() == {f"k{key}" for key in ALL if key != ended}
+
+
+@both
 def test_a_round_at_work_writes_no_key_that_ended_meanwhile(make: Make) -> None:
     with small_increments():
         for ended in ALL:
@@ -225,6 +240,18 @@ def test_a_round_at_work_writes_no_key_that_ended_meanwhile(make: Make) -> None:
             increments += settled(table) or [(table.increment(begins=False), False)]
             for root in (increments, increments[1:]):
                 assert totals(loaded(make, root)).keys() == {f"k{key}" for key in ALL if key != ended}
+
+
+@both
+def test_a_key_that_had_a_message_and_then_ended_is_not_written(make: Make) -> None:
+    with small_increments():
+        for ended in ALL:
+            table = make(None)
+            increments = half_a_round(table)
+            add(table, [ended])
+            table.remove(batch([ended]))
+            increments.append((table.increment(begins=False), False))
+            assert totals(loaded(make, increments)).keys() == {f"k{key}" for key in ALL if key != ended}
 
 
 @both
