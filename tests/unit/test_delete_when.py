@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import Annotated, Any
 
 import pytest
@@ -131,7 +132,7 @@ class Model:
 
 def split(items: list[Item], cuts: Iterable[int]) -> Iterator[list[Item]]:
     places = sorted({0, len(items), *(each % (len(items) + 1) for each in cuts)})
-    return (items[start:stop] for start, stop in zip(places, places[1:], strict=False) if start < stop)
+    return (items[start:stop] for start, stop in pairwise(places))
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -186,6 +187,11 @@ def see_all(item: Item, kept: Kept, keys: bettong.Places) -> Item:
     return item
 
 
+@bettong.vectorized
+def is_over_all(kept: Kept) -> bool:
+    return kept.count == 3
+
+
 def other(item: Item) -> bool:
     return True
 
@@ -214,7 +220,7 @@ async def later(kept: Kept) -> bool:
         (see, compiled(is_over), ["mark all of its functions @bettong.compiled"]),
         (
             see_all,
-            bettong.vectorized(lambda kept: True),
+            is_over_all,
             ["delete_when= is asked after each message", "ttl="],
         ),
     ],

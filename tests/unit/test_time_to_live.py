@@ -82,16 +82,27 @@ def count_all(note: Note, kept: Kept, keys: bettong.Places) -> Counted:
     return Counted(note.key, totals[keys])
 
 
+def is_even(kept: Kept) -> bool:
+    return kept.count % 2 == 0
+
+
+@bettong.compiled
+def is_even_compiled(kept: Kept) -> bool:
+    return kept.count % 2 == 0
+
+
 SPEEDS = {"python": count, "compiled": count_compiled, "vectorized": count_all}
+DELETING = {"python, deleting": (count, is_even), "compiled, deleting": (count_compiled, is_even_compiled)}
 Speed = str
 every_speed = pytest.mark.parametrize("speed", SPEEDS)
 
 
 def described(speed: Speed, ttl: timedelta | None) -> Plan:
     app = Application("meters")
-    app.source("in", schema=Note, key="key").stateful(SPEEDS[speed], state=Kept, name="count", ttl=ttl).sink(
-        "out"
-    )
+    function, delete_when = DELETING.get(speed) or (SPEEDS[speed], None)
+    app.source("in", schema=Note, key="key").stateful(
+        function, state=Kept, name="count", ttl=ttl, delete_when=delete_when
+    ).sink("out")
     return plan(app)
 
 
@@ -232,7 +243,7 @@ def small_increments() -> Iterator[None]:
         yield
 
 
-@every_speed
+@pytest.mark.parametrize("speed", [*SPEEDS, *DELETING])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
     tmp_path: Path, speed: Speed, seed: int
@@ -245,6 +256,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
             states.append(straight.snapshot())
             keys.append(memory(straight))
         assert straight.counters.expired > 20
+        assert (straight.counters.deleted > 10) == (speed in DELETING)
         restoring = Restoring(made(speed), Limits(1, FRAME_BYTES_MAX), SILENT)
         store = Shuffled(tmp_path, chance)
         crashed = fresh(speed)
