@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import Annotated
 
@@ -107,10 +108,10 @@ def total(message: Varying, kept: Sum) -> Fixed | None:
 
 @cache
 def stage() -> StageProgram:
-    """A stage with a state."""
+    """A stage with a state, which ends."""
     app = Application("fuzzed")
     varying = app.source("varying", schema=Varying, key="text")
-    varying.stateful(total, state=Sum).sink("totals")
+    varying.stateful(total, state=Sum, ttl=timedelta(days=1)).sink("totals")
     return program(plan(app).stages[0], compiled=False)
 
 

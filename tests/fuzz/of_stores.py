@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from bettong.delivery import DeliveryTable
 from bettong.errors import FrameError, SnapshotError
+from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.snapshots import snapshot as codec
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -24,6 +25,7 @@ from bettong_receiver.progress import Progress
 from bettong_sender.cuts import Cuts
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
+from tests.worker_samples import tick
 
 _PLACE = positions.Place("fuzzed", "totals", 0)
 
@@ -79,6 +81,10 @@ def read_cuts(data: bytes) -> None:
 def _snapshots() -> Iterator[bytes]:
     yield _good()
     worker = _worker()
+    yield worker.increment()[1]
+    worker.fold(0, record_of(1))
+    yield worker.increment()[1]
+    worker.fold(1, tick(CLOCK_NS_MAX))
     yield worker.increment()[1]
 
 

@@ -27,8 +27,9 @@ from bettong.frames.frame import Frame, Kind, encode
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.v1.snapshot_pb2 import Snapshot
+from bettong.worker.history import KeyHistory
 from bettong.worker.output.framing import OutputRecord
-from bettong.worker.partition import PartitionWorker
+from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
@@ -187,6 +188,17 @@ def test_a_record_with_an_older_clock_ends_nothing_and_renews_by_the_clock_of_th
     assert one.keys == 2
     fold(one, [tick(14_000)])
     assert one.keys == 0
+
+
+@every_speed
+def test_the_history_of_a_key_shows_where_its_state_began_anew(speed: Speed) -> None:
+    of, log = KeyHistory(made(speed).stages["in"], Assignment("meters", 0, 1, FRAME_BYTES_MAX), 1, {}), Log()
+    steps = []
+    for offset, at_ns in enumerate((0, 1000, 1000 + TTL_NS)):
+        (event,) = of.fold(offset, log.add(at_ns, 1))
+        steps += [(step.before, step.after) for step in event.steps]
+    one, two = {"count": 1}, {"count": 2}
+    assert steps == [(None, one), (one, two), (None, one)]
 
 
 @every_speed

@@ -146,7 +146,7 @@ class RecordTable:
             states = np.load(file, allow_pickle=False)
             ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
             last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
-        except (ValueError, EOFError, OSError) as error:
+        except (ValueError, TypeError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
             states = self._migrated(states, migration)
