@@ -1,4 +1,4 @@
-"""`delete_when=`: asked after each call; the next message of the key finds a new state, in the same frame as in the next."""
+"""`delete_when=`: asked after each call, and the next message of the key finds a new state, in the same frame, too."""
 
 from __future__ import annotations
 
