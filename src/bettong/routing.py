@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.application.fields import Kind
-from bettong.application.streams import Key
+from bettong.application.key import Key
 from bettong.frames.columns import Array, Columns
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)

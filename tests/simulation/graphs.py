@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bettong import Application
+from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, OnError
-from bettong.application.streams import Key, Merged
+from bettong.application.streams import Merged
 from bettong.application.ways import Way
 from tests.simulation.function_table import Function
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.streams import Key
 from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import (

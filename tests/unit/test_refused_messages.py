@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, each
+from bettong.application.key import Key
 from bettong.application.plan import plan
 from bettong.application.schema import schema_of
-from bettong.application.streams import Key
 from bettong.edges.kafka_log.sizes import value_bytes_max
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns

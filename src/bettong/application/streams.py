@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from bettong.application.callables import check_state
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
+from bettong.application.key import Key, check_key
 from bettong.application.lifetime import check_delete_when, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from bettong.application.decoders import Decoder
     from bettong.application.external import ExternalTopic
 
-Key = str | Callable[[Any], str | int | bytes]
 # Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
 Handler = Callable[..., Any]
 _Stream = TypeVar("_Stream", bound="Stream")
@@ -330,22 +330,6 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     if isinstance(node, Stateless | Keyed | Stateful | Sink):
         return (node.parent,)
     return ()
-
-
-def check_key(owner: str, key: Key, schema: Schema) -> None:
-    """Refuses a key that is neither a usable field of `schema` nor a function of one message."""
-    if isinstance(key, str):
-        names = [each.name for each in schema.fields]
-        if key not in names:
-            raise ApplicationError(
-                f"key of {owner!r}: {schema.name} has no field {key!r}; it has {', '.join(names)}"
-            )
-        if schema.fields[names.index(key)].kind.value == "float":
-            raise ApplicationError(f"key of {owner!r}: field {key!r} is a float; use text, bytes or integers")
-    elif not callable(key):
-        raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
-    else:
-        check_function(f"key of {owner!r}", key, takes=schema.message, returns=(str, int, bytes))
 
 
 def _check_part(stream: Stream, other: object) -> None:
