@@ -216,8 +216,8 @@ async def later(kept: Kept) -> bool:
         (see, two, ["delete_when", "must take"]),
         (see, number, ["delete_when", "must return bool, not int"]),
         (see, later, ["delete_when", "async"]),
-        (compiled(see), is_over, ["mark all of its functions @bettong.compiled"]),
-        (see, compiled(is_over), ["mark all of its functions @bettong.compiled"]),
+        (compiled(see), is_over, ["delete_when= the mark of its functions, @bettong.compiled"]),
+        (see, compiled(is_over), ["delete_when= no mark"]),
         (
             see_all,
             is_over_all,

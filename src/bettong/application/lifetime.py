@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from bettong.application.signatures import check_state_predicate
-from bettong.application.ways import Way
+from bettong.application.ways import Way, way_of
 from bettong.errors import ApplicationError
 
 _US_NS = 1000
@@ -25,7 +25,8 @@ def lifetime_ns(owner: str, ttl: object) -> int | None:
 
 
 def check_delete_when(owner: str, delete_when: object, state: Callable[[], Any], way: Way) -> None:
-    """Raises ApplicationError for what cannot say of a state whether it is to be deleted. `way`: as one_way says."""
+    """Raises ApplicationError for what cannot say of a state whether it is to be deleted. `way`: how the functions
+    that change it are run."""
     if delete_when is None:
         return
     if way is Way.VECTORIZED:
@@ -33,4 +34,11 @@ def check_delete_when(owner: str, delete_when: object, state: Callable[[], Any],
             f"{owner}: delete_when= is asked after each message, and a vectorized function is called with many; give"
             " a ttl=, or functions that are not vectorized"
         )
+    if callable(delete_when) and way_of(delete_when) is not way:
+        mark = (
+            "no mark, as its functions"
+            if way is Way.PYTHON
+            else f"the mark of its functions, @bettong.{way.value}"
+        )
+        raise ApplicationError(f"{owner}: give delete_when= {mark}")
     check_state_predicate(f"{owner}: delete_when", delete_when, state)

@@ -165,7 +165,7 @@ class Stream:
             raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
-        way = one_way(f"stateful {name!r}", [*by_schema.values(), *([delete_when] if delete_when else [])])
+        way = one_way(f"stateful {name!r}", by_schema.values())
         check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
         check_delete_when(f"stateful {name!r}", delete_when, state, way)
