@@ -26,7 +26,8 @@ def lifetime_ns(owner: str, ttl: object) -> int | None:
 
 def check_delete_when(owner: str, delete_when: object, state: Callable[[], Any], way: Way) -> None:
     """Raises ApplicationError for what cannot say of a state whether it is to be deleted. `way`: how the functions
-    that change it are run."""
+    that change it are run.
+    """
     if delete_when is None:
         return
     if way is Way.VECTORIZED:
