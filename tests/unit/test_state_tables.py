@@ -92,7 +92,7 @@ def delete(table: StateTable, keys: list[int]) -> None:
 
 
 def totals(table: StateTable) -> dict[str, int]:
-    found = {key if isinstance(key, str) else bytes(key).decode(): state for key, state in table.items()}  # type: ignore[arg-type]
+    found = {key if isinstance(key, str) else bytes(key).decode(): state for key, state in table.items()}
     assert all(table.state_of(key) == state for key, state in found.items())
     assert table.keys == len(found)
     return {key: state["total"] for key, state in found.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -78,8 +78,8 @@ def count_compiled(note: Note, kept: Kept) -> Counted:
 @bettong.vectorized
 def count_all(note: Note, kept: Kept, keys: bettong.Places) -> Counted:
     """Of frames whose keys differ."""
-    np.add.at(kept.count, keys, 1)
     totals: Any = kept.count
+    np.add.at(totals, keys, 1)
     return Counted(note.key, totals[keys])
 
 
@@ -92,7 +92,7 @@ def is_even_compiled(kept: Kept) -> bool:
     return kept.count % 2 == 0
 
 
-SPEEDS = {"python": count, "compiled": count_compiled, "vectorized": count_all}
+SPEEDS: dict[str, Callable[..., Any]] = {"python": count, "compiled": count_compiled, "vectorized": count_all}
 DELETING = {"python, deleting": (count, is_even), "compiled, deleting": (count_compiled, is_even_compiled)}
 Speed = str
 every_speed = pytest.mark.parametrize("speed", SPEEDS)
@@ -211,7 +211,7 @@ def test_without_a_time_to_live_a_state_lives_for_ever(speed: Speed) -> None:
 def random_log(seed: int) -> list[bytes]:
     """Few keys, which come again before and after their time; clocks that go back; gaps, duplicates, ticks."""
     chance, log, clock_ns = Random(seed), Log(), 0
-    values = []
+    values: list[bytes] = []
     for _ in range(70):
         clock_ns += chance.choice([0, 0, 300, 900, 2000, 6000])
         keys = chance.sample(range(12), chance.randint(1, 3))

@@ -145,10 +145,8 @@ class Stream:
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
 
-        `ttl`: a state is gone when the log clock (when messages were taken in, never this machine's clock) is so much
-        past the key's last message; the next message starts with a fresh one. `delete_when(state)` is asked after each
-        call that did not raise: when it is true, the state is gone, too. It is marked as the functions are, and not
-        for vectorized ones. What it raises counts as if the function had raised it.
+        `ttl`: a state ends when the log clock (when messages were taken in) is so much past the key's last message.
+        `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
 
         What a function has changed before it raises stays, unless `on_error="stop"`.
 
@@ -159,18 +157,13 @@ class Stream:
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
         check_on_error(f"stateful {name!r}", on_error)
-        if not self.keyed:
-            raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
-        if not callable(state):
-            raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
+        _check_stateful(name, self, state)
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
         way = one_way(f"stateful {name!r}", by_schema.values())
         check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
-        check_delete_when(f"stateful {name!r}", delete_when, state, way)
-        if way is not Way.VECTORIZED:
-            check_state(f"stateful {name!r}", state)
+        _check_states(name, state, delete_when, way)
         return self.app.add(
             Stateful(
                 self.app,
@@ -283,8 +276,9 @@ class Merged(Stream):
 class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
 
-    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when`: whether it is to be
-    deleted, asked after each message.
+    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the functions
+    are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has ended is
+    a fresh one at the key's next message, in the same frame, too.
     """
 
     parent: Stream
@@ -330,6 +324,21 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     if isinstance(node, Stateless | Keyed | Stateful | Sink):
         return (node.parent,)
     return ()
+
+
+def _check_stateful(name: str, stream: Stream, state: object) -> None:
+    """Refuses a stream without a key, and what makes no states."""
+    if not stream.keyed:
+        raise ApplicationError(f"stateful {name!r}: {stream.name!r} has no key; call key_by first")
+    if not callable(state):
+        raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
+
+
+def _check_states(name: str, state: Callable[[], Any], delete_when: object, way: Way) -> None:
+    """Refuses states that cannot be changed in place, and what cannot say when they are to be deleted."""
+    check_delete_when(f"stateful {name!r}", delete_when, state, way)
+    if way is not Way.VECTORIZED:
+        check_state(f"stateful {name!r}", state)
 
 
 def _check_part(stream: Stream, other: object) -> None:
