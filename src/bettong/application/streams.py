@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from bettong.application.callables import check_state
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
 from bettong.application.key import Key, check_key
-from bettong.application.lifetime import check_delete_when, lifetime_ns
+from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -163,7 +162,7 @@ class Stream:
         way = one_way(f"stateful {name!r}", by_schema.values())
         check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
-        _check_states(name, state, delete_when, way)
+        check_states(f"stateful {name!r}", state, delete_when, way)
         return self.app.add(
             Stateful(
                 self.app,
@@ -276,9 +275,9 @@ class Merged(Stream):
 class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
 
-    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the functions
-    are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has ended is
-    a fresh one at the key's next message, in the same frame, too.
+    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the
+    functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
+    ended is a fresh one at the key's next message, in the same frame, too.
     """
 
     parent: Stream
@@ -332,13 +331,6 @@ def _check_stateful(name: str, stream: Stream, state: object) -> None:
         raise ApplicationError(f"stateful {name!r}: {stream.name!r} has no key; call key_by first")
     if not callable(state):
         raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
-
-
-def _check_states(name: str, state: Callable[[], Any], delete_when: object, way: Way) -> None:
-    """Refuses states that cannot be changed in place, and what cannot say when they are to be deleted."""
-    check_delete_when(f"stateful {name!r}", delete_when, state, way)
-    if way is not Way.VECTORIZED:
-        check_state(f"stateful {name!r}", state)
 
 
 def _check_part(stream: Stream, other: object) -> None:
