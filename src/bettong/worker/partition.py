@@ -136,7 +136,8 @@ class PartitionWorker:
                 offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
-        self._expire()
+        if self._expiring:
+            self._expire()
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.END:
