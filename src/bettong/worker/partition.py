@@ -321,7 +321,8 @@ class PartitionWorker:
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
         flows = run(self._operators, frame.stream, batch, dead_letters)
-        self.counters.deleted += sum(table.take_deleted() for table in self._deleting)
+        for table in self._deleting:
+            self.counters.deleted += table.take_deleted()
         emitter = self._emitter(offset, frame)
         records: list[OutputRecord] = []
         for output in self.program.stage.outputs:
