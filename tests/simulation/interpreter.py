@@ -7,7 +7,7 @@ It is the specification that random graphs are held to:
 - a function takes a copy, and a result is copied when it is given: nobody sees what is changed later; so a filter
   keeps a message as it came
 - a result that does not fit its schema is refused where it is given, under the name and `on_error` of who gives it
-- what a stateful function has changed before it raised stays; a state that is to be deleted is gone for the next message
+- what a stateful function has changed before it raised stays; a state that is to be deleted is new for the next one
 - dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
   stops a partition is the first of them that must
 - of several results of one message each is judged alone; None among them does not fit
