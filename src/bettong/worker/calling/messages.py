@@ -177,9 +177,9 @@ class StatefulMessages:
         self, batch: Batch, states: ObjectTable, progress: FoldProgress, delete_when: Callable[[Any], bool]
     ) -> Results:
         """The same with `delete_when=`. A loop of its own, so that the other has nothing to ask for each row."""
-        handler = self._node.handlers[batch.schema]
+        handler, many = self._node.handlers[batch.schema], self._node.many
         output = _Output(self._node.schema)
-        take = output.extend if self._node.many else output.add
+        take = output.extend if many else output.add
         keys = iter(batch.key_values())
         messages = iter(progress.messages(self._node.name, batch, keys))
         last = batch.length - 1
@@ -190,7 +190,7 @@ class StatefulMessages:
                     if state is None:
                         state = states.create(key)
                     result = handler(message, state)
-                    if isinstance(result, Iterator):
+                    if many and isinstance(result, Iterator):
                         # Before it is exhausted it may change the state.
                         result = list(result)
                     if delete_when(state):

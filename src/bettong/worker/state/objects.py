@@ -78,8 +78,8 @@ class ObjectTable:
         """The first state of a key."""
         state = self._states[key] = self._node.state()
         if self._lifetimes is not None:
-            # It may have been deleted since the batch was opened.
-            self._lifetimes.renew((key,))
+            # Its state may have been deleted since the batch was opened.
+            self._lifetimes.begin(key)
         return state
 
     def delete(self, key: Any) -> None:
