@@ -1,13 +1,13 @@
-"""Spark's Python daemon, with the application loaded and compiled before it forks workers.
+"""The daemon itself, with the application loaded and compiled before it forks workers.
 
-Spark starts one daemon an executor and forks it for each task that finds no idle worker. What is imported and
-compiled here is shared by all of them, so that a new worker costs milliseconds instead of seconds.
+What is imported and compiled here is shared by all workers, so that a new one costs milliseconds instead of seconds.
 
 Spark reads its own protocol from this process's standard output: nothing here may print there.
 """
 
 import importlib
 import sys
+from contextlib import suppress
 
 from pyspark.daemon import manager
 
@@ -27,12 +27,18 @@ _OF_SCHEDULE = {
 }
 
 
-def main() -> None:
-    """Entry of `spark.python.daemon.module`."""
+def load() -> None:
+    """Imports all that tasks need, in the environment of the processor or of a daemon that Java started."""
     importlib.import_module(_OF_EVERY_TASK)
+    with suppress(BettongError):  # said where they are used
+        importlib.import_module(_OF_SCHEDULE[read(ProcessorSettings).schedule])
+
+
+def serve() -> None:
+    """Forks workers until Java is gone, or has had enough."""
+    load()
     try:
         settings = read(ProcessorSettings)
-        importlib.import_module(_OF_SCHEDULE[settings.schedule])
         prepare(settings.snapshots)
         cpus = looked(settings.exclusive_cpus)
         keep(cpus)
@@ -46,7 +52,3 @@ def main() -> None:
     # worker's time; frozen, it is left out, and its pages stay shared with the workers.
     collect_rarely()
     manager()
-
-
-if __name__ == "__main__":
-    main()
