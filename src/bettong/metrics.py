@@ -58,6 +58,7 @@ UNREADABLE = Metric(
 RESULTS = Metric("results", "messages", "put out by a stage's partition")
 OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
+DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
 EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
 FAULT = Metric(
     "fault",
@@ -159,6 +160,7 @@ SERIES = (
     Series("bettong_partition_gap_frames_total", GAPS, Scope.PARTITION),
     Series("bettong_partition_gap_seconds", GAP_S, Scope.PARTITION),
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
+    Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),

@@ -7,7 +7,7 @@ It is the specification that random graphs are held to:
 - a function takes a copy, and a result is copied when it is given: nobody sees what is changed later; so a filter
   keeps a message as it came
 - a result that does not fit its schema is refused where it is given, under the name and `on_error` of who gives it
-- what a stateful function has changed before it raised stays
+- what a stateful function has changed before it raised stays; a state that is to be deleted is new for the next one
 - dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
   stops a partition is the first of them that must
 - of several results of one message each is judged alone; None among them does not fit
@@ -24,6 +24,7 @@ import numpy as np
 from bettong.application.fields import Kind
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.schema import schema_of
+from bettong.application.ways import Way
 from tests.simulation.graphs import Graph, Node
 
 
@@ -106,9 +107,13 @@ class Interpreter:
         if (node.name, key) not in self.states:
             self.states[node.name, key] = node.function.state()
         given = function(message, self.states[node.name, key])
-        if given is None:
-            return []
-        return [copy(each) for each in given] if node.function.many else [copy(given)]
+        found = (
+            [] if given is None else [copy(each) for each in given] if node.function.many else [copy(given)]
+        )
+        deletes = node.function.delete_when
+        if deletes is not None and deletes[Way.PYTHON](self.states[node.name, key]):
+            del self.states[node.name, key]
+        return found
 
     def _leave(self, node: Node, row: Any) -> None:
         try:

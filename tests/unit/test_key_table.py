@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong.worker.state import key_table
 from bettong.worker.state.key_table import _FOLD, _MIX, Distinct, KeyTable, words_of, words_per_key
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -67,7 +69,9 @@ def test_a_removed_key_is_gone_and_its_slot_is_given_again(
     kind: str, steps: list[tuple[bool, list[int]]]
 ) -> None:
     dtype = np.dtype(kind)
-    table = KeyTable(words_per_key(dtype))
+    # As small as it may be, so that many keys want one place, and stand behind one another.
+    with patch.object(key_table, "_FIRST_CAPACITY", 2):
+        table = KeyTable(words_per_key(dtype))
     known: dict[Any, int] = {}
     for adds, values in steps:
         texts = [str(each)[-1] if kind == "S1" else str(each) for each in values]

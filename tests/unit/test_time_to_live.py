@@ -83,16 +83,27 @@ def count_all(note: Note, kept: Kept, keys: bettong.Places) -> Counted:
     return Counted(note.key, totals[keys])
 
 
+def is_even(kept: Kept) -> bool:
+    return kept.count % 2 == 0
+
+
+@bettong.compiled
+def is_even_compiled(kept: Kept) -> bool:
+    return kept.count % 2 == 0
+
+
 SPEEDS: dict[str, Callable[..., Any]] = {"python": count, "compiled": count_compiled, "vectorized": count_all}
+DELETING = {"python, deleting": (count, is_even), "compiled, deleting": (count_compiled, is_even_compiled)}
 Speed = str
 every_speed = pytest.mark.parametrize("speed", SPEEDS)
 
 
 def described(speed: Speed, ttl: timedelta | None) -> Plan:
     app = Application("meters")
-    app.source("in", schema=Note, key="key").stateful(SPEEDS[speed], state=Kept, name="count", ttl=ttl).sink(
-        "out"
-    )
+    function, delete_when = DELETING.get(speed) or (SPEEDS[speed], None)
+    app.source("in", schema=Note, key="key").stateful(
+        function, state=Kept, name="count", ttl=ttl, delete_when=delete_when
+    ).sink("out")
     return plan(app)
 
 
@@ -244,7 +255,7 @@ def small_increments() -> Iterator[None]:
         yield
 
 
-@every_speed
+@pytest.mark.parametrize("speed", [*SPEEDS, *DELETING])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
     tmp_path: Path, speed: Speed, seed: int
@@ -257,6 +268,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
             states.append(straight.snapshot())
             keys.append(memory(straight))
         assert straight.counters.expired > 20
+        assert (straight.counters.deleted > 10) == (speed in DELETING)
         restoring = Restoring(made(speed), Limits(1, FRAME_BYTES_MAX), SILENT)
         store = Shuffled(tmp_path, chance)
         crashed = fresh(speed)
@@ -285,9 +297,9 @@ def test_what_was_restored_shows_no_state_that_a_shorter_time_to_live_has_ended(
 # Of the bytes that a partition without a time to live had stored before there was one: snapshot and increments, but
 # for the fingerprint of code, which each version of Python makes another one.
 STORED = {
-    "python": "074c9843b7c6292f81d0eed2d3b5cd0e",
-    "compiled": "461d334dd4e1587a8df0e40b7b1bc941",
-    "vectorized": "461d334dd4e1587a8df0e40b7b1bc941",
+    "python": "a481d54951f1d472d19efefc1e04c330",
+    "compiled": "f5f8712ca7b557f8afca80402a6805b2",
+    "vectorized": "f5f8712ca7b557f8afca80402a6805b2",
 }
 
 

@@ -100,6 +100,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.DUPLICATES.name: worker.counters.duplicates,
         metrics.GAPS.name: worker.counters.gaps,
         metrics.KEYS.name: worker.keys,
+        metrics.DELETED.name: worker.counters.deleted,
         metrics.EXPIRED.name: worker.counters.expired,
         metrics.FAULT.name: "",
     }

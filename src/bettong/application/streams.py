@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from bettong.application.callables import check_state
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
 from bettong.application.key import Key, check_key
-from bettong.application.lifetime import lifetime_ns
+from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -130,6 +129,7 @@ class Stream:
         state: Callable[[], Any],
         name: str | None = None,
         ttl: timedelta | None = None,
+        delete_when: Callable[[Any], bool] | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
         on_error: OnError = DEAD_LETTER,
@@ -144,8 +144,8 @@ class Stream:
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
 
-        `ttl`: a state is gone when the log clock (when messages were taken in, never this machine's clock) is so much
-        past the key's last message; the next message starts with a fresh one.
+        `ttl`: a state ends when the log clock (when messages were taken in) is so much past the key's last message.
+        `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
 
         What a function has changed before it raises stays, unless `on_error="stop"`.
 
@@ -162,8 +162,7 @@ class Stream:
         way = one_way(f"stateful {name!r}", by_schema.values())
         check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
-        if way is not Way.VECTORIZED:
-            check_state(f"stateful {name!r}", state)
+        check_states(f"stateful {name!r}", state, delete_when, way)
         return self.app.add(
             Stateful(
                 self.app,
@@ -176,6 +175,7 @@ class Stream:
                 many=output.many,
                 way=way,
                 ttl_ns=lifetime_ns(f"stateful {name!r}", ttl),
+                delete_when=delete_when,
                 version=version,
                 migrate=migrate,
                 on_error=on_error,
@@ -275,7 +275,9 @@ class Merged(Stream):
 class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
 
-    `ttl_ns`: how long a state lives behind its key's last message; None: for ever.
+    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the
+    functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
+    ended is a fresh one at the key's next message, in the same frame, too.
     """
 
     parent: Stream
@@ -284,6 +286,7 @@ class Stateful(Uniform):
     many: bool
     way: Way
     ttl_ns: int | None
+    delete_when: Callable[[Any], bool] | None
     version: int
     migrate: Callable[[Any, int], Any] | None
     on_error: OnError = DEAD_LETTER

@@ -78,7 +78,11 @@ def _computation(operator: Operator) -> str:
     from bettong.application.streams import Stateful
 
     node = operator.node
-    state = f", state {_named(node.state)}{_ttl(node.ttl_ns)}" if isinstance(node, Stateful) else ""
+    state = (
+        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}"
+        if isinstance(node, Stateful)
+        else ""
+    )
     kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
     facts = f"{node.way.value}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
@@ -89,6 +93,10 @@ def _ttl(ttl_ns: int | None) -> str:
     if ttl_ns is None:
         return ""
     return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
+
+
+def _deleted(delete_when: object) -> str:
+    return f", deleted when {_named(delete_when)}" if delete_when is not None else ""
 
 
 def _stage_output(planned: Plan, output: StageOutput) -> str:

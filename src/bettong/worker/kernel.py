@@ -40,12 +40,16 @@ class Gives(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a function takes and gives. `state` is None without one, `output` where nothing new is made."""
+    """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
+
+    `deletes`: another function says after each call whether the state is to be deleted.
+    """
 
     takes: Schema
     state: Schema | None
     gives: Gives
     output: Schema | None
+    deletes: bool = False
 
     @property
     def results(self) -> tuple[Field, ...]:
@@ -55,13 +59,15 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`call(start, rows, room, keys, columns ..., [slots, states, spare,] cursor, sources, misfits, results ...)`.
+    """`call(start, rows, room, keys, columns ..., [slots, states, spare, [first, deleted,]] cursor, sources, misfits,
+    results ...)`.
 
     Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
     as addresses: when the function raises, Numba drops what it holds without letting go of it, and a frame's
     memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results, `cursor[2]` 1
     when it has returned because that row has more results than there is room for: then the row's state is as
-    before. `sources[k]` is the row that result k comes from. What the function raises passes through.
+    before. A state that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k
+    comes from. What the function raises passes through.
 
     Of an iterable, a result that does not fit has `misfits[k]` set: `reasons[misfits[k] - 1]` says why. Others raise.
     """
@@ -71,12 +77,20 @@ class Kernel:
     reasons: tuple[str, ...]
 
 
-def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | None) -> Kernel:
+def compile_kernel(
+    function: Callable[..., Any],
+    form: Form,
+    *,
+    delete_when: Callable[..., Any] | None = None,
+    cache: Path | None,
+) -> Kernel:
     """The kernel of a function, kept in the folder `cache` between runs if it has a name (see `code_facts`).
+
+    `delete_when`: of a form that deletes.
 
     Raises ApplicationError, naming function and line, when it cannot be compiled.
     """
-    names = _names(function, form)
+    names = _names(function, delete_when, form)
     reasons: list[str] = []
     source = _source(form, reasons)
     kernel = None
@@ -84,6 +98,8 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
         schemas = [schema for schema in (form.takes, form.state, form.output) if schema is not None]
         layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
         name = fingerprint(function, source, *layouts)
+        if name is not None and delete_when is not None:
+            name = fingerprint(delete_when, name)
         kernel = kernel_cache.load(cache, name, source, names) if name is not None else None
     signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
@@ -99,12 +115,15 @@ def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | No
     return Kernel(form, call, tuple(reasons))
 
 
-def _names(function: Callable[..., Any], form: Form) -> dict[str, Any]:
+def _names(
+    function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: Form
+) -> dict[str, Any]:
     """What the source below finds by name."""
     columns = {f"C{place}": _element(field) for place, field in enumerate(form.takes.fields)}
     columns |= {f"R{place}": _element(field) for place, field in enumerate(form.results)}
     return {
         "function": function,
+        "delete_when": delete_when,
         "Message": form.takes.message,
         "State": StateType(form.state, state_dtype(form.state)) if form.state is not None else None,
         "carray": carray,
@@ -130,6 +149,9 @@ def _addresses(form: Form) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
     columns = {f"c{place}": ("rows", f"C{place}") for place in range(len(form.takes.fields))}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
+    deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
+    if form.deletes:
+        states |= deletions
     marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "misfits": ("room", "uint8")}
     results = {f"r{place}": ("room", f"R{place}") for place in range(len(form.results))}
     return columns | (states if form.state is not None else {}) | marks | results
@@ -152,6 +174,7 @@ def _source(form: Form, reasons: list[str]) -> str:
         *(_asked() if state else []),
         *(["        spare[0] = states[slots[row]]"] if state and form.gives is Gives.MANY else []),
         f"        result = function(Message({values}){state})",
+        *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
     ]
     return "\n".join(lines) + "\n"
@@ -161,6 +184,13 @@ def _asked() -> Iterator[str]:
     """The lines that ask for the state of a later row, where states are more than caches hold."""
     yield f"        if states.nbytes > {CACHED_BYTES} and row + {AHEAD} < rows:"
     yield f"            prefetch(states, slots[row + {AHEAD}])"
+
+
+def _deleted() -> Iterator[str]:
+    """The lines that ask whether a row's state is to be deleted."""
+    yield "if delete_when(states[slots[row]]):"
+    yield "    states[slots[row]] = first[0]"
+    yield "    deleted[row] = 1"
 
 
 def _taken(form: Form, reasons: list[str]) -> Iterator[str]:

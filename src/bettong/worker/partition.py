@@ -64,6 +64,7 @@ class PartitionWorker:
         self._tables = program.tables()
         self._operators = program.operators(self._tables, self.progress)
         self._expiring = [self._tables[name] for name in program.expiring()]
+        self._deleting = [self._tables[name] for name in program.deleting()]
         self._on_error = program.on_error()
         own = assignment
         self._router = program.router(own.application, own.partition, own.partitions)
@@ -319,6 +320,8 @@ class PartitionWorker:
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
         flows = run(self._operators, frame.stream, batch, dead_letters, self.progress)
+        for table in self._deleting:
+            self.counters.deleted += table.take_deleted()
         emitter = self._emitter(offset, frame)
         records: list[OutputRecord] = []
         for output in self.program.stage.outputs:

@@ -1,6 +1,6 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -50,16 +50,19 @@ class StageProgram:
 
     def tables(self) -> dict[str, StateTable]:
         """Empty states for one partition, by computation."""
-        return {
-            operator.node.name: self._table(operator.node)
-            for operator in self.stage.operators
-            if isinstance(operator.node, Stateful)
-        }
+        return {node.name: self._table(node) for node in self._stateful()}
 
     def expiring(self) -> list[str]:
         """The computations whose states have a time to live."""
+        return [node.name for node in self._stateful() if node.ttl_ns is not None]
+
+    def deleting(self) -> list[str]:
+        """The computations that delete states."""
+        return [node.name for node in self._stateful() if node.delete_when is not None]
+
+    def _stateful(self) -> Iterator[Stateful]:
         nodes = (operator.node for operator in self.stage.operators)
-        return [node.name for node in nodes if isinstance(node, Stateful) and node.ttl_ns is not None]
+        return (node for node in nodes if isinstance(node, Stateful))
 
     def _table(self, node: Stateful) -> StateTable:
         if node.name in self.kernels or node.way is Way.VECTORIZED:

@@ -110,7 +110,8 @@ def try_stateless(node: Stateless) -> None:
 
 def try_stateful(node: Stateful, key: np.dtype[Any]) -> None:
     """The same for all functions of a stateful computation."""
-    none = Records(np.empty(0, np.int32), RecordTable(node, key).states, 0)
+    table = RecordTable(node, key)
+    none = Records(np.empty(0, np.int32), table.states, 0, table)
     calling = StatefulColumns(node)
     for schema, function in node.handlers.items():
         columns = Columns.of_messages(schema, [])

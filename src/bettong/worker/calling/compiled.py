@@ -1,5 +1,7 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -30,12 +32,19 @@ class CompiledCalling:
             return _run(kernel, batch.columns, (), 0, stops=self._stops)
         if self._spare is None:
             self._spare = np.empty_like(states.states[:1])
-        arrays = (states.slots, states.states, self._spare)
-        return _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        arrays = [states.slots, states.states, self._spare]
+        if not kernel.form.deletes:
+            return _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        deleted = np.zeros(batch.length, np.uint8)
+        arrays += [states.table.first, deleted]
+        results = _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        if (rows := np.flatnonzero(deleted)).size:
+            states.table.delete(states.slots, rows)
+        return results
 
 
-def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int, *, stops: bool) -> Results:
-    """The results of all rows. `states`: slots, states and a spare one."""
+def _run(kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int, *, stops: bool) -> Results:
+    """The results of all rows. `states`: the arrays that the kernel takes for them."""
     several = kernel.form.gives is Gives.MANY
     cursor = np.array([-1, 0, 0])
     made = _Made(kernel, max(columns.length, _ROOM_MIN) if several else columns.length)

@@ -4,7 +4,7 @@ Each call stands alone: what it raises, or what making its message raises, is a 
 goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, length_hint
 from typing import Any
 
@@ -151,6 +151,8 @@ class StatefulMessages:
 
     def call(self, batch: Batch, states: ObjectTable) -> Results:
         """See Calling."""
+        if self._node.delete_when is not None:
+            return self._deleting(batch, states, self._node.delete_when)
         handler = self._node.handlers[batch.schema]
         output = _Output(self._node.schema)
         take = output.extend if self._node.many else output.add
@@ -166,6 +168,34 @@ class StatefulMessages:
                     if state is None:
                         state = create(key)
                     result = handler(message, state)
+                    if result is not None:
+                        take(result, last - length_hint(keys))
+            except ANY_ERROR as error:
+                output.failures.append((last - length_hint(keys), reason_of(error)))
+                if self._node.on_error != STOP:
+                    continue
+            return output.results(batch.length)
+
+    def _deleting(self, batch: Batch, states: ObjectTable, delete_when: Callable[[Any], bool]) -> Results:
+        """The same with `delete_when=`. A loop of its own, so that the other has nothing to ask for each row."""
+        handler, many = self._node.handlers[batch.schema], self._node.many
+        output = _Output(self._node.schema)
+        take = output.extend if many else output.add
+        keys = iter(batch.key_values())
+        messages = iter(self._progress.messages(self._node.name, batch, keys))
+        last = batch.length - 1
+        while True:
+            try:
+                for key, message in zip(keys, messages, strict=True):
+                    state = states.get(key)
+                    if state is None:
+                        state = states.create(key)
+                    result = handler(message, state)
+                    if many and isinstance(result, Iterator):
+                        # Before it is exhausted it may change the state.
+                        result = list(result)
+                    if delete_when(state):
+                        states.delete(key)
                     if result is not None:
                         take(result, last - length_hint(keys))
             except ANY_ERROR as error:

@@ -38,6 +38,11 @@ class KeyLifetimes:
             last_ns[key] = log_ns
             last_ns.move_to_end(key)
 
+    def begin(self, key: Any) -> None:
+        """This key, which has a message now, has a new state."""
+        if key not in self._last_ns:
+            self._last_ns[key] = self._log_ns
+
     def expired(self, log_ns: int) -> list[Any]:
         """The log clock is there now: the keys whose time is over. They are forgotten."""
         self._log_ns = log_ns

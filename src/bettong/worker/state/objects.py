@@ -63,6 +63,7 @@ class ObjectTable:
         # The keys whose states have ended since the last increment; None: nothing was saved yet that could hold them.
         self._ended: set[Any] | None = None
         self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._deleted = 0
         self.get = self._states.get
 
     def open(self, batch: Batch) -> ObjectTable:
@@ -76,11 +77,20 @@ class ObjectTable:
     def create(self, key: Any) -> Any:
         """The first state of a key."""
         state = self._states[key] = self._node.state()
+        if self._lifetimes is not None:
+            # Its state may have been deleted since the batch was opened.
+            self._lifetimes.begin(key)
         return state
 
-    def remove(self, batch: Batch) -> None:
+    def delete(self, key: Any) -> None:
+        """The state of a key ends: its next message finds a fresh one."""
+        self._end((key,))
+        self._deleted += 1
+
+    def take_deleted(self) -> int:
         """See StateTable."""
-        _with_keys(batch, self._end)
+        deleted, self._deleted = self._deleted, 0
+        return deleted
 
     def expire(self, log_ns: int) -> int:
         """See StateTable."""

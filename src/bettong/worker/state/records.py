@@ -26,6 +26,7 @@ class Records(NamedTuple):
     slots: Array
     states: Array
     keys: int
+    table: "RecordTable"
 
 
 class RecordTable:
@@ -34,11 +35,13 @@ class RecordTable:
     def __init__(self, node: Stateful, key: np.dtype[Any]) -> None:
         self.name = node.name
         self._node = node
-        self._first = first_state(node)
+        # The state of a new key, an array of one.
+        self.first = first_state(node)
         self._state = schema_of(node.state)
         self._key = key
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
+        self._deleted = 0
         # By slot: whether the state may have changed since the last increment, and whether the present round of
         # writing all again has yet to come to it. Without `_changed`, any may have.
         self._changed: Array | None = None
@@ -56,12 +59,20 @@ class RecordTable:
             self._lifetimes.renew(slots)
         if self._changed is not None:
             self._changed[slots] = True
-        return Records(slots, self.states, self._table.count)
+        return Records(slots, self.states, self._table.count, self)
 
-    def remove(self, batch: Batch) -> None:
+    def delete(self, slots: Array, rows: Array) -> None:
+        """The states at `slots[rows]` ended with those rows of a batch; they go on where a later row made a new one."""
+        self._deleted += len(rows)
+        last = np.empty(len(self.states), np.int64)
+        last[slots] = np.arange(len(slots))
+        ended = slots[rows]
+        self._end(ended[last[ended] == rows])
+
+    def take_deleted(self) -> int:
         """See StateTable."""
-        slots = self._table.find(batch.key_column())
-        self._end(np.unique(slots[slots >= 0]))
+        deleted, self._deleted = self._deleted, 0
+        return deleted
 
     def expire(self, log_ns: int) -> int:
         """See StateTable."""
@@ -82,7 +93,7 @@ class RecordTable:
         if not len(slots):
             return
         self._table.remove(slots)
-        self.states[slots] = self._first[0]
+        self.states[slots] = self.first[0]
         if self._changed is not None:
             self._changed[slots] = False
         self._waiting[slots[slots < len(self._waiting)]] = False
@@ -217,7 +228,7 @@ class RecordTable:
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
-        return np.repeat(self._first, max(held, 2 * self._table.count, 1024))
+        return np.repeat(self.first, max(held, 2 * self._table.count, 1024))
 
 
 def _bytes_of(*arrays: Array) -> bytes:

@@ -28,11 +28,11 @@ class StateTable(Protocol):
         With a time to live, these keys have a message now: at the log clock that `expire` was told last.
         """
 
-    def remove(self, batch: Batch) -> None:
-        """The states of a batch's keys end: the next message of such a key starts with a fresh one."""
-
     def expire(self, log_ns: int) -> int:
         """The log clock is there now: ends the states that have outlived their time to live, and returns how many."""
+
+    def take_deleted(self) -> int:
+        """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
 
     def dump(self, place: bytes = b"") -> SavedStates:
         """The states of all keys; equal states have equal bytes. `place`, here and below: what a signature covers."""
