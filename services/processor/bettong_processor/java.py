@@ -37,7 +37,7 @@ _PY4J = str(Path(py4j.__file__).parent)
 
 
 class Java:
-    """A context manager: entering starts Java and returns at once, leaving ends it. One a process.
+    """A context manager: entering starts Java and returns at once, leaving ends it. One a process, after `set_environment`.
 
     `end_s_max`: what Spark and Java together have for their end; then Java is killed.
     """
