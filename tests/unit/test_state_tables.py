@@ -51,8 +51,12 @@ def node(ttl: timedelta | None) -> Any:
     return (
         Application("app")
         .source("in", schema=Item, key="key")
-        .stateful(use, state=Kept, name="fold", ttl=ttl)
+        .stateful(use, state=Kept, name="fold", ttl=ttl, delete_when=never)
     )
+
+
+def never(kept: Kept) -> bool:
+    return False
 
 
 def objects(ttl: timedelta | None) -> StateTable:
@@ -306,6 +310,25 @@ def test_memory_is_that_of_the_keys_that_live(make: Make) -> None:
 
 
 @both
+def test_keys_that_come_and_go_between_two_increments_leave_nothing(make: Make) -> None:
+    table = make(None)
+    add(table, [0])
+    table.increment(begins=True)
+    empty = table.increment(begins=False).ended
+    for _ in range(3):
+        for key in (0, 1, 2):
+            add(table, [key])
+            delete(table, [key])
+    assert len(table._ended) == 1  # type: ignore[attr-defined]
+    ended = table.increment(begins=False)
+    assert ended.ended != empty
+    add(table, [3])
+    delete(table, [3])
+    assert table.increment(begins=False).ended == empty
+    assert totals(loaded(make, [(ended, True)])) == {}
+
+
+@both
 def test_to_find_what_is_over_looks_at_no_key_that_lives(make: Make) -> None:
     """Told by what was looked at: a key that lives stands where a look at it would raise, or never end."""
     table = make(timedelta(microseconds=1))
@@ -381,3 +404,10 @@ def test_damaged_clocks_are_refused(make: Make) -> None:
         with pytest.raises(SnapshotError, match="state of 'fold'"):
             make(timedelta(seconds=1)).load(saved._replace(last_ns=last_ns), log_ns=1000, begins=True)
     make(timedelta(seconds=1)).load(saved, log_ns=1000, begins=True)
+
+
+def test_a_key_whose_message_could_not_be_made_never_had_a_state_that_ends() -> None:
+    table = ObjectTable(node(timedelta(microseconds=8)))
+    table.expire(0)
+    table.open(batch([1]))
+    assert (table.expire(8000), table.keys) == (0, 0)
