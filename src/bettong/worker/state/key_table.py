@@ -79,13 +79,15 @@ class KeyTable:
         self._free[self._free_count : stop] = slots
         self._free_count = stop
 
-    def in_use(self) -> Array:
-        """The slots of all keys, in order."""
-        if not self._free_count:
-            return np.arange(self.count)
+    def used(self) -> Array:
+        """By slot, whether a key has it."""
         used = np.ones(self.count, np.bool_)
         used[self._free[: self._free_count]] = False
-        return np.flatnonzero(used)
+        return used
+
+    def in_use(self) -> Array:
+        """The slots of all keys, in order."""
+        return np.flatnonzero(self.used()) if self._free_count else np.arange(self.count)
 
     @property
     def keys(self) -> Array:

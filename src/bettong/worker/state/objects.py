@@ -60,10 +60,10 @@ class ObjectTable:
         self._changed: set[Any] | None = None
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
-        # Since the last increment: the keys of it and older ones whose states have ended, and, where states can end,
-        # the keys that were made. None: nothing was saved yet that could hold any.
-        self._ended: set[Any] | None = None
+        # Since the last increment: the keys that were made, and those of it and older ones whose states have ended.
+        # None: nothing was saved yet that could hold any, or no state can end.
         self._made: set[Any] | None = None
+        self._ended: set[Any] = set()
         self._ends = node.ttl_ns is not None or node.delete_when is not None
         self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
         self._deleted = 0
@@ -109,7 +109,7 @@ class ObjectTable:
     def _end(self, keys: Collection[Any]) -> None:
         """The states of these keys end."""
         self._drop(keys)
-        if self._ended is not None and self._made is not None:
+        if self._made is not None:
             # Increments that are there do not hold the others: so there are no more than the last one has keys.
             self._ended.update(key for key in keys if key not in self._made)
             self._made.difference_update(keys)
@@ -139,8 +139,8 @@ class ObjectTable:
             others = list(islice(self._waiting, max(INCREMENT_KEYS, len(written))))
             self._waiting.difference_update(others)
             written |= {key: states[key] for key in others}
-        saved = self._saved(written, self._ended or (), place)
-        self._ended, self._made = set(), set() if self._ends else None
+        saved = self._saved(written, self._ended, place)
+        self._note_stored()
         self._changed = set() if len(states) > INCREMENT_KEYS else None
         return saved
 
@@ -177,8 +177,14 @@ class ObjectTable:
         self._waiting.difference_update(written)
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(keys, last_ns)
-        self._ended, self._made = set(), set() if self._ends else None
+        self._note_stored()
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
+
+    def _note_stored(self) -> None:
+        """All keys are in increments, and none of those has ended."""
+        self._ended = set()
+        if self._ends:
+            self._made = set()
 
     def _saved(self, states: dict[Any, Any], ended: Collection[Any], place: bytes) -> SavedStates:
         return SavedStates(

@@ -120,8 +120,7 @@ class RecordTable:
             self._waiting = np.zeros(0, np.bool_)
         else:
             if begins:
-                self._waiting = np.zeros(count, np.bool_)
-                self._waiting[self._table.in_use()] = True
+                self._waiting = self._table.used()
             self._waiting[written[written < len(self._waiting)]] = False
             others = np.flatnonzero(self._waiting)[: max(INCREMENT_KEYS, len(written))]
             self._waiting[others] = False
@@ -169,8 +168,7 @@ class RecordTable:
         gone = self._table.find_of(np.ascontiguousarray(ended))
         self._drop(np.unique(gone[gone >= 0]))
         if begins:
-            self._waiting = np.zeros(self._table.count, np.bool_)
-            self._waiting[self._table.in_use()] = True
+            self._waiting = self._table.used()
         slots = self._table.slots_of(np.ascontiguousarray(keys))
         self._make_room()
         self.states[slots] = states
@@ -189,8 +187,7 @@ class RecordTable:
         """All keys are in increments, and none of those has ended."""
         self._ended = []
         if self._ends:
-            self._stored = np.zeros(len(self.states), np.bool_)
-            self._stored[self._table.in_use()] = True
+            self._stored = self._table.used()
 
     def _migrated(self, states: Array, migration: Migration) -> Any:
         names = states.dtype.names or ()

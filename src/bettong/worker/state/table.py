@@ -18,8 +18,8 @@ class SavedStates(NamedTuple):
 class StateTable(Protocol):
     """A state a key, and what changed since they were last saved.
 
-    Memory is that of the most keys that had a state at once. Beside it stand the keys that have ended since the last
-    increment, until the next one tells them.
+    Memory is that of the most keys that had a state at once. Beside it stand the keys of the last increment that have
+    ended since, until the next one tells them.
     """
 
     def open(self, batch: Batch) -> Any:
