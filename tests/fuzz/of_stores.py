@@ -86,7 +86,7 @@ def _positions() -> Iterator[bytes]:
     yield positions.encode(_PLACE, Progress.fresh(3))
     progress = Progress.fresh(812)
     progress.table = DeliveryTable(highest={"totals/varying/0": 9}, heard_ns={"totals/varying/0": 5})
-    progress.debt.owed = {7: {0: "refused", 3: "refused"}}
+    progress.outbox.pending = {7: {0: "refused", 3: "refused"}}
     yield positions.encode(_PLACE, progress, length_bytes=77)
 
 

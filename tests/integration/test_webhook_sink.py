@@ -16,7 +16,7 @@ from bettong.errors import SettingsError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong_receiver.outlets.webhook import Address
+from bettong_receiver.connectors.webhook import Address
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import note_frame as frame
 from tests.result_frames import note_numbers as expected

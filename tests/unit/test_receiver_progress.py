@@ -11,7 +11,7 @@ from bettong.frames.frame import decode
 from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import Place, encode
 from bettong_receiver.positions import decode as decode_position
-from bettong_receiver.progress import Counts, Progress
+from bettong_receiver.progress import Counts, LetterOutbox, Progress
 from tests.result_frames import mark, rows, tick
 
 PLACE = Place("app", "raw", 3)
@@ -125,3 +125,21 @@ def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(foreign: st
     table = decode_position(PLACE, encode(PLACE, progress))[0].table
     assert table.highest == {"raw/again/3": 7}
     assert table.heard_ns.keys() == table.highest.keys()
+
+
+# Written by the version that called the outbox a debt.
+WRITTEN_BEFORE = (
+    b"crc32c:c0871634\n"
+    b'{"version":2,"application":"app","sink":"totals","partition":0,"offset":812,"length_bytes":77,'
+    b'"origins":{"totals/varying/0":[9,5]},"age":[0,0,0],'
+    b'"counts":{"frames":0,"messages":40,"duplicates":0,"gaps":0,"unreadable":0,"skipped":2},"adopts":true,'
+    b'"debt":{"last":5,"owed":[[7,0,0],[7,3,0]],"reasons":["refused"]}}\n'
+)
+
+
+def test_a_position_of_the_version_before_is_read_and_written_to_the_byte() -> None:
+    place = Place("app", "totals", 0)
+    progress, length_bytes = decode_position(place, WRITTEN_BEFORE)
+    assert (progress.offset, length_bytes, progress.counts.skipped) == (812, 77, 2)
+    assert progress.outbox == LetterOutbox({7: {0: "refused", 3: "refused"}}, last=5)
+    assert encode(place, progress, length_bytes=length_bytes) == WRITTEN_BEFORE

@@ -4,8 +4,9 @@
     {"application":"market","sink":"rejected","partition":3,"offset":812,"length_bytes":4779,"origins":{...},...}
 
 The first line is the checksum of the second. `origins` holds of each origin the highest sequence and when it was
-last heard of by the age of the table (`age`: see `bettong.delivery`). JSON, because the reader of a position that fits
-no more is an operator.
+last heard of by the age of the table (`age`: see `bettong.delivery`). `debt` holds the outbox of dead letters: what is
+pending stands under `owed`, the names of the first version. JSON, because the reader of a position that fits no more
+is an operator.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ import crc32c
 
 from bettong.delivery import DeliveryTable
 from bettong_receiver.errors import PositionError
-from bettong_receiver.progress import Counts, Debt, Progress
+from bettong_receiver.progress import Counts, LetterOutbox, Progress
 
 _VERSION = 2
 # Its table has no age: its origins count as just heard of.
@@ -48,7 +49,7 @@ def encode(place: Place, progress: Progress, *, length_bytes: int = 0) -> bytes:
         "age": [table.age_ns, table.clock_ns, table.behind],
         "counts": dataclasses.asdict(progress.counts),
         "adopts": progress.adopts,
-        "debt": _debt(progress.debt),
+        "debt": _outbox(progress.outbox),
     }
     content = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
@@ -76,7 +77,7 @@ def _read(place: Place, values: Mapping[str, Any]) -> tuple[Progress, int]:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
     table = _table_of(place.sink, values)
     progress = Progress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
-    progress.debt = _debt_of(values.get("debt", {}))
+    progress.outbox = _outbox_of(values.get("debt", {}))
     return progress, _whole(values["length_bytes"])
 
 
@@ -96,21 +97,21 @@ def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
     return table
 
 
-def _debt(debt: Debt) -> dict[str, Any]:
+def _outbox(outbox: LetterOutbox) -> dict[str, Any]:
     """Each reason once: a table that refuses one row often refuses the next for the same."""
-    reasons = list(dict.fromkeys(reason for places in debt.owed.values() for reason in places.values()))
+    reasons = list(dict.fromkeys(reason for places in outbox.pending.values() for reason in places.values()))
     numbers = {reason: number for number, reason in enumerate(reasons)}
-    owed = [
+    pending = [
         [offset, place, numbers[reason]]
-        for offset, places in debt.owed.items()
+        for offset, places in outbox.pending.items()
         for place, reason in places.items()
     ]
-    return {"last": debt.last, "owed": owed, "reasons": reasons}
+    return {"last": outbox.last, "owed": pending, "reasons": reasons}
 
 
-def _debt_of(values: Mapping[str, Any]) -> Debt:
+def _outbox_of(values: Mapping[str, Any]) -> LetterOutbox:
     """Positions of earlier versions have none."""
-    debt = Debt(last=values.get("last", 0))
+    outbox = LetterOutbox(last=values.get("last", 0))
     for offset, place, number in values.get("owed", ()):
-        debt.owed.setdefault(offset, {})[place] = values["reasons"][number]
-    return debt
+        outbox.pending.setdefault(offset, {})[place] = values["reasons"][number]
+    return outbox

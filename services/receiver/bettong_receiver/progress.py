@@ -36,14 +36,14 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Debt:
+class LetterOutbox:
     """Dead letters of one partition: of messages that a destination refused.
 
-    `owed`: those that may be missing in the log, by the offset of their frame and their place in it, with the reason.
+    `pending`: those that may be missing in the log, by the offset of their frame and their place in it, with reasons.
     `last`: the number of the newest frame of letters before them; 0 when there is none.
     """
 
-    owed: dict[int, dict[int, str]] = field(default_factory=dict)
+    pending: dict[int, dict[int, str]] = field(default_factory=dict)
     last: int = 0
 
 
@@ -59,7 +59,7 @@ class Progress:
     table: DeliveryTable = field(default_factory=DeliveryTable)
     counts: Counts = field(default_factory=Counts)
     adopts: bool = False
-    debt: Debt = field(default_factory=Debt)
+    outbox: LetterOutbox = field(default_factory=LetterOutbox)
 
     @classmethod
     def fresh(cls, beginning: int) -> "Progress":

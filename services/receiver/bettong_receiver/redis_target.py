@@ -70,7 +70,7 @@ class RedisTarget:
         self._taken[name].add(partition, messages)
 
     def flush(self, now_s: float) -> None:
-        """Hands what was taken to Redis when it is time to and Redis has the last lot."""
+        """Hands what was taken to Redis when it is time to and Redis has the last batch."""
         if self._background.idle() and now_s >= self._next_s:
             self._deliver()
 
@@ -86,11 +86,11 @@ class RedisTarget:
         moved = [key for key, progress in self.progress.items() if progress.offset != self._handed[key]]
         if not moved:
             return
-        lots: dict[SinkPartition, list[bytes]] = {key: [] for key in moved}
+        batches: dict[SinkPartition, list[bytes]] = {key: [] for key in moved}
         for name, newest in self._taken.items():
             for partition, messages in newest.taken():
-                lots[name, partition].extend(messages)
-        deliveries = [(key, lots[key], encode(self._place(key), self.progress[key])) for key in moved]
+                batches[name, partition].extend(messages)
+        deliveries = [(key, batches[key], encode(self._place(key), self.progress[key])) for key in moved]
         self._background.start(lambda: self._send(deliveries))
         self._handed |= {key: self.progress[key].offset for key in moved}
 

@@ -67,10 +67,10 @@ class Reporter:
         figures |= self._lags
         await _on(self._redis, lambda: self._write(figures))
 
-    async def follow_lag(self, delivery: Delivery, outlets: Callable[[], Mapping[str, _Offsets]]) -> None:
+    async def follow_lag(self, delivery: Delivery, connectors: Callable[[], Mapping[str, _Offsets]]) -> None:
         """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there.
 
-        `outlets` gives, for each sink with a destination, where that is.
+        `connectors` gives, for each sink with a destination, where that is.
         """
         while True:
             offsets = delivery.offsets()
@@ -84,7 +84,7 @@ class Reporter:
                 self._status.has("Kafka")
                 self._lags = {metrics.LAG.name: metrics.lag(ends, delivery.offsets())} | {
                     f"{metrics.LAG.name}/{sink}": metrics.lag(ends, offsets)
-                    for sink, offsets in outlets().items()
+                    for sink, offsets in connectors().items()
                     if offsets
                 }
             await asyncio.sleep(_LAG_INTERVAL_S)

@@ -24,11 +24,11 @@ from bettong.edges.serving import Serving
 from bettong.errors import BettongError, LogError, SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
+from bettong_receiver.connectors.routes import routes
+from bettong_receiver.connectors.tasks import SinkTasks
 from bettong_receiver.delivery import Delivery, Target
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
-from bettong_receiver.outlets.lanes import Lanes
-from bettong_receiver.outlets.routes import routes
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
 from bettong_receiver.servicer import WISHES, SubscribeServicer, handlers
@@ -64,7 +64,7 @@ class Receiver:
         self._stopping = threading.Event()
         self._store = RedisStore(settings.redis_place, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
-        self._lanes = Lanes(
+        self._tasks = SinkTasks(
             routes(plan, settings, self._store),
             plan.application,
             open_reader=self._opening.own_reader,
@@ -83,7 +83,7 @@ class Receiver:
             log,
             instance=settings.instance,
             interval_s=settings.live_interval_ms / 1000,
-            skipped=self._lanes.skipped,
+            skipped=self._tasks.skipped,
         )
         self._serving = Serving("bettong.v1.SubscribeService")
         self._servicer = SubscribeServicer(
@@ -97,7 +97,7 @@ class Receiver:
             log=log,
         )
         self._delivery: Delivery | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._beside: list[asyncio.Task[None]] = []
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
@@ -126,7 +126,7 @@ class Receiver:
             self._status.fails(str(error))
             raise
         finally:
-            for task in (*self._tasks, stopped):
+            for task in (*self._beside, stopped):
                 task.cancel()
             await server.stop(_GRACE_S)
             await self._entrance.close()
@@ -142,12 +142,12 @@ class Receiver:
             return
         self._delivery, reader, beginnings = opened
         self._servicer.serve(self._delivery.progress)
-        self._also(self._reporter.follow_lag(self._delivery, self._lanes.offsets))
-        lanes = self._lanes.works(beginnings, self._stopping)
+        self._also(self._reporter.follow_lag(self._delivery, self._tasks.offsets))
+        tasks = self._tasks.works(beginnings, self._stopping)
         self._status.enter(RUNNING)
         await self._serving.say(serving=True)
         delivery = self._delivery
-        await self._side_by_side([lambda: self._deliver(delivery, reader), *lanes])
+        await self._side_by_side([lambda: self._deliver(delivery, reader), *tasks])
 
     async def _side_by_side(self, works: list[Callable[[], None]]) -> None:
         """Runs each on a thread of its own; when one fails the others are stopped, and its error is raised."""
@@ -219,7 +219,7 @@ class Receiver:
         """Runs beside the deliveries until the end."""
         task = asyncio.create_task(work)
         task.add_done_callback(self._notice)
-        self._tasks.append(task)
+        self._beside.append(task)
 
     def _notice(self, task: "asyncio.Task[None]") -> None:
         """What runs beside is not worth a stop, but its end must not go unseen."""

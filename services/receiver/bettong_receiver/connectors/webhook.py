@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
+from bettong_receiver.connectors.redis_positions import RedisPositions
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
-from bettong_receiver.outlets.redis_positions import RedisPositions
 
 _ANSWER_WAIT_S_MAX = 10.0
 _MESSAGES_MAX = 1000
@@ -66,8 +66,8 @@ class Address:
         )
 
 
-class AtLeastOnceWebhookOutlet:
-    """See Outlet, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+class AtLeastOnceWebhookConnector:
+    """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
 
     def __init__(self, address: Address, redis: RedisSink, *, sink: str, lines: bool) -> None:
         """`lines`: many messages a POST, one a line; else one POST a message."""
@@ -79,19 +79,19 @@ class AtLeastOnceWebhookOutlet:
         self._connection: http.client.HTTPConnection | None = None
 
     def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet. Does not connect yet."""
+        """See SinkConnector. Does not connect yet."""
         return self._positions.load(partitions)
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
-        """See Outlet: one lot after the other, each with its position behind it."""
-        for lot in lots:
-            for body in self._bodies(lot.messages):
-                self._post(lot.partition, body)
-            self._positions.save(lot)
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector: one batch after the other, each with its position behind it."""
+        for batch in batches:
+            for body in self._bodies(batch.messages):
+                self._post(batch.partition, body)
+            self._positions.save(batch)
         return {}
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         if self._connection is not None:
             self._connection.close()
 
@@ -122,13 +122,13 @@ class AtLeastOnceWebhookOutlet:
             answer = self._answer(body, headers)
         except (OSError, http.client.HTTPException) as error:
             reason = str(error) or type(error).__name__
-            raise OutletUnavailableError(f"{self._name}: no answer: {reason}") from None
+            raise ConnectorUnavailableError(f"{self._name}: no answer: {reason}") from None
         except ValueError as error:
             raise SinkError(
                 f"{self._name}: its connection's url or headers cannot be sent: {error}"
             ) from None
         if answer.status in _PASSES or answer.status >= 500:
-            raise OutletUnavailableError(f"{self._name}: answered {answer.status} {answer.reason}")
+            raise ConnectorUnavailableError(f"{self._name}: answered {answer.status} {answer.reason}")
         if not 200 <= answer.status < 300:
             raise SinkError(
                 f"{self._name}: answered {answer.status} {answer.reason}; correct the address, or what listens there"

@@ -1,10 +1,10 @@
-"""A lane: one sink on its way into one foreign system, on a thread of its own.
+"""A task: one sink on its way into one foreign system, on a thread of its own.
 
-    open outlet ─> positions ─> reader from there ─> read, deliver, dead letters of what was refused, read ...
+    open connector ─> positions ─> reader from there ─> read, deliver, dead letters of what was refused, read ...
          ^                                                  │
          └── wait, longer each time <── whatever went wrong ┘
 
-Nothing is held over a failure but the outlet's own positions, so a delivery whose answer was lost, a crash and a
+Nothing is held over a failure but the connector's own positions, so a delivery whose answer was lost, a crash and a
 second receiver are all the same to it.
 """
 
@@ -18,10 +18,10 @@ from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.frame import Frame
 from bettong.logs import Logger
+from bettong_receiver.connectors.batcher import Batcher
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Message, SinkBatch, SinkConnector
+from bettong_receiver.connectors.refusals import Refusals
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.batch import Batch
-from bettong_receiver.outlets.outlet import Lot, Message, Outlet, OutletUnavailableError
-from bettong_receiver.outlets.refusals import Refusals
 
 # One look at the log. A stop waits no longer than this, or for one delivery.
 _POLL_MS = 50
@@ -38,16 +38,16 @@ _LETTERS_WAIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[Message]):
-    """A sink and where it goes: its topic, how frames are read, what becomes of refusals, how the outlet is made."""
+    """A sink and where it goes: its topic, how frames are read, what becomes of refusals, how the connector is made."""
 
     sink: str
     topic: str
     read: Callable[[Frame], Sequence[Message]]
     refusals: Refusals
-    make_outlet: Callable[[], Outlet[Message]]
+    make_connector: Callable[[], SinkConnector[Message]]
 
 
-class Lane(Generic[Message]):
+class SinkTask(Generic[Message]):
     """Delivers one sink until told to stop. `run` belongs to one thread; the rest may be called from any."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Lane(Generic[Message]):
         on_wait: Callable[[str | None], None],
         log: Logger,
     ) -> None:
-        """`on_wait` is told why the lane waits, and None when it does no more. `open_writer`: for dead letters."""
+        """`on_wait` is told why the task waits, and None when it does no more. `open_writer`: for dead letters."""
         self.route = route
         self._application = application
         self._open_reader = open_reader
@@ -76,24 +76,24 @@ class Lane(Generic[Message]):
         self._reported: set[int] = set()
 
     def offsets(self) -> dict[tuple[str, int], int]:
-        """For each (topic, partition) the record that the outlet lacks; empty until it has answered once."""
+        """For each (topic, partition) the record that the connector lacks; empty until it has answered once."""
         return self._offsets
 
     def skipped(self) -> int:
-        """Messages that the outlet refused and that are only counted; 0 until it has answered once."""
+        """Messages that the connector refused and that are only counted; 0 until it has answered once."""
         return self._skipped
 
     def run(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
         """Delivers until `stopping`. `beginnings`: where the log of each partition begins.
 
-        What keeps the outlet from being used (it is away, a table is missing, a password is refused) is waited out, for
-        the other sinks' sake. Raises LogError when the log no longer holds what the outlet lacks.
+        What keeps the connector from being used (it is away, a table is missing, a password is refused) is waited
+        out, for the other sinks' sake. Raises LogError when the log no longer holds what the connector lacks.
         """
         while not stopping.is_set():
             try:
                 self._deliver(beginnings, stopping)
             except (SinkError, LogUnavailableError) as error:
-                if isinstance(error, SinkError) and not isinstance(error, OutletUnavailableError):
+                if isinstance(error, SinkError) and not isinstance(error, ConnectorUnavailableError):
                     self._log.error("a sink needs help", sink=self.route.sink, fault=str(error))
                 self._trouble = True
                 self._on_wait(str(error))
@@ -101,11 +101,11 @@ class Lane(Generic[Message]):
                 self._retry_s = min(2 * self._retry_s, _RETRY_S_MAX)
 
     def _deliver(self, beginnings: Mapping[int, int], stopping: threading.Event) -> None:
-        """From opening the outlet to the first failure."""
+        """From opening the connector to the first failure."""
         route = self.route
-        with closing(route.make_outlet()) as outlet, ExitStack() as writers:
-            stored = outlet.open(sorted(beginnings))
-            batch = Batch(
+        with closing(route.make_connector()) as connector, ExitStack() as writers:
+            stored = connector.open(sorted(beginnings))
+            batcher = Batcher(
                 self._application,
                 route.sink,
                 route.read,
@@ -114,8 +114,8 @@ class Lane(Generic[Message]):
                 stored=stored,
             )
             post = _Post(self._open_writer, writers)
-            self._note(batch)
-            starts = {(route.topic, partition): offset for partition, offset in batch.starts().items()}
+            self._note(batcher)
+            starts = {(route.topic, partition): offset for partition, offset in batcher.starts().items()}
             with self._open_reader(starts) as reader:
                 if not self._trouble:
                     self._on_wait(None)
@@ -123,34 +123,37 @@ class Lane(Generic[Message]):
                 mended_s = self._monotonic_s() + _MENDED_S
                 while not stopping.is_set():
                     records = reader.poll(_POLL_MS, _RECORDS_MAX)
-                    batch.settle(records)
-                    post.send(batch)
-                    lots, faults = batch.fold(records)
+                    batcher.settle(records)
+                    post.send(batcher)
+                    batches, faults = batcher.fold(records)
                     self._report(faults)
                     now_s = self._monotonic_s()
                     if now_s >= next_moved_s:
                         next_moved_s = now_s + _MOVED_S
-                        named = {lot.partition for lot in lots}
-                        lots += [lot for lot in batch.moved() if lot.partition not in named]
-                    self._hand_over(outlet, batch, lots)
-                    post.send(batch)
-                    if self._trouble and (lots or now_s >= mended_s):
+                        named = {batch.partition for batch in batches}
+                        batches += [batch for batch in batcher.moved() if batch.partition not in named]
+                    self._hand_over(connector, batcher, batches)
+                    post.send(batcher)
+                    if self._trouble and (batches or now_s >= mended_s):
                         self._mended()
-            self._hand_over(outlet, batch, batch.moved())
+            self._hand_over(connector, batcher, batcher.moved())
 
     def _hand_over(
-        self, outlet: Outlet[Message], batch: Batch[Message], lots: Sequence[Lot[Message]]
+        self,
+        connector: SinkConnector[Message],
+        batcher: Batcher[Message],
+        batches: Sequence[SinkBatch[Message]],
     ) -> None:
-        if lots:
-            refused = outlet.deliver(lots)
-            batch.delivered(lots, refused)
+        if batches:
+            refused = connector.deliver(batches)
+            batcher.delivered(batches, refused)
             for partition, reasons in refused.items():
                 self._tell_refused(partition, reasons)
-        self._note(batch)
+        self._note(batcher)
 
-    def _note(self, batch: Batch[Message]) -> None:
-        self._offsets = {(self.route.topic, each): offset for each, offset in batch.offsets().items()}
-        self._skipped = sum(each.counts.skipped for each in batch.progress.values())
+    def _note(self, batcher: Batcher[Message]) -> None:
+        self._offsets = {(self.route.topic, each): offset for each, offset in batcher.offsets().items()}
+        self._skipped = sum(each.counts.skipped for each in batcher.progress.values())
 
     def _tell_refused(self, partition: int, reasons: Mapping[int, str]) -> None:
         self._log.warning(
@@ -174,7 +177,7 @@ class Lane(Generic[Message]):
                 self._reported.add(record.partition)
                 self._log.error(
                     "unreadable record skipped; more of this partition are only counted",
-                    outlet=self.route.sink,
+                    connector=self.route.sink,
                     partition=record.partition,
                     offset=record.offset,
                     fault=str(error),
@@ -189,9 +192,9 @@ class _Post:
         self._closing = closing_
         self._writer: LogWriter | None = None
 
-    def send(self, batch: Batch[Message]) -> None:
-        """Returns when all letters of a batch are durable. Raises LogError, LogUnavailableError."""
-        letters = batch.letters()
+    def send(self, batcher: Batcher[Message]) -> None:
+        """Returns when all letters of a batcher are durable. Raises LogError, LogUnavailableError."""
+        letters = batcher.letters()
         if not letters:
             return
         if self._writer is None:
@@ -203,4 +206,4 @@ class _Post:
         for answer in answers:
             if isinstance(answer, LogError):
                 raise answer
-        batch.posted()
+        batcher.appended()

@@ -1,4 +1,4 @@
-"""Records in, a lot a partition out; and frames as each outlet reads them."""
+"""Records in, a batch a partition out; and frames as each connector reads them."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong_receiver.connectors.batcher import Batcher
+from bettong_receiver.connectors.connector import SinkBatch
+from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_key
+from bettong_receiver.connectors.postgres import read_rows
+from bettong_receiver.connectors.refusals import Refusals
 from bettong_receiver.errors import PositionError
-from bettong_receiver.outlets.batch import Batch
-from bettong_receiver.outlets.kafka_topic import read_with_key, read_without_key
-from bettong_receiver.outlets.outlet import Lot
-from bettong_receiver.outlets.postgres import read_rows
-from bettong_receiver.outlets.refusals import Refusals
 from tests.result_frames import Note, columns, rows
 
 SCHEMA = schema_of(Note)
@@ -30,11 +30,11 @@ def read(frame: Frame) -> list[bytes]:
     return list(frame.rows)
 
 
-def batch(
+def batcher(
     stored: dict[int, bytes | None] | None = None, beginning: int = 0, on_error: OnError = DEAD_LETTER
-) -> Batch[bytes]:
+) -> Batcher[bytes]:
     refusals = Refusals("app", "raw", on_error, read, as_received=True, frame_bytes_max=100_000)
-    return Batch("app", "raw", read, refusals, beginnings={0: beginning, 1: beginning}, stored=stored or {})
+    return Batcher("app", "raw", read, refusals, beginnings={0: beginning, 1: beginning}, stored=stored or {})
 
 
 def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0) -> Record:
@@ -44,21 +44,21 @@ def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0
 
 
 def test_what_a_partition_takes_is_one_lot_with_the_position_behind_it() -> None:
-    one = batch()
-    lots, faults = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
-    assert [(lot.partition, lot.messages, lot.offset) for lot in lots] == [
+    one = batcher()
+    batches, faults = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
+    assert [(batch.partition, batch.messages, batch.offset) for batch in batches] == [
         (0, [b"a", b"b"], 2),
         (1, [b"x"], 1),
     ]
     assert faults == []
-    again = batch({lot.partition: lot.position for lot in lots})
+    again = batcher({batch.partition: batch.position for batch in batches})
     assert again.offsets() == {0: 2, 1: 1}
     assert again.progress == one.progress
 
 
 def test_duplicates_gaps_and_garbage_are_in_no_lot_and_are_counted() -> None:
-    one = batch()
-    lots, faults = one.fold(
+    one = batcher()
+    batches, faults = one.fold(
         [
             record(0, b"a"),
             record(1, b"a again", sequence=1),
@@ -70,19 +70,19 @@ def test_duplicates_gaps_and_garbage_are_in_no_lot_and_are_counted() -> None:
             record(5, b"b", sequence=3),
         ]
     )
-    assert [lot.messages for lot in lots] == [[b"a", b"b"]]
+    assert [batch.messages for batch in batches] == [[b"a", b"b"]]
     assert [each.offset for each, _ in faults] == [3, 4]
     counts = one.progress[0].counts
     assert (counts.messages, counts.duplicates, counts.gaps, counts.unreadable) == (2, 1, 1, 2)
 
 
 def test_positions_that_moved_without_messages_are_told_until_they_are_delivered() -> None:
-    one = batch()
+    one = batcher()
     assert one.moved() == []
     one.fold([Record("app.sink.raw", 1, 0, b"garbage")])
-    (lot,) = one.moved()
-    assert (lot.partition, lot.messages, lot.offset) == (1, [], 1)
-    one.delivered([lot], {})
+    (batch,) = one.moved()
+    assert (batch.partition, batch.messages, batch.offset) == (1, [], 1)
+    one.delivered([batch], {})
     assert one.moved() == []
 
 
@@ -91,13 +91,13 @@ def test_a_position_that_cannot_be_trusted_is_refused(stored: bytes) -> None:
     with pytest.raises(
         PositionError, match=r"the position stored for partition 1: .*remove data and position"
     ):
-        batch({0: None, 1: stored})
+        batcher({0: None, 1: stored})
 
 
 def test_a_position_of_another_sink_is_refused() -> None:
-    (lot,), _ = batch().fold([record(0, b"a")])
+    (batch,), _ = batcher().fold([record(0, b"a")])
     with pytest.raises(PositionError, match="it belongs to partition 0"):
-        batch({1: lot.position})
+        batcher({1: batch.position})
 
 
 def note_frame(*notes: Note) -> Frame:
@@ -132,12 +132,12 @@ def test_frames_of_another_schema_are_refused() -> None:
             reader(note_frame(Note("a", 1, 0.5)))
 
 
-def refused(lot: Lot[bytes], reasons: dict[int, str]) -> bytes:
-    assert lot.refusing is not None
-    return lot.refusing(reasons)
+def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
+    assert batch.refusing is not None
+    return batch.refusing(reasons)
 
 
-def letters(one: Batch[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
+def letters(one: Batcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
     """Origin, sequence, previous and content of each frame of letters that is to be appended."""
     found = []
     for each in one.letters():
@@ -155,10 +155,10 @@ def letters(one: Batch[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
 
 
 def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
-    one = batch()
+    one = batcher()
     one.fold([record(0, b"a"), record(1, b"b")])
-    (lot, *_), _ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
-    one.delivered([lot], {0: {0: "no", 2: "never"}})
+    (batch, *_), _ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
+    one.delivered([batch], {0: {0: "no", 2: "never"}})
     found = letters(one)
     assert [(origin, previous) for origin, _, previous, _ in found] == [
         ("dead-letters/raw.destination/0", 0),
@@ -180,73 +180,73 @@ def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
         ("raw", "no", "raw/x/0", 3, 0, b"c", True),
         ("raw", "never", "raw/x/0", 5, 0, b"e", True),
     ]
-    one.posted()
+    one.appended()
     assert one.letters() == []
 
 
 def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_others() -> None:
     """A crash at any point behind the delivery: consumers take each letter once, in order."""
     log = [record(number, b"%d" % number) for number in range(8)]
-    one = batch()
+    one = batcher()
     table = DeliveryTable()
     taken: list[bytes] = []
 
-    def consumed(of: Batch[bytes]) -> None:
+    def consumed(of: Batcher[bytes]) -> None:
         for origin, sequence, previous, content in letters(of):
             if table.take(origin, sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
                 taken.extend(each.message for each in content)
 
     stored: bytes | None = None
     for first in (0, 4):
-        (lot,), _ = one.fold(log[first : first + 4])
+        (batch,), _ = one.fold(log[first : first + 4])
         reasons = {1: "no", 3: "never"}
-        stored = refused(lot, reasons)
-        one.delivered([lot], {0: reasons})
+        stored = refused(batch, reasons)
+        one.delivered([batch], {0: reasons})
         if first == 0:
             consumed(one)
-            one.posted()
+            one.appended()
     before = letters(one)
 
     again = one
     for written in (False, True):  # the crash came before the letters, or between them and the next position
-        again = batch({0: stored})
+        again = batcher({0: stored})
         assert again.offsets()[0] == 8
         assert again.starts()[0] == 5
         again.settle(log[5:6])
         assert letters(again) == before[:1]
         consumed(again)
-        again.posted()
+        again.appended()
         assert again.fold(log[5:6]) == ([], [])
         again.settle(log[6:])
         assert letters(again) == before[1:]
         consumed(again)
-        again.posted()
+        again.appended()
         assert taken == [b"1", b"3", b"5", b"7"], written
     (moved,) = again.moved()
-    later = batch({0: moved.position})
-    assert later.starts()[0] == 8, "and then it is owed no more"
+    later = batcher({0: moved.position})
+    assert later.starts()[0] == 8, "and then it is pending no more"
 
 
-def test_letters_that_were_not_posted_stay_owed() -> None:
-    one = batch()
-    (lot,), _ = one.fold([record(0, b"a"), record(1, b"b")])
-    one.delivered([lot], {0: {0: "no"}})
-    (next_lot,), _ = one.fold([record(2, b"c")])
-    assert batch({0: next_lot.position}).starts()[0] == 0
+def test_letters_that_were_not_appended_stay_pending() -> None:
+    one = batcher()
+    (batch,), _ = one.fold([record(0, b"a"), record(1, b"b")])
+    one.delivered([batch], {0: {0: "no"}})
+    (next_batch,), _ = one.fold([record(2, b"c")])
+    assert batcher({0: next_batch.position}).starts()[0] == 0
 
 
 def test_skipped_messages_are_counted_with_the_position_and_make_no_letters() -> None:
-    one = batch(on_error=SKIP)
-    (lot,), _ = one.fold([record(0, b"a"), record(1, b"b")])
-    stored = refused(lot, {0: "no", 1: "no"})
-    one.delivered([lot], {0: {0: "no", 1: "no"}})
+    one = batcher(on_error=SKIP)
+    (batch,), _ = one.fold([record(0, b"a"), record(1, b"b")])
+    stored = refused(batch, {0: "no", 1: "no"})
+    one.delivered([batch], {0: {0: "no", 1: "no"}})
     assert one.letters() == []
     assert one.progress[0].counts.skipped == 2
-    again = batch({0: stored}, on_error=SKIP)
+    again = batcher({0: stored}, on_error=SKIP)
     assert again.progress[0].counts.skipped == 2
     assert again.starts()[0] == 2
 
 
 def test_where_a_refusal_stops_the_sink_nothing_can_be_left_out() -> None:
-    (lot,), _ = batch(on_error=STOP).fold([record(0, b"a")])
-    assert lot.refusing is None
+    (batch,), _ = batcher(on_error=STOP).fold([record(0, b"a")])
+    assert batch.refusing is None

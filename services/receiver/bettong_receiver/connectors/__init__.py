@@ -1,15 +1,15 @@
-"""Outlets: foreign systems that get a sink's results (`bettong.application.destinations`), each by a lane of its own.
+"""Connectors: foreign systems that get the results of a sink (`bettong.application.destinations`), a task for each.
 
-A lane reads the sink's topic by itself, from the position that the foreign system holds, and delivers batch by
+A task reads the sink's topic by itself, from the position that the foreign system holds, and delivers batch by
 batch: the log is its buffer, so that a system which is away for an hour holds up nobody and misses nothing.
 
 | module       | what it holds                                                          |
 | ------------ | ---------------------------------------------------------------------- |
-| `outlet`     | what a lane needs of a foreign system                                  |
-| `batch`      | records in, a lot of messages a partition out, by the delivery rule (pure) |
+| `connector`     | what a task needs of a foreign system                                  |
+| `batch`      | records in, a batch of messages a partition out, by the delivery rule (pure) |
 | `refusals`   | what becomes of messages that a foreign system refuses (pure)          |
-| `lane`       | the loop: open, read, deliver; open again after whatever went wrong    |
-| `lanes`      | the lanes of a receiver                                                |
+| `task`       | the loop: open, read, deliver; open again after whatever went wrong    |
+| `tasks`      | the tasks of a receiver                                                |
 | `routes`     | how each sink gets to its destination                                  |
 | `kafka_topic` | records and position in one transaction                               |
 | `webhook`    | POSTs, at least once                                                   |

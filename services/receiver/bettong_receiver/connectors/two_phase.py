@@ -6,14 +6,14 @@ from typing import TypeVar
 from bettong.application.destinations import TwoPhaseSink
 from bettong.application.on_error import ANY_ERROR
 from bettong.errors import BettongError
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
 
 _Found = TypeVar("_Found")
 
 
-class TwoPhaseOutlet:
-    """See Outlet. A delivery is all or nothing for each partition by itself.
+class TwoPhaseConnector:
+    """See SinkConnector. A delivery is all or nothing for each partition by itself.
 
     What the sink raises is told: an OSError (no connection, a time-out) as unavailable, anything else as a fault.
     """
@@ -24,7 +24,7 @@ class TwoPhaseOutlet:
         self._sink: TwoPhaseSink | None = None
 
     def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet."""
+        """See SinkConnector."""
         sink = self._sink = self._told("opening", self._open_sink)
         found = {}
         for partition in partitions:
@@ -37,29 +37,29 @@ class TwoPhaseOutlet:
             found[partition] = position
         return found
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
-        """See Outlet."""
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector."""
         sink = self._sink
         if sink is None:
-            raise AssertionError("an outlet is opened first")
+            raise AssertionError("a connector is opened first")
 
-        def prepare(lot: Lot[bytes]) -> None:
-            sink.begin(lot.partition)
-            if lot.messages:
-                sink.write(lot.partition, lot.messages)
-            sink.prepare(lot.partition, lot.position)
+        def prepare(batch: SinkBatch[bytes]) -> None:
+            sink.begin(batch.partition)
+            if batch.messages:
+                sink.write(batch.partition, batch.messages)
+            sink.prepare(batch.partition, batch.position)
 
-        for lot in lots:
-            self._told(f"preparing partition {lot.partition}", lambda lot=lot: prepare(lot))  # type: ignore[misc]
-        for lot in lots:
+        for batch in batches:
+            self._told(f"preparing partition {batch.partition}", lambda batch=batch: prepare(batch))  # type: ignore[misc]
+        for batch in batches:
             self._told(
-                f"committing partition {lot.partition}",
-                lambda lot=lot: sink.commit(lot.partition, lot.position),  # type: ignore[misc]
+                f"committing partition {batch.partition}",
+                lambda batch=batch: sink.commit(batch.partition, batch.position),  # type: ignore[misc]
             )
         return {}
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         if self._sink is not None:
             try:
                 self._sink.close()
@@ -70,7 +70,7 @@ class TwoPhaseOutlet:
         try:
             return call()
         except OSError as error:
-            raise OutletUnavailableError(f"{self._name}: {doing}: {error}") from error
+            raise ConnectorUnavailableError(f"{self._name}: {doing}: {error}") from error
         except BettongError:
             raise
         except ANY_ERROR as error:

@@ -12,9 +12,9 @@ from bettong.edges.foreign_kafka import Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import JsonLines
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
 
 Keyed = tuple[bytes | None, bytes]
 
@@ -40,8 +40,8 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
     return read
 
 
-class KafkaOutlet:
-    """See Outlet. Positions are kept under the key `{application}/{sink}/{partition}`."""
+class KafkaConnector:
+    """See SinkConnector. Positions are kept under the key `{application}/{sink}/{partition}`."""
 
     def __init__(self, topic: TransactionalTopic, *, application: str, sink: str) -> None:
         self._topic = topic
@@ -49,34 +49,34 @@ class KafkaOutlet:
         self._prefix = f"{application}/{sink}"
 
     def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet."""
+        """See SinkConnector."""
         with self._told():
             found = self._topic.open()
         return {partition: found.get(self._key(partition)) for partition in partitions}
 
-    def deliver(self, lots: Sequence[Lot[Keyed]]) -> Refused:
-        """See Outlet."""
+    def deliver(self, batches: Sequence[SinkBatch[Keyed]]) -> Refused:
+        """See SinkConnector."""
         records: list[Outgoing] = []
         positions: dict[bytes, bytes] = {}
         refused: dict[int, dict[int, str]] = {}
-        for lot in lots:
-            mine = [Outgoing(lot.partition, key, value) for key, value in lot.messages]
-            position = lot.position
+        for batch in batches:
+            mine = [Outgoing(batch.partition, key, value) for key, value in batch.messages]
+            position = batch.position
             giants = self._topic.too_large(mine)
-            if giants and lot.refusing is not None:
-                refused[lot.partition] = {place: _reason(mine[place]) for place in giants}
-                position = lot.refusing(refused[lot.partition])
-                mine = [record for place, record in enumerate(mine) if place not in refused[lot.partition]]
+            if giants and batch.refusing is not None:
+                refused[batch.partition] = {place: _reason(mine[place]) for place in giants}
+                position = batch.refusing(refused[batch.partition])
+                mine = [record for place, record in enumerate(mine) if place not in refused[batch.partition]]
             elif giants:
                 raise SinkError(f"{self._name}: {_reason(mine[giants[0]])}")
             records += mine
-            positions[self._key(lot.partition)] = position
+            positions[self._key(batch.partition)] = position
         with self._told():
             self._topic.append(records, positions)
         return refused
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         self._topic.close()
 
     def _key(self, partition: int) -> bytes:
@@ -87,7 +87,7 @@ class KafkaOutlet:
         try:
             yield
         except LogUnavailableError as error:
-            raise OutletUnavailableError(f"{self._name}: {error}") from None
+            raise ConnectorUnavailableError(f"{self._name}: {error}") from None
         except LogError as error:
             raise SinkError(f"{self._name}: {error}") from None
 

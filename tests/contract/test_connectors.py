@@ -1,4 +1,4 @@
-"""The contract of exactly-once outlets, kept by each: the same tests against Postgres, and all that come after it."""
+"""The contract of exactly-once connectors: the same tests against each of them."""
 
 import dataclasses
 import random
@@ -15,11 +15,11 @@ from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.local.broker import KafkaBroker
+from bettong_receiver.connectors.connector import SinkBatch, SinkConnector
+from bettong_receiver.connectors.kafka_topic import KafkaConnector
+from bettong_receiver.connectors.postgres import PostgresConnector
+from bettong_receiver.connectors.two_phase import TwoPhaseConnector
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.kafka_topic import KafkaOutlet
-from bettong_receiver.outlets.outlet import Lot, Outlet
-from bettong_receiver.outlets.postgres import PostgresOutlet
-from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
 from examples.sqlite_ledger import SqliteLedger, read_ledger
 from tests.foreign_topic import committed
 from tests.postgres_server import PostgresServer
@@ -33,8 +33,8 @@ FRAME_BYTES_MAX = 100_000
 class System(Protocol):
     """A foreign system, as the tests see it."""
 
-    def outlet(self) -> Outlet[Any]:
-        """Another outlet of the same sink, as another receiver would have."""
+    def connector(self) -> SinkConnector[Any]:
+        """Another connector of the same sink, as another receiver would have."""
 
     def message(self, text: str) -> Any:
         """A message that tells its text."""
@@ -55,9 +55,9 @@ class PostgresSystem:
             " id bigserial PRIMARY KEY)"
         )
 
-    def outlet(self) -> Outlet[Any]:
+    def connector(self) -> SinkConnector[Any]:
         self._openings += 1
-        return PostgresOutlet(
+        return PostgresConnector(
             self._server.url,
             Postgres(self._name),
             schema_of(Note),
@@ -83,14 +83,14 @@ class KafkaSystem:
         with LogAdmin(server.bootstrap) as admin:
             admin.create_topics([name], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
 
-    def outlet(self) -> Outlet[Any]:
+    def connector(self) -> SinkConnector[Any]:
         topic = TransactionalTopic(
             ClientOptions("test", {"bootstrap_servers": self._server.bootstrap}),
             topic=self._name,
             positions=f"{self._name}-positions",
             transactional_id=self._name,
         )
-        return KafkaOutlet(topic, application=self._name, sink="notes")
+        return KafkaConnector(topic, application=self._name, sink="notes")
 
     def message(self, text: str) -> Any:
         return (None, text.encode())
@@ -106,8 +106,8 @@ class TwoPhaseSystem:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def outlet(self) -> Outlet[Any]:
-        return TwoPhaseOutlet("notes", lambda: SqliteLedger(self._path))
+    def connector(self) -> SinkConnector[Any]:
+        return TwoPhaseConnector("notes", lambda: SqliteLedger(self._path))
 
     def message(self, text: str) -> Any:
         return text.encode()
@@ -122,58 +122,58 @@ class TwoPhaseSystem:
 @pytest.fixture(params=["postgres", "kafka", "two-phase"])
 def system(request: pytest.FixtureRequest, unique_name: Name, tmp_path: Path) -> System:
     if request.param == "kafka":
-        return KafkaSystem(request.getfixturevalue("kafka"), unique_name("outlet"))
+        return KafkaSystem(request.getfixturevalue("kafka"), unique_name("connector"))
     if request.param == "two-phase":
         return TwoPhaseSystem(tmp_path / "ledger.db")
-    return PostgresSystem(request.getfixturevalue("postgres"), unique_name("outlet"))
+    return PostgresSystem(request.getfixturevalue("postgres"), unique_name("connector"))
 
 
-def lot(system: System, partition: int, texts: Sequence[str], offset: int) -> Lot[Any]:
+def batch(system: System, partition: int, texts: Sequence[str], offset: int) -> SinkBatch[Any]:
     position = b"\x00position of %d at %d\xff" % (partition, offset)
-    return Lot(partition, [system.message(text) for text in texts], offset, position)
+    return SinkBatch(partition, [system.message(text) for text in texts], offset, position)
 
 
 def test_a_new_sink_has_no_positions(system: System) -> None:
     for _ in range(2):
-        with closing(system.outlet()) as outlet:
-            assert outlet.open(PARTITIONS) == {0: None, 1: None, 5: None}
+        with closing(system.connector()) as connector:
+            assert connector.open(PARTITIONS) == {0: None, 1: None, 5: None}
 
 
 def test_what_is_delivered_is_seen_in_order_and_its_position_found_by_the_next(system: System) -> None:
-    with closing(system.outlet()) as outlet:
-        outlet.open(PARTITIONS)
-        outlet.deliver([lot(system, 1, ["a", "é"], 7), lot(system, 5, ["x"], 9)])
-        outlet.deliver([lot(system, 1, [f"{number}" for number in range(2000)], 8)])
-        outlet.deliver([lot(system, 0, [], 3)])
+    with closing(system.connector()) as connector:
+        connector.open(PARTITIONS)
+        connector.deliver([batch(system, 1, ["a", "é"], 7), batch(system, 5, ["x"], 9)])
+        connector.deliver([batch(system, 1, [f"{number}" for number in range(2000)], 8)])
+        connector.deliver([batch(system, 0, [], 3)])
     content = system.content()
     numbers = [f"{number}" for number in range(2000)]
     assert [text for text in content if text != "x"] == ["a", "é", *numbers]
     assert content.count("x") == 1
-    with closing(system.outlet()) as outlet:
-        assert outlet.open(PARTITIONS) == {
-            0: lot(system, 0, [], 3).position,
-            1: lot(system, 1, [], 8).position,
-            5: lot(system, 5, [], 9).position,
+    with closing(system.connector()) as connector:
+        assert connector.open(PARTITIONS) == {
+            0: batch(system, 0, [], 3).position,
+            1: batch(system, 1, [], 8).position,
+            5: batch(system, 5, [], 9).position,
         }
 
 
-def test_an_older_outlet_stores_nothing_once_a_newer_one_is_open(system: System) -> None:
-    with closing(system.outlet()) as old, closing(system.outlet()) as new:
+def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: System) -> None:
+    with closing(system.connector()) as old, closing(system.connector()) as new:
         old.open(PARTITIONS)
-        old.deliver([lot(system, 0, ["first"], 1)])
-        assert new.open(PARTITIONS)[0] == lot(system, 0, [], 1).position
+        old.deliver([batch(system, 0, ["first"], 1)])
+        assert new.open(PARTITIONS)[0] == batch(system, 0, [], 1).position
         with pytest.raises(SinkError):
-            old.deliver([lot(system, 0, ["zombie"], 2)])
-        new.deliver([lot(system, 0, ["second"], 2)])
+            old.deliver([batch(system, 0, ["zombie"], 2)])
+        new.deliver([batch(system, 0, ["second"], 2)])
         with pytest.raises(SinkError):
-            old.deliver([lot(system, 1, ["zombie"], 2)])
+            old.deliver([batch(system, 1, ["zombie"], 2)])
     assert system.content() == ["first", "second"]
 
 
-def refusing(lot: Lot[Any]) -> Lot[Any]:
-    """A lot whose position names what was refused of it."""
+def refusing(batch: SinkBatch[Any]) -> SinkBatch[Any]:
+    """A batch whose position names what was refused of it."""
     return dataclasses.replace(
-        lot, refusing=lambda refused: lot.position + b" without %d" % sum(1 << place for place in refused)
+        batch, refusing=lambda refused: batch.position + b" without %d" % sum(1 << place for place in refused)
     )
 
 
@@ -186,34 +186,34 @@ def test_what_is_refused_is_left_out_and_the_rest_stored_with_a_position_that_na
         return
     chance = random.Random(seed)
     wanted: list[str] = []
-    lots: list[tuple[Lot[Any], set[int]]] = []
-    with closing(system.outlet()) as outlet:
-        outlet.open(PARTITIONS)
+    batches: list[tuple[SinkBatch[Any], set[int]]] = []
+    with closing(system.connector()) as connector:
+        connector.open(PARTITIONS)
         for number in range(12):
-            lots = []
+            batches = []
             for partition in PARTITIONS:
                 texts = [f"{partition}.{number}.{place}" for place in range(chance.randrange(6))]
-                one = refusing(lot(system, partition, texts, number))
+                one = refusing(batch(system, partition, texts, number))
                 bads = {place for place in range(len(texts)) if chance.random() < 0.3}
                 for place in bads:
                     one.messages[place] = system.bad()
-                lots.append((one, bads))
+                batches.append((one, bads))
                 wanted += [text for place, text in enumerate(texts) if place not in bads]
-            found = outlet.deliver([one for one, _ in lots])
+            found = connector.deliver([one for one, _ in batches])
             assert {partition: set(places) for partition, places in found.items()} == {
-                one.partition: bads for one, bads in lots if bads
+                one.partition: bads for one, bads in batches if bads
             }
             assert all(reason for places in found.values() for reason in places.values())
     assert sorted(system.content()) == sorted(wanted)
     for partition in PARTITIONS:
         mine = [text for text in system.content() if text.startswith(f"{partition}.")]
         assert mine == [text for text in wanted if text.startswith(f"{partition}.")], "in order"
-    with closing(system.outlet()) as outlet:
-        assert outlet.open(PARTITIONS) == {
+    with closing(system.connector()) as connector:
+        assert connector.open(PARTITIONS) == {
             one.partition: one.position
             if not bads or one.refusing is None
             else one.refusing(dict.fromkeys(bads, ""))
-            for one, bads in lots
+            for one, bads in batches
         }
 
 
@@ -221,19 +221,19 @@ def test_where_nothing_may_be_left_out_a_refusal_stores_nothing(system: System) 
     if system.bad() is None:
         assert isinstance(system, TwoPhaseSystem)
         return
-    with closing(system.outlet()) as outlet:
-        outlet.open(PARTITIONS)
-        one = lot(system, 0, ["good", "bad"], 2)
+    with closing(system.connector()) as connector:
+        connector.open(PARTITIONS)
+        one = batch(system, 0, ["good", "bad"], 2)
         one.messages[1] = system.bad()
         with pytest.raises(SinkError):
-            outlet.deliver([one])
+            connector.deliver([one])
     assert system.content() == []
 
 
-def test_a_closed_outlet_leaves_what_it_delivered_and_nothing_else(system: System) -> None:
-    outlet = system.outlet()
-    outlet.open(PARTITIONS)
-    outlet.deliver([lot(system, 0, ["kept"], 1)])
-    outlet.close()
-    outlet.close()
+def test_a_closed_connector_leaves_what_it_delivered_and_nothing_else(system: System) -> None:
+    connector = system.connector()
+    connector.open(PARTITIONS)
+    connector.deliver([batch(system, 0, ["kept"], 1)])
+    connector.close()
+    connector.close()
     assert system.content() == ["kept"]

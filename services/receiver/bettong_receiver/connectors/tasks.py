@@ -1,4 +1,4 @@
-"""The lanes of an application: one for each sink with a destination."""
+"""The tasks of an application: one for each sink with a destination."""
 
 import threading
 import time
@@ -8,13 +8,13 @@ from typing import Any
 
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.logs import Logger
-from bettong_receiver.outlets.lane import Lane, Route
+from bettong_receiver.connectors.task import Route, SinkTask
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import Status
 
 
-class Lanes:
-    """All lanes of a receiver."""
+class SinkTasks:
+    """All tasks of a receiver."""
 
     def __init__(
         self,
@@ -33,8 +33,8 @@ class Lanes:
                 status.waits_for(f"sink {sink}", why)
 
         self._status = status
-        self._lanes: list[Lane[Any]] = [
-            Lane(
+        self._tasks: list[SinkTask[Any]] = [
+            SinkTask(
                 route,
                 application,
                 open_reader=open_reader,
@@ -49,29 +49,29 @@ class Lanes:
     def works(
         self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event
     ) -> list[Callable[[], None]]:
-        """What is to be run side by side, each in a thread of its own: see `Lane.run`.
+        """What is to be run side by side, each in a thread of its own: see `SinkTask.run`.
 
         Until a sink's destination has been opened, the receiver waits for it.
         """
-        for lane in self._lanes:
-            self._status.opens(f"sink {lane.route.sink}", f"sink {lane.route.sink} is being opened")
+        for task in self._tasks:
+            self._status.opens(f"sink {task.route.sink}", f"sink {task.route.sink} is being opened")
         return [
             partial(
-                lane.run,
+                task.run,
                 {
                     partition: offset
                     for (sink, partition), offset in beginnings.items()
-                    if sink == lane.route.sink
+                    if sink == task.route.sink
                 },
                 stopping,
             )
-            for lane in self._lanes
+            for task in self._tasks
         ]
 
     def offsets(self) -> dict[str, dict[tuple[str, int], int]]:
-        """Of each sink, for each (topic, partition) the record that its outlet lacks."""
-        return {lane.route.sink: lane.offsets() for lane in self._lanes}
+        """Of each sink, for each (topic, partition) the record that its connector lacks."""
+        return {task.route.sink: task.offsets() for task in self._tasks}
 
     def skipped(self) -> int:
-        """Messages that outlets refused and that are only counted."""
-        return sum(lane.skipped() for lane in self._lanes)
+        """Messages that connectors refused and that are only counted."""
+        return sum(task.skipped() for task in self._tasks)

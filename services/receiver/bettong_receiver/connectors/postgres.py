@@ -2,7 +2,7 @@
 
     bettong_positions   application, sink, partition -> writer, position          (made when it is not there)
 
-Who opens an outlet writes a new name into `writer`, in a statement that waits for transactions under way, and reads
+Who opens a connector writes a new name into `writer`, in a statement that waits for transactions under way, and reads
 the positions with it. A delivery moves the positions first, of rows that still have its name, and takes back
 everything when there are fewer: so a receiver that was thought dead stores nothing any more.
 
@@ -31,9 +31,14 @@ from bettong.application.schema import Schema
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong_receiver.connectors.connector import (
+    REASON_CHARACTERS_MAX,
+    ConnectorUnavailableError,
+    Refused,
+    SinkBatch,
+)
+from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import REASON_CHARACTERS_MAX, Lot, OutletUnavailableError, Refused
-from bettong_receiver.outlets.table_columns import TableColumn, faults, types_of
 
 Row = tuple[Any, ...]
 
@@ -94,8 +99,8 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
     return read
 
 
-class PostgresOutlet:
-    """See Outlet. Rows of a partition are inserted in the order of the log."""
+class PostgresConnector:
+    """See SinkConnector. Rows of a partition are inserted in the order of the log."""
 
     def __init__(
         self,
@@ -129,7 +134,7 @@ class PostgresOutlet:
         self._connection: psycopg.Connection[Row] | None = None
 
     def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet. Raises SinkError that lists everything that is wrong with the table."""
+        """See SinkConnector. Raises SinkError that lists everything that is wrong with the table."""
         defaults: dict[str, Any] = {
             "connect_timeout": _CONNECT_WAIT_S_MAX,
             "application_name": "bettong",
@@ -152,39 +157,39 @@ class PostgresOutlet:
         )
         return dict.fromkeys(partitions) | dict(rows)
 
-    def deliver(self, lots: Sequence[Lot[Row]]) -> Refused:
-        """See Outlet."""
-        return self._told("delivering", lambda: self._deliver(lots))
+    def deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
+        """See SinkConnector."""
+        return self._told("delivering", lambda: self._deliver(batches))
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.close()
 
-    def _deliver(self, lots: Sequence[Lot[Row]]) -> Refused:
+    def _deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         try:
             with self._open_connection.transaction():
-                self._move({lot.partition: lot.position for lot in lots})
-                self._insert([row for lot in lots for row in lot.messages])
+                self._move({batch.partition: batch.position for batch in batches})
+                self._insert([row for batch in batches for row in batch.messages])
         except psycopg.Error as error:
-            if not refuses_a_row(error) or any(lot.refusing is None for lot in lots):
+            if not refuses_a_row(error) or any(batch.refusing is None for batch in batches):
                 raise
         else:
             return {}
         found: dict[int, Mapping[int, str]] = {}
         with self._open_connection.transaction():
             # First of all, so that nobody else opens meanwhile.
-            self._move({lot.partition: lot.position for lot in lots})
+            self._move({batch.partition: batch.position for batch in batches})
             # A constraint that is checked at the end would refuse all.
             self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            for lot in lots:
-                if refused := self._insert_halves(lot.messages, 0):
-                    found[lot.partition] = refused
+            for batch in batches:
+                if refused := self._insert_halves(batch.messages, 0):
+                    found[batch.partition] = refused
             positions = {
-                lot.partition: lot.refusing(found[lot.partition])
-                for lot in lots
-                if lot.refusing is not None and lot.partition in found
+                batch.partition: batch.refusing(found[batch.partition])
+                for batch in batches
+                if batch.refusing is not None and batch.partition in found
             }
             if positions:
                 self._move(positions)
@@ -193,7 +198,7 @@ class PostgresOutlet:
     @property
     def _open_connection(self) -> psycopg.Connection[Row]:
         if self._connection is None:
-            raise AssertionError("an outlet is opened first")
+            raise AssertionError("a connector is opened first")
         return self._connection
 
     def _move(self, positions: Mapping[int, bytes]) -> None:
@@ -201,7 +206,7 @@ class PostgresOutlet:
         places = (list(positions), list(positions.values()))
         moved = self._open_connection.execute(_MOVE.format(self._positions), (*places, *whose)).rowcount
         if moved != len(positions):
-            raise OutletUnavailableError(
+            raise ConnectorUnavailableError(
                 f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
             )
 
@@ -253,7 +258,7 @@ class PostgresOutlet:
             reason = " ".join(str(error).split())
             passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
             if passes or (error.sqlstate or "").startswith(_READ_ONLY):
-                raise OutletUnavailableError(f"{self._name}: {doing}: {reason}") from None
+                raise ConnectorUnavailableError(f"{self._name}: {doing}: {reason}") from None
             raise SinkError(
                 f"{self._name}: {doing}: refused: {reason}; nothing is delivered until that is mended"
             ) from None

@@ -1,4 +1,4 @@
-"""How each sink with a destination gets there: the one place that knows all kinds of outlets."""
+"""How each sink with a destination gets there: the one place that knows all kinds of connectors."""
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -21,15 +21,15 @@ from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.frames.frame import Frame
 from bettong.settings import ReceiverSettings
 from bettong.topics import sink_topic
+from bettong_receiver.connectors.connector import Message, SinkConnector
+from bettong_receiver.connectors.kafka_topic import KafkaConnector, Keyed, read_with_key, read_without_key
+from bettong_receiver.connectors.postgres import PostgresConnector, Row, read_rows
+from bettong_receiver.connectors.refusals import Refusals
+from bettong_receiver.connectors.task import Route
+from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
+from bettong_receiver.connectors.two_phase import TwoPhaseConnector
+from bettong_receiver.connectors.webhook import Address, AtLeastOnceWebhookConnector
 from bettong_receiver.formats import formats
-from bettong_receiver.outlets.kafka_topic import KafkaOutlet, Keyed, read_with_key, read_without_key
-from bettong_receiver.outlets.lane import Route
-from bettong_receiver.outlets.outlet import Message, Outlet
-from bettong_receiver.outlets.postgres import PostgresOutlet, Row, read_rows
-from bettong_receiver.outlets.refusals import Refusals
-from bettong_receiver.outlets.tcp import AtLeastOnceTcpOutlet, address_of
-from bettong_receiver.outlets.two_phase import TwoPhaseOutlet
-from bettong_receiver.outlets.webhook import Address, AtLeastOnceWebhookOutlet
 
 
 def routes(plan: Plan, settings: ReceiverSettings, store: RedisStore) -> list[Route[Any]]:
@@ -71,8 +71,8 @@ class _Way:
         url = self._options(to.connection, needs="url")["url"]
         schema = self._schema()
 
-        def make() -> PostgresOutlet:
-            return PostgresOutlet(
+        def make() -> PostgresConnector:
+            return PostgresConnector(
                 url,
                 to,
                 schema,
@@ -93,29 +93,29 @@ class _Way:
             read_with_key(self._schema(), to.key) if to.key is not None else read_without_key(self._messages)
         )
 
-        def make() -> KafkaOutlet:
+        def make() -> KafkaConnector:
             topic = TransactionalTopic(
                 options,
                 topic=to.topic,
                 positions=to.positions or f"bettong-positions.{application}.{name}",
                 transactional_id=f"bettong.{application}.{name}",
             )
-            return KafkaOutlet(topic, application=application, sink=name)
+            return KafkaConnector(topic, application=application, sink=name)
 
         return self._route(read, make)
 
     def _two_phase(self, to: TwoPhase) -> Route[bytes]:
         name = self.sink.name
         options = self.connections.get(to.connection or name, {})
-        return self._route(self._messages, lambda: TwoPhaseOutlet(name, lambda: to.open_sink(options)))
+        return self._route(self._messages, lambda: TwoPhaseConnector(name, lambda: to.open_sink(options)))
 
     def _webhook(self, to: AtLeastOnceWebhook) -> Route[bytes]:
         name = self.sink.name
         address = Address.of(self._options(to.connection, needs="url"), sink=name)
         lines = self.sink.encoder is None
 
-        def make() -> AtLeastOnceWebhookOutlet:
-            return AtLeastOnceWebhookOutlet(address, RedisSink(self.store), sink=name, lines=lines)
+        def make() -> AtLeastOnceWebhookConnector:
+            return AtLeastOnceWebhookConnector(address, RedisSink(self.store), sink=name, lines=lines)
 
         return self._route(self._messages, make)
 
@@ -124,13 +124,13 @@ class _Way:
         address = address_of(self._options(to.connection, needs="address"), sink=name)
         lines = self.sink.encoder is None
 
-        def make() -> AtLeastOnceTcpOutlet:
-            return AtLeastOnceTcpOutlet(address, RedisSink(self.store), sink=name, lines=lines)
+        def make() -> AtLeastOnceTcpConnector:
+            return AtLeastOnceTcpConnector(address, RedisSink(self.store), sink=name, lines=lines)
 
         return self._route(self._messages, make)
 
     def _route(
-        self, read: Callable[[Frame], Sequence[Message]], make: Callable[[], Outlet[Message]]
+        self, read: Callable[[Frame], Sequence[Message]], make: Callable[[], SinkConnector[Message]]
     ) -> Route[Message]:
         refusals = Refusals(
             self.plan.application,

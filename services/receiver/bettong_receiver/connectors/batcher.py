@@ -1,4 +1,4 @@
-"""Records of a sink's topic in, one lot of messages a partition out, by the delivery rule. Pure."""
+"""Records of a sink's topic in, one batch of messages a partition out, by the delivery rule. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,10 +9,10 @@ from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.frame import Frame, decode
 from bettong.worker.output.framing import OutputRecord
+from bettong_receiver.connectors.connector import Message, Refused, SinkBatch
+from bettong_receiver.connectors.refusals import Refusals
 from bettong_receiver.errors import PositionError
 from bettong_receiver.formats import frame_of
-from bettong_receiver.outlets.outlet import Lot, Message, Refused
-from bettong_receiver.outlets.refusals import Refusals
 from bettong_receiver.positions import Place
 from bettong_receiver.positions import decode as decode_position
 from bettong_receiver.positions import encode as encode_position
@@ -23,15 +23,15 @@ _STALE = -1
 
 
 class _Piece(NamedTuple):
-    """The messages of a lot from `start` on are those of this frame, up to the next piece."""
+    """The messages of a batch from `start` on are those of this frame, up to the next piece."""
 
     start: int
     offset: int
     frame: Frame
 
 
-class Batch(Generic[Message]):
-    """How far one outlet is, and what it gets next."""
+class Batcher(Generic[Message]):
+    """How far one connector is, and what it gets next."""
 
     def __init__(
         self,
@@ -52,48 +52,50 @@ class Batch(Generic[Message]):
         self._refusals = refusals
         self._pieces: dict[int, list[_Piece]] = {}
         self._letters: list[OutputRecord] = []
-        self._paid: list[tuple[int, int]] = []
+        self._written: list[tuple[int, int]] = []
         self._places = {partition: Place(application, sink, partition) for partition in beginnings}
         self.progress = {
             partition: self._restored(partition, stored.get(partition), beginning)
             for partition, beginning in beginnings.items()
         }
         self._stored = self.offsets()
-        self._last = {partition: progress.debt.last for partition, progress in self.progress.items()}
+        self._last = {partition: progress.outbox.last for partition, progress in self.progress.items()}
 
     def offsets(self) -> dict[int, int]:
         """For each partition the record that comes next."""
         return {partition: progress.offset for partition, progress in self.progress.items()}
 
     def starts(self) -> dict[int, int]:
-        """For each partition the record to read first: one whose letters are owed, else the one that comes next."""
+        """For each partition the record to read first: one whose letters are pending, else the one that comes next."""
         return {
-            partition: min([progress.offset, *progress.debt.owed])
+            partition: min([progress.offset, *progress.outbox.pending])
             for partition, progress in self.progress.items()
         }
 
     def settle(self, records: Iterable[Record]) -> None:
-        """Makes the letters of records whose dead letters are owed since an earlier delivery: see `letters`."""
+        """Makes the letters of records whose dead letters are pending since an earlier delivery: see `letters`."""
         for record in records:
-            owed = self.progress[record.partition].debt.owed.get(record.offset)
-            if owed is not None:
-                self._write(record.partition, record.offset, decode(record.value), owed)
+            pending = self.progress[record.partition].outbox.pending.get(record.offset)
+            if pending is not None:
+                self._write(record.partition, record.offset, decode(record.value), pending)
 
     def letters(self) -> list[OutputRecord]:
         """Dead letters that are to be appended to the log, in order. Then call `posted`."""
         return self._letters
 
-    def posted(self) -> None:
-        """The letters are durable: positions stored from now on owe them no more."""
-        for partition, offset in self._paid:
-            debt = self.progress[partition].debt
-            debt.last = self._last[partition]
-            del debt.owed[offset]
+    def appended(self) -> None:
+        """The letters are durable: positions stored from now on do not name them."""
+        for partition, offset in self._written:
+            outbox = self.progress[partition].outbox
+            outbox.last = self._last[partition]
+            del outbox.pending[offset]
             self._stored[partition] = _STALE
-        self._letters, self._paid = [], []
+        self._letters, self._written = [], []
 
-    def fold(self, records: Iterable[Record]) -> tuple[list[Lot[Message]], list[tuple[Record, FrameError]]]:
-        """Takes records; the lots of the partitions with messages, and the records that could not be read."""
+    def fold(
+        self, records: Iterable[Record]
+    ) -> tuple[list[SinkBatch[Message]], list[tuple[Record, FrameError]]]:
+        """Takes records; the batches of the partitions with messages, and the records that could not be read."""
         messages: dict[int, list[Message]] = {}
         self._pieces = {}
         faults: list[tuple[Record, FrameError]] = []
@@ -113,38 +115,38 @@ class Batch(Generic[Message]):
                 progress.spoiled()
                 continue
             progress.delivered(len(found))
-            lot = messages.setdefault(record.partition, [])
-            self._pieces.setdefault(record.partition, []).append(_Piece(len(lot), record.offset, frame))
-            lot.extend(found)
-        return [self._lot(partition, found) for partition, found in messages.items()], faults
+            batch = messages.setdefault(record.partition, [])
+            self._pieces.setdefault(record.partition, []).append(_Piece(len(batch), record.offset, frame))
+            batch.extend(found)
+        return [self._batch(partition, found) for partition, found in messages.items()], faults
 
-    def moved(self) -> list[Lot[Message]]:
-        """Empty lots for the partitions whose position is behind what was folded."""
+    def moved(self) -> list[SinkBatch[Message]]:
+        """Empty batches for the partitions whose position is behind what was folded."""
         return [
-            self._lot(each, []) for each, offset in self.offsets().items() if offset != self._stored[each]
+            self._batch(each, []) for each, offset in self.offsets().items() if offset != self._stored[each]
         ]
 
-    def delivered(self, lots: Iterable[Lot[Message]], refused: Refused) -> None:
-        """The outlet has them, but for what it refused, which may have led to `letters`."""
-        self._stored |= {lot.partition: lot.offset for lot in lots}
+    def delivered(self, batches: Iterable[SinkBatch[Message]], refused: Refused) -> None:
+        """The connector has them, but for what it refused, which may have led to `letters`."""
+        self._stored |= {batch.partition: batch.offset for batch in batches}
         for number, reasons in refused.items():
             progress = self._refusing(number, reasons)
             self.progress[number] = progress
             frames = {piece.offset: piece.frame for piece in self._pieces[number]}
-            for offset, owed in progress.debt.owed.items():
-                self._write(number, offset, frames[offset], owed)
+            for offset, pending in progress.outbox.pending.items():
+                self._write(number, offset, frames[offset], pending)
 
-    def _lot(self, number: int, messages: list[Message]) -> Lot[Message]:
+    def _batch(self, number: int, messages: list[Message]) -> SinkBatch[Message]:
         progress = self.progress[number]
         position = encode_position(self._places[number], progress)
         refusing = None if self._refusals.stops else partial(self._position_refusing, number)
-        return Lot(number, messages, progress.offset, position, refusing)
+        return SinkBatch(number, messages, progress.offset, position, refusing)
 
     def _position_refusing(self, number: int, refused: Mapping[int, str]) -> bytes:
         return encode_position(self._places[number], self._refusing(number, refused))
 
     def _refusing(self, number: int, refused: Mapping[int, str]) -> Progress:
-        """The progress of a partition of which these messages of its lot were refused."""
+        """The progress of a partition of which these messages of its batch were refused."""
         found: dict[int, dict[int, str]] = {}
         pieces = self._pieces[number]
         starts = [piece.start for piece in pieces]
@@ -158,7 +160,7 @@ class Batch(Generic[Message]):
             number, offset, frame, reasons, self._last[number]
         )
         self._letters += records
-        self._paid.append((number, offset))
+        self._written.append((number, offset))
 
     def _restored(self, partition: int, stored: bytes | None, beginning: int) -> Progress:
         if stored is None:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import StoreError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, SinkBatch
 
 
 class RedisPositions:
-    """The positions of one destination. Raises OutletUnavailableError while Redis is away."""
+    """The positions of one destination. Raises ConnectorUnavailableError while Redis is away."""
 
     def __init__(self, redis: RedisSink, place: str, name: str) -> None:
         """`place`: a name beside the application's sinks. `name`: of the destination, for people."""
@@ -23,12 +23,14 @@ class RedisPositions:
         except StoreError as error:
             raise self._away(error) from None
 
-    def save(self, lot: Lot[bytes]) -> None:
-        """The messages of a lot are there."""
+    def save(self, batch: SinkBatch[bytes]) -> None:
+        """The messages of a batch are there."""
         try:
-            self._redis.deliver(self._place, lot.partition, messages=(), position=lot.position, results_max=0)
+            self._redis.deliver(
+                self._place, batch.partition, messages=(), position=batch.position, results_max=0
+            )
         except StoreError as error:
             raise self._away(error) from None
 
-    def _away(self, error: StoreError) -> OutletUnavailableError:
-        return OutletUnavailableError(f"{self._name}: its positions: {error}")
+    def _away(self, error: StoreError) -> ConnectorUnavailableError:
+        return ConnectorUnavailableError(f"{self._name}: its positions: {error}")

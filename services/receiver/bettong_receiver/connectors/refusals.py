@@ -2,7 +2,7 @@
 
 The position that is stored with a batch also names what was refused of it, so both are decided in one step. The dead
 letters are written behind that; whoever opens the destination next writes those again that the position names. They
-carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
+carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-pending.md)).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from bettong.frames.frame import Frame
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
-from bettong_receiver.progress import Debt, Progress
+from bettong_receiver.progress import LetterOutbox, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Refusals:
     def noted(self, progress: Progress, refused: Mapping[int, Mapping[int, str]]) -> Progress:
         """Progress that says which messages were refused: by the offset of their frame, by place, why."""
         if self.on_error == DEAD_LETTER:
-            owed = progress.debt.owed | {offset: dict(places) for offset, places in refused.items()}
-            return replace(progress, debt=Debt(owed, progress.debt.last))
+            pending = progress.outbox.pending | {offset: dict(places) for offset, places in refused.items()}
+            return replace(progress, outbox=LetterOutbox(pending, progress.outbox.last))
         count = sum(map(len, refused.values()))
         return replace(progress, counts=replace(progress.counts, skipped=progress.counts.skipped + count))
 
