@@ -1,7 +1,7 @@
 """What a receiver tells the world while it lives: its record in Redis, and how far behind the log it is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveFigures, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
-from bettong_receiver.delivery import Delivery
+from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.status import Status, figures_of
 
 # A question to the broker; the lag need not be newer than what people look at.
@@ -19,7 +19,6 @@ _LAG_INTERVAL_S = 0.5
 LAG_WAIT_S_MAX = 1.5
 
 _Figures = dict[str, str | int | float]
-_Offsets = Mapping[tuple[str, int], int]
 _Result = TypeVar("_Result")
 
 
@@ -35,57 +34,54 @@ class Reporter:
         *,
         instance: str,
         interval_s: float,
-        skipped: Callable[[], int],
+        tasks: SinkTasks,
     ) -> None:
-        """`skipped`: messages that were refused and are only counted."""
         self._live = live
         self._admin = admin
         self._status = status
         self._log = log
         self._instance = instance
         self._interval_s = interval_s
-        self._skipped = skipped
+        self._tasks = tasks
         self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
         self._kafka = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lag")
 
-    async def write(self, delivery: Callable[[], Delivery | None], subscribers: Callable[[], int]) -> None:
-        """The record, every interval. `delivery` is None until there is one."""
+    async def write(self, subscribers: Callable[[], int]) -> None:
+        """The record, every interval."""
         while True:
-            await self.write_once(delivery(), subscribers())
+            await self.write_once(subscribers())
             await asyncio.sleep(self._interval_s)
 
-    async def write_once(self, delivery: Delivery | None, subscribers: int) -> None:
+    async def write_once(self, subscribers: int) -> None:
         """The record, now."""
         figures: _Figures = {**self._status.figures(), metrics.SESSIONS.name: subscribers}
-        if delivery is not None:
-            figures |= figures_of(delivery.counts())
-            figures |= delivery.latency.figures()
-            figures[metrics.DEAD_LETTER_LAST.name] = delivery.dead_letter_last
-            figures[metrics.SKIPPED.name] = self._skipped()
+        if self._tasks.is_open:
+            figures |= figures_of(self._tasks.counts())
+            figures |= self._tasks.figures()
+            figures[metrics.SKIPPED.name] = self._tasks.skipped()
         figures |= self._lags
         await _on(self._redis, lambda: self._write(figures))
 
-    async def follow_lag(self, delivery: Delivery, connectors: Callable[[], Mapping[str, _Offsets]]) -> None:
+    async def follow_lag(self) -> None:
         """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there.
 
-        `connectors` gives, for each sink with a destination, where that is.
+        Begin it once the tasks are open.
         """
+        tasks = self._tasks
+        topics = {topic for topic, _ in tasks.offsets()}
         while True:
-            offsets = delivery.offsets()
-            topics = {topic for topic, _ in offsets}
             try:
-                ends: Mapping[tuple[str, int], int] = await _on(self._kafka, lambda: self._admin.ends(topics))  # noqa: B023 - awaited at once
+                ends = await _on(self._kafka, lambda: self._admin.ends(topics))
             except LogError as error:
                 self._status.waits_for("Kafka", str(error))
                 self._lags = {}
             else:
                 self._status.has("Kafka")
-                self._lags = {metrics.LAG.name: metrics.lag(ends, delivery.offsets())} | {
+                self._lags = {metrics.LAG.name: metrics.lag(ends, tasks.offsets())} | {
                     f"{metrics.LAG.name}/{sink}": metrics.lag(ends, offsets)
-                    for sink, offsets in connectors().items()
-                    if offsets
+                    for sink, offsets in tasks.destination_offsets().items()
                 }
             await asyncio.sleep(_LAG_INTERVAL_S)
 

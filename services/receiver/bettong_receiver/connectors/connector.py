@@ -1,56 +1,92 @@
-"""What a task needs of a foreign system."""
+"""What a sink task needs of a place that takes results: files, Redis, a foreign system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
+from bettong_receiver.positions import Place, encode
+from bettong_receiver.progress import Progress, SinkPartition
 
 Message = TypeVar("Message")
 # Of each partition the places in its batch of the messages that were refused, and why.
-Refused = Mapping[int, Mapping[int, str]]
+Refused = Mapping[SinkPartition, Mapping[int, str]]
 # Why a message was refused is kept in positions until its dead letter is written: a line, not a page.
 REASON_CHARACTERS_MAX = 300
 
 
 class ConnectorUnavailableError(SinkError):
-    """The foreign system is away or busy: the same may go well in a while."""
+    """The place is away or busy: the same may go well in a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameMessages(Generic[Message]):
+    """The messages of one frame. `offset`: its record in the log."""
+
+    offset: int
+    frame: Frame
+    messages: Sequence[Message]
 
 
 @dataclass(frozen=True, slots=True)
 class SinkBatch(Generic[Message]):
-    """What one partition of the sink gets in one delivery. `offset`: the record of the log that follows it.
+    """What one partition of a sink gets in one delivery: its frames in order, and the position behind them.
 
-    `position` is stored with the messages. Where some of them are refused for good, `refusing(places)`, with the reason
-    for each place in `messages`, gives the position to be stored with the others. None: all or nothing.
+    `progress` is that of the partition and goes on with the next round. Where some messages are refused for good,
+    `refusing(places)`, with the reason for each place in `messages`, gives the position to store with the others.
+    None: all or nothing.
     """
 
-    partition: int
-    messages: list[Message]
-    offset: int
-    position: bytes
+    place: Place
+    frames: Sequence[FrameMessages[Message]]
+    progress: Progress
     refusing: Callable[[Mapping[int, str]], bytes] | None = None
+
+    @property
+    def key(self) -> SinkPartition:
+        """Sink and partition."""
+        return self.place.sink, self.place.partition
+
+    @property
+    def messages(self) -> list[Message]:
+        """Those of all frames, in order. A new list each time."""
+        return [message for each in self.frames for message in each.messages]
+
+    def position(self, *, length_bytes: int = 0) -> bytes:
+        """The position to store. Taken after `deliver` has returned, it covers what was delivered by then."""
+        return encode(self.place, self.progress, length_bytes=length_bytes)
 
 
 class SinkConnector(Protocol[Message]):
-    """A connection to a foreign system that keeps a position for each partition with the data. Used from one thread.
+    """Stores the results of one or more sinks, and with them a position for each partition. Used from one thread.
 
-    After any error it is closed and another one is opened: what a failed delivery did is told by the positions then.
+    After any error the task closes it and opens another one, which tells by its positions what a failed delivery did.
     Every method raises ConnectorUnavailableError for what passes by itself, SinkError for what somebody must mend;
     waits are bounded by a minute.
     """
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """Connects, checks what can be checked, shuts out whoever delivered before, undoes what that left open.
 
-        Then the position stored with the last delivery of each partition; None where there was none.
+        Then the position stored last for each partition of `beginnings`, which says where its log begins now; None
+        where there was none.
         """
 
     def deliver(self, batches: Sequence[SinkBatch[Message]]) -> Refused:
-        """Stores messages and positions. Exactly-once connectors: all or nothing, and only while nobody opened later.
+        """Stores messages and positions: all or nothing, and only while nobody opened later; or so that it may be repeated.
 
-        Returns what the system refused for good, which is left out; a connector that cannot tell raises SinkError.
+        Returns what the place refused for good, which is left out; a connector that cannot tell raises SinkError.
+        A position may be stored later than its messages if the next `open` undoes messages without a position.
         """
 
+    def flush(self) -> None:
+        """Stores what `deliver` put off, if it is time to. Called after every round, so some times a second."""
+        return
+
+    def finish(self) -> None:
+        """Stores what `deliver` put off, now. Called once, at a clean stop."""
+        return
+
     def close(self) -> None:
-        """Lets go; what was not delivered is undone. Never raises."""
+        """Lets go; what was not stored is undone by the next `open`. Never raises."""

@@ -3,7 +3,7 @@
 A record that is larger than the topic takes is left out, and the position names it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bettong.application.fields import Kind
@@ -12,9 +12,10 @@ from bettong.edges.foreign_kafka import Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import JsonLines
+from bettong_receiver.progress import SinkPartition
 
 Keyed = tuple[bytes | None, bytes]
 
@@ -40,37 +41,37 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
     return read
 
 
-class KafkaConnector:
+class KafkaConnector(SinkConnector[Keyed]):
     """See SinkConnector. Positions are kept under the key `{application}/{sink}/{partition}`."""
 
     def __init__(self, topic: TransactionalTopic, *, application: str, sink: str) -> None:
         self._topic = topic
         self._name = f"sink {sink}"
-        self._prefix = f"{application}/{sink}"
+        self._application = application
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector."""
         with self._told():
             found = self._topic.open()
-        return {partition: found.get(self._key(partition)) for partition in partitions}
+        return {key: found.get(self._position_key(key)) for key in beginnings}
 
     def deliver(self, batches: Sequence[SinkBatch[Keyed]]) -> Refused:
         """See SinkConnector."""
         records: list[Outgoing] = []
         positions: dict[bytes, bytes] = {}
-        refused: dict[int, dict[int, str]] = {}
+        refused: dict[SinkPartition, dict[int, str]] = {}
         for batch in batches:
-            mine = [Outgoing(batch.partition, key, value) for key, value in batch.messages]
-            position = batch.position
+            mine = [Outgoing(batch.place.partition, key, value) for key, value in batch.messages]
+            position = batch.position()
             giants = self._topic.too_large(mine)
             if giants and batch.refusing is not None:
-                refused[batch.partition] = {place: _reason(mine[place]) for place in giants}
-                position = batch.refusing(refused[batch.partition])
-                mine = [record for place, record in enumerate(mine) if place not in refused[batch.partition]]
+                reasons = refused[batch.key] = {place: _reason(mine[place]) for place in giants}
+                position = batch.refusing(reasons)
+                mine = [record for place, record in enumerate(mine) if place not in reasons]
             elif giants:
                 raise SinkError(f"{self._name}: {_reason(mine[giants[0]])}")
             records += mine
-            positions[self._key(batch.partition)] = position
+            positions[self._position_key(batch.key)] = position
         with self._told():
             self._topic.append(records, positions)
         return refused
@@ -79,8 +80,8 @@ class KafkaConnector:
         """See SinkConnector."""
         self._topic.close()
 
-    def _key(self, partition: int) -> bytes:
-        return f"{self._prefix}/{partition}".encode()
+    def _position_key(self, key: SinkPartition) -> bytes:
+        return f"{self._application}/{key[0]}/{key[1]}".encode()
 
     @contextmanager
     def _told(self) -> Iterator[None]:

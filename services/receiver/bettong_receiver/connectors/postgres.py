@@ -36,9 +36,11 @@ from bettong_receiver.connectors.connector import (
     ConnectorUnavailableError,
     Refused,
     SinkBatch,
+    SinkConnector,
 )
 from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 from bettong_receiver.errors import SinkError
+from bettong_receiver.progress import SinkPartition
 
 Row = tuple[Any, ...]
 
@@ -99,7 +101,7 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
     return read
 
 
-class PostgresConnector:
+class PostgresConnector(SinkConnector[Row]):
     """See SinkConnector. Rows of a partition are inserted in the order of the log."""
 
     def __init__(
@@ -133,7 +135,7 @@ class PostgresConnector:
         self._copy = sql.SQL("COPY {} ({}) FROM STDIN").format(self._table, names)
         self._connection: psycopg.Connection[Row] | None = None
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector. Raises SinkError that lists everything that is wrong with the table."""
         defaults: dict[str, Any] = {
             "connect_timeout": _CONNECT_WAIT_S_MAX,
@@ -150,12 +152,13 @@ class PostgresConnector:
         self._check(connection)
         if not self._columns(connection, self._positions):
             self._told("creating its positions", lambda: connection.execute(_CREATE.format(self._positions)))
-        whose = (self._application, self._sink, self._writer, list(partitions))
+        whose = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
         rows = self._told(
             "reading positions",
             lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
         )
-        return dict.fromkeys(partitions) | dict(rows)
+        found = dict(rows)
+        return {key: found.get(key[1]) for key in beginnings}
 
     def deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         """See SinkConnector."""
@@ -170,26 +173,26 @@ class PostgresConnector:
     def _deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         try:
             with self._open_connection.transaction():
-                self._move({batch.partition: batch.position for batch in batches})
+                self._move({batch.place.partition: batch.position() for batch in batches})
                 self._insert([row for batch in batches for row in batch.messages])
         except psycopg.Error as error:
             if not refuses_a_row(error) or any(batch.refusing is None for batch in batches):
                 raise
         else:
             return {}
-        found: dict[int, Mapping[int, str]] = {}
+        found: dict[SinkPartition, Mapping[int, str]] = {}
         with self._open_connection.transaction():
             # First of all, so that nobody else opens meanwhile.
-            self._move({batch.partition: batch.position for batch in batches})
+            self._move({batch.place.partition: batch.position() for batch in batches})
             # A constraint that is checked at the end would refuse all.
             self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for batch in batches:
                 if refused := self._insert_halves(batch.messages, 0):
-                    found[batch.partition] = refused
+                    found[batch.key] = refused
             positions = {
-                batch.partition: batch.refusing(found[batch.partition])
+                batch.place.partition: batch.refusing(found[batch.key])
                 for batch in batches
-                if batch.refusing is not None and batch.partition in found
+                if batch.refusing is not None and batch.key in found
             }
             if positions:
                 self._move(positions)

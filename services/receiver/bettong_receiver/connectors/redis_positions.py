@@ -1,10 +1,11 @@
 """Positions in Redis, of destinations that keep none: stored behind the messages, which a crash in between repeats."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import StoreError
 from bettong_receiver.connectors.connector import ConnectorUnavailableError, SinkBatch
+from bettong_receiver.progress import SinkPartition
 
 
 class RedisPositions:
@@ -16,10 +17,10 @@ class RedisPositions:
         self._place = place
         self._name = name
 
-    def load(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """Of each partition; None where there was none."""
+    def load(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, bytes | None]:
+        """Of each partition of the sink; None where there was none."""
         try:
-            return {each: self._redis.position(self._place, each) for each in partitions}
+            return {key: self._redis.position(self._place, key[1]) for key in keys}
         except StoreError as error:
             raise self._away(error) from None
 
@@ -27,7 +28,7 @@ class RedisPositions:
         """The messages of a batch are there."""
         try:
             self._redis.deliver(
-                self._place, batch.partition, messages=(), position=batch.position, results_max=0
+                self._place, batch.place.partition, messages=(), position=batch.position(), results_max=0
             )
         except StoreError as error:
             raise self._away(error) from None

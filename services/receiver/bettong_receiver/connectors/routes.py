@@ -1,5 +1,6 @@
-"""How each sink with a destination gets there: the one place that knows all kinds of connectors."""
+"""Which sinks go where: the one place that knows all kinds of connectors."""
 
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,25 +23,71 @@ from bettong.frames.frame import Frame
 from bettong.settings import ReceiverSettings
 from bettong.topics import sink_topic
 from bettong_receiver.connectors.connector import Message, SinkConnector
+from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector, Keyed, read_with_key, read_without_key
 from bettong_receiver.connectors.postgres import PostgresConnector, Row, read_rows
-from bettong_receiver.connectors.refusals import Refusals
-from bettong_receiver.connectors.task import Route
+from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
 from bettong_receiver.connectors.two_phase import TwoPhaseConnector
 from bettong_receiver.connectors.webhook import Address, AtLeastOnceWebhookConnector
+from bettong_receiver.delivery.batcher import SinkInput
+from bettong_receiver.delivery.refusals import Refusals
+from bettong_receiver.delivery.task import Route
 from bettong_receiver.formats import formats
 
+# Of files and Redis, which have all sinks; and of one destination.
+_ALL_FETCH_BYTES_MAX = 8 * 1024 * 1024
+_FETCH_BYTES_MAX = 4 * 1024 * 1024
 
-def routes(plan: Plan, settings: ReceiverSettings, store: RedisStore) -> list[Route[Any]]:
-    """A route for every sink that has a destination; `store` is for those that keep no position themselves.
 
-    Raises SettingsError for a connection that lacks something.
+def routes(
+    plan: Plan,
+    settings: ReceiverSettings,
+    store: RedisStore,
+    *,
+    on_redis_wait: Callable[[str | None], None],
+) -> list[Route[Any]]:
+    """Files (if wanted) and Redis with every sink, then one route for each sink that has a destination.
+
+    `on_redis_wait` is told why deliveries to Redis wait, and None when they do no more. Raises SettingsError for a
+    connection that lacks something.
     """
     connections = read_connections(settings.connections)
     return [
-        _Way(plan, settings, store, connections, sink).route() for sink in plan.sinks if sink.to is not None
+        *_own_routes(plan, settings, store, on_redis_wait),
+        *(
+            _Way(plan, settings, store, connections, sink).route()
+            for sink in plan.sinks
+            if sink.to is not None
+        ),
     ]
+
+
+def _own_routes(
+    plan: Plan, settings: ReceiverSettings, store: RedisStore, on_redis_wait: Callable[[str | None], None]
+) -> list[Route[Any]]:
+    """What holds every sink: without it the receiver cannot go on."""
+    sink_formats = formats(plan)
+    inputs = [SinkInput(each.sink, each.topic, each.messages) for each in sink_formats.values()]
+
+    def make_redis() -> RedisConnector:
+        return RedisConnector(
+            store,
+            plan.application,
+            results_max=settings.receiver_redis_results_max,
+            monotonic_s=time.monotonic,
+            on_wait=on_redis_wait,
+        )
+
+    redis = Route[bytes]("Redis", inputs, make_redis, _ALL_FETCH_BYTES_MAX, required=True)
+    folder = settings.receiver_dir
+    if folder is None:
+        return [redis]
+
+    def make_files() -> FileConnector:
+        return FileConnector(folder, plan.application, sink_formats, monotonic_s=time.monotonic)
+
+    return [Route[bytes]("files", inputs, make_files, _ALL_FETCH_BYTES_MAX, required=True), redis]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +187,9 @@ class _Way:
             as_received=self.sink.encoder is not None,
             frame_bytes_max=self.settings.frame_bytes_max,
         )
-        return Route(self.sink.name, sink_topic(self.plan.application, self.sink.name), read, refusals, make)
+        topic = sink_topic(self.plan.application, self.sink.name)
+        sink_input = SinkInput(self.sink.name, topic, read, refusals)
+        return Route(f"sink {self.sink.name}", [sink_input], make, _FETCH_BYTES_MAX)
 
     @property
     def _messages(self) -> Callable[[Frame], Sequence[bytes]]:

@@ -11,15 +11,16 @@ is under way at a time; it holds messages of one partition, in order. The positi
 import select
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.endpoints import servers
 from bettong.errors import SettingsError
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.connectors.redis_positions import RedisPositions
+from bettong_receiver.progress import SinkPartition
 
 _ANSWER = b"ok\n"
 _ANSWER_WAIT_S_MAX = 10.0
@@ -41,7 +42,7 @@ def address_of(options: Options, *, sink: str) -> tuple[str, int]:
         ) from None
 
 
-class AtLeastOnceTcpConnector:
+class AtLeastOnceTcpConnector(SinkConnector[bytes]):
     """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
 
     def __init__(self, address: tuple[str, int], redis: RedisSink, *, sink: str, lines: bool) -> None:
@@ -52,9 +53,9 @@ class AtLeastOnceTcpConnector:
         self._positions = RedisPositions(redis, f"{sink}/tcp", self._name)
         self._connection: socket.socket | None = None
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector. Does not connect yet."""
-        return self._positions.load(partitions)
+        return self._positions.load(beginnings)
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector: one batch after the other, each with its position behind it."""

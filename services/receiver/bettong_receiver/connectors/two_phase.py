@@ -1,18 +1,19 @@
 """A sink of the user's own, driven through `bettong.TwoPhaseSink`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from bettong.application.destinations import TwoPhaseSink
 from bettong.application.on_error import ANY_ERROR
 from bettong.errors import BettongError
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
+from bettong_receiver.progress import SinkPartition
 
 _Found = TypeVar("_Found")
 
 
-class TwoPhaseConnector:
+class TwoPhaseConnector(SinkConnector[bytes]):
     """See SinkConnector. A delivery is all or nothing for each partition by itself.
 
     What the sink raises is told: an OSError (no connection, a time-out) as unavailable, anything else as a fault.
@@ -23,18 +24,18 @@ class TwoPhaseConnector:
         self._open_sink = open_sink
         self._sink: TwoPhaseSink | None = None
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector."""
         sink = self._sink = self._told("opening", self._open_sink)
         found = {}
-        for partition in partitions:
+        for sink_name, partition in beginnings:
             doing = f"recover({partition})"
             position = self._told(doing, lambda partition=partition: sink.recover(partition))  # type: ignore[misc]
             if position is not None and not isinstance(position, bytes):
                 raise SinkError(
                     f"{self._name}: {doing} returned {type(position).__name__}, expected bytes or None"
                 )
-            found[partition] = position
+            found[sink_name, partition] = position
         return found
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
@@ -44,17 +45,18 @@ class TwoPhaseConnector:
             raise AssertionError("a connector is opened first")
 
         def prepare(batch: SinkBatch[bytes]) -> None:
-            sink.begin(batch.partition)
-            if batch.messages:
-                sink.write(batch.partition, batch.messages)
-            sink.prepare(batch.partition, batch.position)
+            partition = batch.place.partition
+            sink.begin(partition)
+            if messages := batch.messages:
+                sink.write(partition, messages)
+            sink.prepare(partition, batch.position())
 
         for batch in batches:
-            self._told(f"preparing partition {batch.partition}", lambda batch=batch: prepare(batch))  # type: ignore[misc]
+            self._told(f"preparing partition {batch.place.partition}", lambda batch=batch: prepare(batch))  # type: ignore[misc]
         for batch in batches:
             self._told(
-                f"committing partition {batch.partition}",
-                lambda batch=batch: sink.commit(batch.partition, batch.position),  # type: ignore[misc]
+                f"committing partition {batch.place.partition}",
+                lambda batch=batch: sink.commit(batch.place.partition, batch.position()),  # type: ignore[misc]
             )
         return {}
 

@@ -16,9 +16,10 @@ from urllib.parse import urlsplit
 from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch
+from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.connectors.redis_positions import RedisPositions
 from bettong_receiver.errors import SinkError
+from bettong_receiver.progress import SinkPartition
 
 _ANSWER_WAIT_S_MAX = 10.0
 _MESSAGES_MAX = 1000
@@ -66,7 +67,7 @@ class Address:
         )
 
 
-class AtLeastOnceWebhookConnector:
+class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
     """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
 
     def __init__(self, address: Address, redis: RedisSink, *, sink: str, lines: bool) -> None:
@@ -78,15 +79,15 @@ class AtLeastOnceWebhookConnector:
         self._positions = RedisPositions(redis, f"{sink}/webhook", self._name)
         self._connection: http.client.HTTPConnection | None = None
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector. Does not connect yet."""
-        return self._positions.load(partitions)
+        return self._positions.load(beginnings)
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector: one batch after the other, each with its position behind it."""
         for batch in batches:
             for body in self._bodies(batch.messages):
-                self._post(batch.partition, body)
+                self._post(batch.place.partition, body)
             self._positions.save(batch)
         return {}
 

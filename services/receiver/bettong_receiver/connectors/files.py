@@ -8,19 +8,20 @@ One file a partition, because order is per key and a key stays in its partition:
 put partitions together in an order that no second run repeats, so no two runs would give the same bytes.
 
 A position is written, atomically, after the results below it are on the disk (fsync). A crash leaves a file that is as
-long as its position says, or longer; whoever starts next cuts the rest off and reads it again from the log, so the file
-after any number of crashes has the bytes of a run without one. Positions are written every `SYNC_INTERVAL_S`
-where something moved: that bounds what is read again, never what is lost.
+long as its position says, or longer; whoever opens it next cuts the rest off and reads it again from the log, so the
+file after any number of crashes has the bytes of a run without one. Positions are written every `SYNC_INTERVAL_S`
+where something was delivered: that bounds what is read again, never what is lost.
 """
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bettong_receiver.background import Background
+from bettong_receiver.connectors.connector import Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.positions import Place, decode, encode
@@ -32,10 +33,10 @@ SYNC_INTERVAL_S = 0.5
 _CLOSE_WAIT_S = 10.0
 
 
-class FileTarget:
-    """The files of all sinks. Use it from one thread; positions are synced on another.
+class FileConnector(SinkConnector[bytes]):
+    """See SinkConnector. Results are written at once; positions are synced on a thread of their own.
 
-    Every method raises SinkError when the disk refuses, and is of no more use then: start again from the positions.
+    Every method raises SinkError when the disk refuses.
     """
 
     def __init__(
@@ -43,57 +44,71 @@ class FileTarget:
         folder: Path,
         application: str,
         formats: Mapping[str, SinkFormat],
-        beginnings: Mapping[SinkPartition, int],
+        *,
+        monotonic_s: Callable[[], float],
     ) -> None:
-        """Opens, or creates, a file for each partition of `beginnings`: where its log begins now.
+        """`formats`: of each sink that is delivered here."""
+        self._folder = folder
+        self._application = application
+        self._formats = formats
+        self._monotonic_s = monotonic_s
+        self._files: dict[SinkPartition, _File] = {}
+        self._unsynced: dict[SinkPartition, SinkBatch[bytes]] = {}
+        self._next_sync_s = monotonic_s()
+        self._descriptors = ExitStack()
+        self._background = Background("file-sync")
+
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector. Cuts each file to the length in its position; creates both where there is neither.
 
         Raises PositionError, naming file and remedy, when file and position do not fit each other; SinkError when
         another receiver writes to the folder.
         """
-        self._formats = formats
-        self._files: dict[SinkPartition, _File] = {}
-        self._taken: dict[SinkPartition, list[bytes]] = {}
-        self._next_sync_s = 0.0
+        folder = self._folder
         with _told("open", folder), ExitStack() as undo:
             folder.mkdir(parents=True, exist_ok=True)
             undo.callback(os.close, _lock(folder))
             for (sink, partition), beginning in beginnings.items():
                 (folder / sink).mkdir(exist_ok=True)
-                place = Place(application, sink, partition)
-                file = _open(folder / sink, place, formats[sink].extension, beginning)
+                place = Place(self._application, sink, partition)
+                file = _open(folder / sink, place, self._formats[sink].extension, beginning)
                 undo.callback(os.close, file.descriptor)
                 self._files[sink, partition] = file
             for sink in {sink for sink, _ in beginnings}:
                 _sync_folder(folder / sink)
             self._descriptors = undo.pop_all()
-        self.progress = {key: file.progress for key, file in self._files.items()}
-        self._background = Background("file-sync")
+        return {key: file.opened_at for key, file in self._files.items()}
 
-    def take(self, key: SinkPartition, messages: Sequence[bytes]) -> None:
-        """Takes the messages of a frame; `flush` writes them."""
-        self._taken.setdefault(key, []).append(self._formats[key[0]].content(messages))
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector. Readers of the files see the messages at once; `flush` syncs the positions."""
+        for batch in batches:
+            content = self._formats[batch.place.sink].content
+            self._files[batch.key].write(b"".join([content(each.messages) for each in batch.frames]))
+            self._unsynced[batch.key] = batch
+        return {}
 
-    def flush(self, now_s: float) -> None:
-        """Writes what was taken: readers of the files see it. Starts to sync positions when it is time to."""
-        for key, contents in self._taken.items():
-            self._files[key].write(b"".join(contents))
-        self._taken.clear()
+    def flush(self) -> None:
+        """Starts to sync positions when it is time to and the sync before has ended."""
+        now_s = self._monotonic_s()
         if now_s >= self._next_sync_s and self._idle():
             self._sync()
             self._next_sync_s = now_s + SYNC_INTERVAL_S
 
-    def close(self, *, saving: bool) -> None:
-        """Lets go of the files; `saving` syncs the positions of all that was flushed."""
+    def finish(self) -> None:
+        """Syncs all positions. A sync that takes longer than 10 s is left alone: the position before it holds."""
         try:
-            if self._background.finish(_CLOSE_WAIT_S) and saving:
+            if self._background.finish(_CLOSE_WAIT_S):
                 self._sync()
                 self._background.finish(_CLOSE_WAIT_S)
         except OSError as error:
-            if saving:
-                raise SinkError(f"file sink: cannot sync: {error}") from None
-        finally:
-            self._background.close()
-            self._descriptors.close()
+            raise SinkError(f"file sink: cannot sync: {error}") from None
+
+    def close(self) -> None:
+        """See SinkConnector."""
+        with suppress(OSError):
+            self._background.finish(_CLOSE_WAIT_S)
+        self._background.close()
+        self._descriptors.close()
 
     def _idle(self) -> bool:
         try:
@@ -103,10 +118,14 @@ class FileTarget:
 
     def _sync(self) -> None:
         """Hands positions and what they cover to the background: none of it changes any more."""
-        moved = [file for file in self._files.values() if file.progress.offset != file.synced_offset]
-        if not moved:
+        if not self._unsynced:
             return
-        jobs = [(file.descriptor, file.position_path, file.position()) for file in moved]
+        jobs = [
+            (file.descriptor, file.position_path, batch.position(length_bytes=file.length_bytes))
+            for key, batch in self._unsynced.items()
+            for file in (self._files[key],)
+        ]
+        self._unsynced.clear()
 
         def sync() -> None:
             for descriptor, path, position in jobs:
@@ -114,21 +133,17 @@ class FileTarget:
                 _replace(path, position)
 
         self._background.start(sync)
-        for file in moved:
-            file.synced_offset = file.progress.offset
 
 
 @dataclass(slots=True)
 class _File:
-    """The results of one partition. `length_bytes` is what its progress covers and all that it holds."""
+    """The results of one partition. `length_bytes`: all that it holds. `opened_at`: the position that it had then."""
 
-    place: Place
     path: Path
     position_path: Path
     descriptor: int
-    progress: Progress
     length_bytes: int
-    synced_offset: int = field(default=-1)
+    opened_at: bytes
 
     def write(self, content: bytes) -> None:
         with _told("write", self.path):
@@ -137,9 +152,6 @@ class _File:
                 view = view[os.write(self.descriptor, view) :]
         self.length_bytes += len(content)
 
-    def position(self) -> bytes:
-        return encode(self.place, self.progress, length_bytes=self.length_bytes)
-
 
 def _open(folder: Path, place: Place, extension: str, beginning: int) -> _File:
     path = folder / f"{place.partition:05}.{extension}"
@@ -147,14 +159,15 @@ def _open(folder: Path, place: Place, extension: str, beginning: int) -> _File:
     size_bytes = path.stat().st_size if path.exists() else 0
     if position_path.exists():
         try:
-            progress, length_bytes = decode(place, position_path.read_bytes())
+            position = position_path.read_bytes()
+            _, length_bytes = decode(place, position)
         except PositionError as error:
             raise PositionError(f"{position_path}: {error}; {_remedy(position_path, path)}") from None
     elif size_bytes:
         raise PositionError(f"{path} has no {position_path.name} beside it; {_remedy(position_path, path)}")
     else:
-        progress, length_bytes = Progress.fresh(beginning), 0
-        _replace(position_path, encode(place, progress))
+        position, length_bytes = encode(place, Progress.fresh(beginning)), 0
+        _replace(position_path, position)
     if size_bytes < length_bytes:
         raise PositionError(
             f"{path} has {size_bytes} bytes, but {length_bytes} were delivered by {position_path.name};"
@@ -162,7 +175,7 @@ def _open(folder: Path, place: Place, extension: str, beginning: int) -> _File:
         )
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     os.ftruncate(descriptor, length_bytes)
-    return _File(place, path, position_path, descriptor, progress, length_bytes, progress.offset)
+    return _File(path, position_path, descriptor, length_bytes, position)
 
 
 def _remedy(position_path: Path, path: Path) -> str:

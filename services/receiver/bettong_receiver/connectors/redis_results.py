@@ -12,12 +12,18 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bettong.edges.redis_store import RedisSink
+from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import StoreError
 from bettong_receiver.background import Background
+from bettong_receiver.connectors.connector import (
+    ConnectorUnavailableError,
+    Refused,
+    SinkBatch,
+    SinkConnector,
+)
 from bettong_receiver.errors import PositionError
-from bettong_receiver.positions import Place, decode, encode
-from bettong_receiver.progress import Progress, SinkPartition
+from bettong_receiver.positions import Place, decode
+from bettong_receiver.progress import SinkPartition
 
 # One transaction a moved partition, 0.2 ms each: 16 partitions of one sink cost 3 % of a core at this pace.
 DELIVER_INTERVAL_S = 0.1
@@ -28,71 +34,83 @@ _REST_S_MAX = 2.0
 # Between two tries, beside the time that the store itself tries.
 _RETRY_S = 1.0
 _CLOSE_WAIT_S = 5.0
+_OPEN_WAIT_S = 2.0
+# A command gets its answer, or is given up, within 15 s.
+_SEND_WAIT_S = 20.0
 
 _Delivery = tuple[SinkPartition, list[bytes], bytes]
 
 
-class RedisTarget:
-    """The results of all sinks in Redis. Use it from one thread."""
+class RedisConnector(SinkConnector[bytes]):
+    """See SinkConnector. While Redis is away after `open`, deliveries wait in memory, bounded, and nothing is raised."""
 
     def __init__(
         self,
-        sink: RedisSink,
+        store: RedisStore,
         application: str,
-        beginnings: Mapping[SinkPartition, int],
         *,
         results_max: int,
         monotonic_s: Callable[[], float],
         on_wait: Callable[[str | None], None],
     ) -> None:
-        """Reads the positions of the partitions in `beginnings`: where their logs begin now.
-
-        `on_wait` is told, on another thread, why deliveries wait, and None when they do no more. Raises StoreError when
-        Redis is away now, PositionError for a position that cannot be trusted.
-        """
-        self._sink = sink
+        """`on_wait` is told, also on another thread, why deliveries wait, and None when they do no more."""
+        self._store = store
+        self._sink = RedisSink(store)
         self._application = application
         self._results_max = results_max
         self._monotonic_s = monotonic_s
         self._on_wait = on_wait
-        self.progress = {
-            key: self._stored(key) or Progress.fresh(beginning) for key, beginning in beginnings.items()
-        }
-        self._handed = {key: progress.offset for key, progress in self.progress.items()}
-        self._taken = {sink: _Newest(results_max) for sink, _ in beginnings}
-        self._next_s = 0.0
+        self._newest: dict[str, _Newest] = {}
+        self._unsent: dict[SinkPartition, SinkBatch[bytes]] = {}
+        self._next_s = monotonic_s()
         self._stopping = threading.Event()
         self._background = Background("redis-sink")
 
-    def take(self, key: SinkPartition, messages: Sequence[bytes]) -> None:
-        """Takes the messages of a frame; drops those that are no longer among the newest of their sink."""
-        name, partition = key
-        self._taken[name].add(partition, messages)
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector. Raises PositionError, naming the field, for a position that cannot be trusted."""
+        try:
+            self._store.wait(_OPEN_WAIT_S, self._on_wait)
+            return {key: self._stored(key) for key in beginnings}
+        except StoreError as error:
+            raise ConnectorUnavailableError(str(error)) from None
 
-    def flush(self, now_s: float) -> None:
-        """Hands what was taken to Redis when it is time to and Redis has the last batch."""
-        if self._background.idle() and now_s >= self._next_s:
-            self._deliver()
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector. Drops messages that are no longer among the newest of their sink; `flush` sends the rest."""
+        for batch in batches:
+            sink, partition = batch.key
+            newest = self._newest.setdefault(sink, _Newest(self._results_max))
+            for each in batch.frames:
+                newest.add(partition, each.messages)
+            self._unsent[batch.key] = batch
+        return {}
 
-    def close(self, *, saving: bool) -> None:
-        """`saving` delivers what was taken, unless Redis is away: then it is read from the log again next time."""
-        if saving and self._background.finish(_CLOSE_WAIT_S):
-            self._deliver()
+    def flush(self) -> None:
+        """Sends what was delivered when it is time to and Redis has taken what was sent before."""
+        if self._background.idle() and self._monotonic_s() >= self._next_s:
+            self._start()
+
+    def finish(self) -> None:
+        """Sends what was delivered, unless Redis is away: then it is read from the log again next time."""
+        if self._background.finish(_CLOSE_WAIT_S):
+            self._start()
             self._background.finish(_CLOSE_WAIT_S)
+
+    def close(self) -> None:
+        """See SinkConnector. What is on its way must not arrive behind the positions that the next one reads."""
         self._stopping.set()
+        self._background.finish(_SEND_WAIT_S)
         self._background.close()
 
-    def _deliver(self) -> None:
-        moved = [key for key, progress in self.progress.items() if progress.offset != self._handed[key]]
-        if not moved:
+    def _start(self) -> None:
+        if not self._unsent:
             return
-        batches: dict[SinkPartition, list[bytes]] = {key: [] for key in moved}
-        for name, newest in self._taken.items():
-            for partition, messages in newest.taken():
-                batches[name, partition].extend(messages)
-        deliveries = [(key, batches[key], encode(self._place(key), self.progress[key])) for key in moved]
+        messages: dict[SinkPartition, list[bytes]] = {key: [] for key in self._unsent}
+        for sink, newest in self._newest.items():
+            for partition, found in newest.drain():
+                messages[sink, partition].extend(found)
+        deliveries = [(key, messages[key], batch.position()) for key, batch in self._unsent.items()]
+        self._unsent.clear()
         self._background.start(lambda: self._send(deliveries))
-        self._handed |= {key: self.progress[key].offset for key in moved}
 
     def _send(self, deliveries: list[_Delivery]) -> None:
         """Tries each until Redis has it; a delivery that was carried out and not answered does no harm twice."""
@@ -112,20 +130,17 @@ class RedisTarget:
         end_s = self._monotonic_s()
         self._next_s = max(start_s + DELIVER_INTERVAL_S, end_s + min(_REST * (end_s - start_s), _REST_S_MAX))
 
-    def _stored(self, key: SinkPartition) -> Progress | None:
-        data = self._sink.position(*key)
-        if data is None:
-            return None
-        try:
-            return decode(self._place(key), data)[0]
-        except PositionError as error:
-            where = f"Redis, bettong:{self._application}:positions:{key[0]}, field {key[1]}"
-            raise PositionError(
-                f"{where}: {error}; delete the field: the sink's newest results are read anew from the log"
-            ) from None
-
-    def _place(self, key: SinkPartition) -> Place:
-        return Place(self._application, *key)
+    def _stored(self, key: SinkPartition) -> bytes | None:
+        position = self._sink.position(*key)
+        if position is not None:
+            try:
+                decode(Place(self._application, *key), position)
+            except PositionError as error:
+                where = f"Redis, bettong:{self._application}:positions:{key[0]}, field {key[1]}"
+                raise PositionError(
+                    f"{where}: {error}; delete the field: the sink's newest results are read anew from the log"
+                ) from None
+        return position
 
 
 @dataclass(slots=True)
@@ -142,7 +157,7 @@ class _Newest:
         while self.frames and self.messages - len(self.frames[0][1]) >= self.results_max:
             self.messages -= len(self.frames.popleft()[1])
 
-    def taken(self) -> list[tuple[int, Sequence[bytes]]]:
+    def drain(self) -> list[tuple[int, Sequence[bytes]]]:
         """All of it, oldest first; none is left."""
         frames, self.messages = list(self.frames), 0
         self.frames.clear()
