@@ -83,9 +83,18 @@ class LogHoleError(LogError):
 
 
 class PoisonError(BettongError):
-    """A computation with `on_error="stop"` cannot process a message. The same code would fail on it again."""
+    """A computation with `on_error="stop"` cannot process a message. The same code would fail on it again.
+
+    `index`: of the message in its frame.
+    """
 
     exit_code = 8
+
+    def __init__(self, text: str, *, computation: str = "", reason: str = "", index: int = 0) -> None:
+        super().__init__(text)
+        self.computation = computation
+        self.reason = reason
+        self.index = index
 
 
 class StoreError(BettongError):

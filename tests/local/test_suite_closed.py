@@ -71,12 +71,15 @@ def processes(record: SuiteRecord) -> list[psutil.Process]:
 
 def ports(record: SuiteRecord) -> dict[int, str]:
     """Every port on which the suite's processes listen, and at which address."""
-    return {
-        each.laddr.port: each.laddr.ip
-        for process in processes(record)
-        for each in process.net_connections(kind="tcp")
-        if each.status == psutil.CONN_LISTEN
-    }
+    found: dict[int, str] = {}
+    for process in processes(record):
+        with suppress(psutil.NoSuchProcess):  # a child that has done its work meanwhile listens at nothing
+            found |= {
+                each.laddr.port: each.laddr.ip
+                for each in process.net_connections(kind="tcp")
+                if each.status == psutil.CONN_LISTEN
+            }
+    return found
 
 
 def test_everything_listens_on_loopback_alone(record: SuiteRecord) -> None:

@@ -92,7 +92,7 @@ def test_a_stopwatch_counts_what_is_burnt_below_it() -> None:
         pass
     sample = watch.sample(1_000_000)
     assert sample.cpu_s_per_million is not None
-    assert sample.cpu_s_per_million >= 0.05
+    assert sample.cpu_s_per_million >= 0.04, "the kernel counts in ticks of 10 ms"
     assert sample.parts == {"client": sample.cpu_s_per_million}
 
 

@@ -119,3 +119,13 @@ def test_marks_of_a_stage_whose_name_ends_in_a_number_are_no_snapshots(tmp_path:
     store.save("marks", 1, Increment(5, 0, 5), b"x")
     store.clear()
     assert [store.increments("feed-1", partition) for partition in range(4)] == [[]] * 4
+
+
+def test_marks_that_nobody_holds_leave_no_file_open(tmp_path: Path) -> None:
+    def held() -> list[str]:
+        return [each.readlink().name for each in Path("/proc/self/fd").iterdir() if each.is_symlink()]
+
+    marks = Marks(tmp_path, 16)
+    marks.of("in", 3).deaths()
+    del marks
+    assert "in.marks" not in held()

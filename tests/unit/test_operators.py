@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.batch import Batch
 from bettong.worker.output.framing import OutputRecord
 from tests.worker_samples import data, fold, letters, python, results, worker
 
@@ -110,6 +112,34 @@ def application(build: Callable[[bettong.Stream], bettong.Stream]) -> Applicatio
     app = Application("meters")
     build(app.source("in", schema=Number)).sink("out")
     return app
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda source: source.map(leaving),
+        lambda source: source.filter(leaving_filter),
+        lambda source: source.flat_map(leaving_flat_map),
+    ],
+    ids=["map", "filter", "flat_map"],
+)
+def test_a_message_that_fails_keeps_nothing_of_its_frame_in_memory(
+    build: Callable[[bettong.Stream], bettong.Stream],
+) -> None:
+    """An exception that is kept holds the frames of the call, and they the columns: a cycle that waits for `gc`."""
+    of = worker(python(application(build)))
+    gc.disable()
+    try:
+        before = batches()
+        fold(of, [data("in/a", 1, [Number(1), Number(2)])])
+        assert batches() == before
+    finally:
+        gc.enable()
+
+
+def batches() -> int:
+    """How many there are, garbage that waits for `gc` included."""
+    return sum(isinstance(each, Batch) for each in gc.get_objects())
 
 
 def run(app: Application, numbers: list[int]) -> list[OutputRecord]:

@@ -1,16 +1,24 @@
-"""What the processor's Spark says, and what it must not."""
+"""Spark's Java: what it is told, what it must not say, and how it starts and ends."""
 
 import logging
+import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from py4j.java_gateway import GatewayClient
+from pyspark import SparkConf
 
+from bettong.errors import ApplicationError, SettingsError
 from bettong.settings import ProcessorSettings, read
-from bettong_processor.java import silence_py4j
+from bettong_processor.java import Java, silence_py4j
 from bettong_processor.spark_options import options
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -70,3 +78,104 @@ def test_on_a_cluster_sparks_own_settings_decide() -> None:
     assert "spark.authenticate" not in found
     assert "spark.ui.enabled" not in found
     assert told(spark_master="spark://master:7077", spark_ui=False)["spark.ui.enabled"] == "false"
+
+
+@dataclass
+class Submit:
+    """Stands in for Spark's `spark-submit`: a shell script, and no Java."""
+
+    home: Path
+
+    def runs(self, script: str, *, end_s_max: float) -> Java:
+        """Spark's Java, which is that script."""
+        program = self.home / "bin" / "spark-submit"
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        return Java(read(ProcessorSettings, {"application": "app.py"}), end_s_max=end_s_max)
+
+    def has_begun(self) -> bool:
+        """Whether a script with `_BEGUN` has come that far."""
+        return (self.home / "begun").exists()
+
+
+_BEGUN = "touch $SPARK_HOME/begun"
+_LISTENS = r"""printf '\000\000\000\007\000\000\000\006secret' >$SPARK_HOME/address
+mv $SPARK_HOME/address $_PYSPARK_DRIVER_CONN_INFO_PATH"""
+_DEAF = f"trap '' TERM; {_BEGUN}; exec sleep 60"
+
+
+@pytest.fixture
+def submit(tmp_path: Path) -> Iterator[Submit]:
+    with patch.dict(os.environ, SPARK_HOME=str(tmp_path)):
+        yield Submit(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("script", "start_s_max", "words"),
+    [("exit 0", 30, "exit code 0"), ("exit 1", 30, "exit code 1"), ("exec sleep 60", 0.2, "after 0.2 s")],
+    ids=["ends well", "fails", "hangs"],
+)
+def test_a_java_that_does_not_come_up_is_told_in_time(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch, script: str, start_s_max: float, words: str
+) -> None:
+    monkeypatch.setattr("bettong_processor.java._START_S_MAX", start_s_max)
+    with pytest.raises(SettingsError, match=words) as told, submit.runs(script, end_s_max=30) as java:
+        java.context("app")
+    assert "BETTONG_SPARK_MASTER=" in str(told.value)
+    assert "Java 17" in str(told.value)
+    assert java.ended(0.0)
+
+
+def test_a_mistake_in_the_application_does_not_wait_for_java(submit: Submit) -> None:
+    """Nor for as long as an end may take: a Java that carries nothing is sent away."""
+    begun_s = time.monotonic()
+    with pytest.raises(ApplicationError), submit.runs("exec sleep 60", end_s_max=30) as java:
+        raise ApplicationError("no module named orders")
+    assert java.ended(0.0)
+    assert time.monotonic() - begun_s < 20
+
+
+def test_a_java_that_hangs_does_not_outlive_the_processor(submit: Submit) -> None:
+    with submit.runs(_DEAF, end_s_max=0.2) as java:
+        eventually(submit.has_begun)
+    assert java.ended(0.0)
+
+
+class StuckContext:
+    """Spark's context in a Java that answers no longer: its end comes when the connection breaks."""
+
+    def __init__(self, *, conf: SparkConf, gateway: Java) -> None:
+        del conf
+        self._java = gateway
+        self._stopped = False
+
+    def setLogLevel(self, level: str) -> None:  # noqa: N802 - Spark's name
+        """Does nothing."""
+
+    def stop(self) -> None:
+        """Blocks for as long as Java lives. Once: there is nothing left to stop."""
+        assert not self._stopped
+        self._stopped = True
+        assert self._java.ended(30)
+        raise ConnectionResetError("Connection reset by peer")
+
+
+def test_a_context_that_does_not_end_ends_with_its_java(
+    submit: Submit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = submit.runs(f"{_LISTENS}; {_DEAF}", end_s_max=0.2)
+    address: dict[str, str] = {}
+
+    def connect() -> Java:
+        address.update((name, os.environ[name]) for name in os.environ if "GATEWAY" in name)
+        return java
+
+    monkeypatch.setattr("bettong_processor.java.launch_gateway", connect)
+    monkeypatch.setattr("bettong_processor.java.SparkContext", StuckContext)
+    with java:
+        java.context("app")
+        assert address == {"PYSPARK_GATEWAY_PORT": "7", "PYSPARK_GATEWAY_SECRET": "secret"}
+        assert not address.keys() & os.environ.keys(), "other processes have no use for them"
+        java.stop()
+        assert java.ended(0.0)

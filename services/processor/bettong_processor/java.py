@@ -1,13 +1,16 @@
-"""Spark's Java: starts beside the thread that asked for it, carries Spark's context, and ends with it."""
+"""Spark's Java: starts while Python loads, carries Spark's context, and ends with it."""
 
 import logging
 import os
 import shlex
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+import time
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +18,7 @@ import py4j
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
 from bettong.errors import SettingsError
@@ -24,7 +28,10 @@ from bettong_processor.spark_options import options
 
 # Connections of a Java that dies close a moment before it is gone.
 DEATH_S_MAX = 1.0
+# It needs 2 or 3 s (docs/delivery.md): after twenty times as long it hangs, and is not only slow.
+_START_S_MAX = 60.0
 _END_S_MAX = 5.0
+_LOOK_S = 0.05
 _LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
 _PY4J = str(Path(py4j.__file__).parent)
 
@@ -32,36 +39,34 @@ _PY4J = str(Path(py4j.__file__).parent)
 class Java:
     """A context manager: entering starts Java and returns at once, leaving ends it. One a process.
 
-    `end_s_max`: what it has for its end.
+    `end_s_max`: what Spark and Java together have for their end; then Java is killed.
     """
 
     def __init__(self, settings: ProcessorSettings, *, end_s_max: float = _END_S_MAX) -> None:
         self._settings = settings
         self._end_s_max = end_s_max
-        self._gateway: Future[Any] = Future()
         self._context: SparkContext | None = None
 
     def __enter__(self) -> Self:
         _set_environment(self._settings)
-        beside = ThreadPoolExecutor(1, thread_name_prefix="java")
-        launch: Callable[[SparkConf], Any] = launch_gateway
-        self._gateway = beside.submit(launch, _conf(self._settings))
-        beside.shutdown(wait=False)
+        self._folder = TemporaryDirectory(prefix="bettong-java-")
+        self._address = Path(self._folder.name) / "address"
+        self._process = _launch(_conf(self._settings), self._address)
         return self
 
     def context(self, application: str) -> SparkContext:
         """Starts Spark, once. Blocks for seconds.
 
-        Raises SettingsError when it cannot: no Java, no jars, no such master.
+        Raises SettingsError when it cannot: no Java, none that is ready within a minute, no jars, no such master.
         """
+        self._wait_until_it_listens()
+        address = self._address.read_bytes()
+        self._folder.cleanup()  # not only at the end, which does not come to those that are killed
         conf = _conf(self._settings).setAppName(f"bettong {application}")
         try:
-            self._context = SparkContext(conf=conf, gateway=self._gateway.result())
+            self._context = SparkContext(conf=conf, gateway=_connected(address))
         except (PySparkException, Py4JError) as error:
-            raise SettingsError(
-                f"Spark does not start with {PREFIX}SPARK_MASTER={self._settings.spark_master}:"
-                f" {fault_of(str(error)).text}; is the master right, and Java 17 installed?"
-            ) from None
+            raise self._does_not_start(fault_of(str(error)).text) from None
         self._context.setLogLevel("WARN")
         silence_py4j()
         return self._context
@@ -69,7 +74,7 @@ class Java:
     def ended(self, wait_s: float) -> bool:
         """Whether Java is gone, or goes within `wait_s`."""
         try:
-            self._gateway.result().proc.wait(wait_s)
+            self._process.wait(wait_s)
         except subprocess.TimeoutExpired:
             return False
         return True
@@ -77,23 +82,75 @@ class Java:
     def stop(self) -> None:
         """Ends Spark, and Java: nothing that it has to say may come behind our own last line.
 
-        When it is gone already, or never came, there is nothing left to end.
+        Blocks for `end_s_max` at most, and a moment where it has to kill. The second time there is nothing left to end.
         """
-        if self._gateway.exception() is not None:
-            return
-        if self._context is not None:
-            try:
-                self._context.stop()
-            except (Py4JError, ConnectionError):
-                if not self.ended(DEATH_S_MAX):
-                    raise
-        self._gateway.result().proc.stdin.close()  # that is how pyspark tells it to end
-        self.ended(self._end_s_max)
+        killing = Timer(self._end_s_max, self._process.kill)
+        killing.daemon = True
+        killing.start()
+        try:
+            if self._context is None:
+                self._process.terminate()  # it carries nothing, and may still be starting
+            elif not self.ended(0.0):
+                # Fails where Java dies meanwhile, or is killed. Java's own end follows, whatever is said here.
+                with suppress(PySparkException, Py4JError, ConnectionError):
+                    self._context.stop()
+            if self._process.stdin is not None:
+                self._process.stdin.close()  # that is how pyspark tells it to end
+            self.ended(self._end_s_max + DEATH_S_MAX)
+        finally:
+            killing.cancel()
+            self._process.kill()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        self._folder.cleanup()
+
+    def _wait_until_it_listens(self) -> None:
+        until_s = time.monotonic() + _START_S_MAX
+        while not self._address.exists():
+            if self.ended(_LOOK_S):
+                raise self._does_not_start(f"Java ended with exit code {self._process.returncode}")
+            if time.monotonic() > until_s:
+                raise self._does_not_start(f"Java is not ready after {_START_S_MAX:g} s")
+
+    def _does_not_start(self, why: str) -> SettingsError:
+        return SettingsError(
+            f"Spark does not start with {PREFIX}SPARK_MASTER={self._settings.spark_master}:"
+            f" {why}; is the master right, and Java 17 installed?"
+        )
+
+
+def _launch(conf: SparkConf, address: Path) -> subprocess.Popen[bytes]:
+    """Starts Spark's Java, which writes into the file `address` where it listens.
+
+    As `launch_gateway` of pyspark does, but that forks with Python code in the child, unsafe beside threads, waits
+    without an end, and tells nobody which process to end meanwhile.
+    """
+    settings = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
+    return subprocess.Popen(
+        [
+            *("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"'),  # a Ctrl-C is ours: we end it
+            str(Path(_find_spark_home(), "bin", "spark-submit")),
+            *settings,
+            *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")),
+        ],
+        stdin=subprocess.PIPE,
+        env=os.environ | {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address)},
+    )
+
+
+def _connected(address: bytes) -> Any:
+    """The gateway of pyspark to the Java at `address`: its port, the length of its secret, the secret."""
+    port, length = struct.unpack_from(">ii", address)
+    given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": address[8 : 8 + length].decode()}
+    os.environ |= given
+    try:
+        return launch_gateway()  # type: ignore[no-untyped-call]
+    finally:
+        for name in given:
+            del os.environ[name]
 
 
 def _set_environment(settings: ProcessorSettings) -> None:

@@ -3,6 +3,7 @@
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -65,7 +66,11 @@ def _run(
         begun_s = time.monotonic()
         context = java.context(planned.application)
         log.info("Spark has started", seconds=round(time.monotonic() - begun_s, 1))
-        try:
+        with ExitStack() as ending:  # from the last to the first, each whatever becomes of the others
+            ending.callback(log.info, "stopped")
+            ending.callback(DirectorySnapshots(settings.state_folder(planned.application)).clear)
+            ending.callback(beside.shutdown, cancel_futures=True)
+            ending.callback(java.stop)
             compiled.result()
             leading.ready()
             stands_by = leading.leader not in {"", settings.instance}
@@ -85,11 +90,6 @@ def _run(
                 signal.signal(number, lambda _number, _frame: supervisor.stop())
             live.tell("starting")
             supervisor.run()
-        finally:
-            java.stop()
-            beside.shutdown(cancel_futures=True)
-            DirectorySnapshots(settings.state_folder(planned.application)).clear()
-            log.info("stopped")
 
 
 def _start(

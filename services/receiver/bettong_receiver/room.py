@@ -58,8 +58,12 @@ class Room:
         self._changed.set()
 
     def has_place(self, size: int) -> bool:
-        """Whether one more may come that holds so many bytes: who is alone may, and who can get another's room."""
-        return not self._guests or self.held + size <= self.bytes_max or bool(self._standing())
+        """Whether one more may come that holds so many bytes: who is alone may, and who can get the room of others.
+
+        Those are the subscribers that have stood still for so long that they do not read.
+        """
+        stalled = sum(guest.held for guest in self._standing() if self._stood_s(guest) >= _SLOW_S)
+        return not self._guests or self.held - stalled + size <= self.bytes_max
 
     async def hold(self, guest: Guest, size: int) -> None:
         """Returns when there is room to hold so many bytes for it, in place of what was held."""

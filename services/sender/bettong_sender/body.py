@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.application.decoders import Decoded, Decoder
-from bettong.application.on_error import ANY_ERROR
+from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.errors import FrameError
@@ -167,7 +167,7 @@ def _decode(
             return decoded, columns, unfit
         reason = f"the decoder answered for {found} of {len(rows)} messages"
     except ANY_ERROR as error:  # its frame is refused, the stream goes on
-        reason = f"the decoder raised {type(error).__name__}: {error}"
+        reason = f"the decoder raised {reason_of(error)}"
     return Decoded(refused=dict.fromkeys(range(len(rows)), reason)), Columns.of_messages(schema, []), {}
 
 
@@ -189,7 +189,7 @@ def _assign_each(
         try:
             partition = partitions_of_keys([key(message)], partitions)[0]
         except ANY_ERROR as error:
-            reason = f"the key function raised {type(error).__name__}: {error}"
+            reason = f"the key function raised {reason_of(error)}"
             text = json_line(columns.schema, message)
             refused.append(Refused(place, reason, text, as_received=False))
         else:

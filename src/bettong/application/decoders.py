@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR
+from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
 
@@ -59,7 +59,7 @@ class each:  # noqa: N801 - reads as a function in an application
             try:
                 message = self.function(row)
             except ANY_ERROR as error:
-                refused[place] = f"{type(error).__name__}: {error}"
+                refused[place] = reason_of(error)
                 continue
             if isinstance(message, schema.message):
                 messages.append(message)

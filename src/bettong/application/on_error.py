@@ -32,3 +32,12 @@ def check_on_error(owner: str, on_error: object) -> None:
     if on_error not in get_args(OnError):
         expected = ", ".join(repr(each) for each in get_args(OnError))
         raise ApplicationError(f"{owner}: on_error={on_error!r}: expected one of {expected}")
+
+
+def reason_of(error: BaseException) -> str:
+    """What a user's function raised, as a dead letter says it. The class alone where to make its text raises, too."""
+    try:
+        text = str(error)
+    except ANY_ERROR:
+        text = "(to make its text raises, too)"
+    return f"{type(error).__name__}: {text}"

@@ -98,15 +98,23 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
         if reached.intersection(output.streams) and output.target.name != computation:
             yield output.target.name
     # One message may have become several rows before: the others of them were processed.
-    before = [nodes[name] for name in _before(reads, computation, stage) if name in reached and name in nodes]
-    if any(isinstance(node, FlatMapped) or (isinstance(node, Stateful) and node.many) for node in before):
+    names = [name for name in _before(reads, computation, stage) if name in reached]
+    before = [nodes[name] for name in names if name in nodes]
+    several = any(
+        isinstance(node, FlatMapped) or (isinstance(node, Stateful) and node.many) for node in before
+    )
+    meeting = (reads.get(name, ()) for name in (*names, computation))
+    outputs = (output.streams for output in stage.outputs if output.target.name == computation)
+    if several or any(len(reached.intersection(streams)) > 1 for streams in (*meeting, *outputs)):
         yield computation
 
 
 def _before(reads: dict[str, tuple[str, ...]], computation: str, stage: Stage) -> set[str]:
-    """All streams that lead to a computation, or to an exit of that target."""
-    exits = [each for output in stage.outputs if output.target.name == computation for each in output.streams]
-    todo, found = [*reads.get(computation, ()), *exits], set[str]()
+    """All streams that lead to a computation, or to an output of that target."""
+    leaving = [
+        each for output in stage.outputs if output.target.name == computation for each in output.streams
+    ]
+    todo, found = [*reads.get(computation, ()), *leaving], set[str]()
     while todo:
         name = todo.pop()
         if name not in found:

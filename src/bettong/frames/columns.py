@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.application.fields import Field, Kind, not_utf8
+from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_places
@@ -323,6 +324,8 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
     """A column of Python values. Raises SchemaError, naming the field, when one does not fit."""
     try:
         if field.dtype is None:
+            if field.kind is Kind.BYTES:
+                _check_bytes(field, values)
             column = pa.array(values, field.arrow)
         elif field.kind is Kind.BOOL:
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
@@ -334,11 +337,23 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
             if field.dtype == np.float32 and (np.isinf(numbers) & np.isfinite(values)).any():
                 raise OverflowError("a number too large for 32 bits")
             return numbers
-    except (pa.ArrowException, OverflowError, TypeError, ValueError, AttributeError) as error:
-        raise SchemaError(f"field {field.name!r}: {error}") from None
+    except SchemaError:
+        raise
+    except ANY_ERROR as error:  # Arrow's and Python's own, and what a value's `__index__` or the like raises
+        is_plain = isinstance(
+            error, pa.ArrowException | OverflowError | TypeError | ValueError | AttributeError
+        )
+        reason = str(error) if is_plain else reason_of(error)
+        raise SchemaError(f"field {field.name!r}: {reason}") from None
     if column.null_count:
         raise SchemaError(f"field {field.name!r}: None is no {field.kind.value}")
     return _view(field, column)
+
+
+def _check_bytes(field: Field, values: list[Any]) -> None:
+    """Raises SchemaError for the first that is no bytes: what can change after it was given is no value."""
+    if values and set(map(type, values)) != {bytes}:
+        _check_text(field, values, 2**31)
 
 
 def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:

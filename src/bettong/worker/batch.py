@@ -69,7 +69,7 @@ class NoKey:
         raise self.error
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Batch:
     """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i."""
 
@@ -143,6 +143,10 @@ class Batch:
         """The rows from `start` up to but not including `stop`."""
         sources = np.arange(start, stop) if self.sources is None else self.sources[start:stop]
         return Batch(self.columns.slice(start, stop), self.keys, sources)
+
+    def before(self, source: int) -> Batch:
+        """The rows of messages before that one."""
+        return self.slice(0, int(np.searchsorted(self.all_sources(), source)))
 
     def source(self, row: int) -> int:
         """The index in the frame of the message that a row comes from."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bettong.application.fields import Kind
-from bettong.application.on_error import DEAD_LETTER, SKIP, OnError
+from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
@@ -152,6 +152,11 @@ class KeyHistory:
         records: list[OutputRecord],
     ) -> Iterator[Event]:
         failures = self._failures(frame.stream, places, records)
+        if (stopped := self.stopped) is not None:
+            # What computations before it made of messages behind it stays nowhere.
+            places = [place for place in places if place <= stopped.index]
+            self._watch.steps.pop(stopped.index, None)
+            failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
         left = verdict == "taken" and self.stopped is None
         entered = self._entered(offset, columns, places)
         outputs = self._outputs(frame.stream, columns, entered, failures) if left else {}

@@ -6,7 +6,6 @@ The state after offset o is a fold of the log's first o records and of nothing e
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
@@ -301,8 +300,7 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
         self.counters.frames += 1
         self.counters.messages += columns.length
-        stop = partial(self._poison, offset, frame, message_text(columns))
-        dead_letters = DeadLetters(self._on_error, stop, self.progress)
+        dead_letters = DeadLetters(self._on_error, self.progress)
         batch = (
             Batch.of_frame(entry, columns)
             if self._places is None and offset not in self.exclusions
@@ -313,9 +311,11 @@ class PartitionWorker:
         records: list[OutputRecord] = []
         for output in self.program.stage.outputs:
             self.progress.enter(output.target.name)
-            for leaving in Batch.merged([flows[stream] for stream in output.streams if stream in flows]):
+            merged = Batch.merged([flows[stream] for stream in output.streams if stream in flows])
+            for leaving in dead_letters.before_stop(merged):
                 records.extend(self._router.route(emitter, output, leaving, dead_letters))
-        dead_letters.check()
+        if dead_letters.stopping is not None:
+            raise self._poison(offset, frame, message_text(columns), dead_letters.stopping)
         self.counters.results += sum(record.count for record in records)
         self.counters.skipped += dead_letters.skipped
         if dead_letters.found:
@@ -359,7 +359,10 @@ class PartitionWorker:
             f" stage {self.program.stage.name!r}, partition {self.assignment.partition}, offset {offset}, origin"
             f" {frame.origin}, sequence {frame.sequence}, index {failed.index}. Mend the function, or give it"
             ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
-            f" {_shortened(text, _MESSAGE_SHOWN)}"
+            f" {_shortened(text, _MESSAGE_SHOWN)}",
+            computation=failed.computation,
+            reason=failed.reason,
+            index=failed.index,
         )
 
     def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:

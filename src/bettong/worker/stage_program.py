@@ -75,12 +75,12 @@ class StageProgram:
 
     def _stateful_calling(self, node: Stateful) -> Calling[Any]:
         if node.name in self.kernels:
-            return CompiledCalling(self.kernels[node.name])
+            return CompiledCalling(self.kernels[node.name], node.on_error)
         return StatefulColumns(node) if node.way is Way.VECTORIZED else StatefulMessages(node)
 
     def _stateless_calling(self, node: Stateless) -> Calling[None]:
         if node.name in self.kernels:
-            return CompiledCalling(self.kernels[node.name])
+            return CompiledCalling(self.kernels[node.name], node.on_error)
         return ColumnsCalling(node) if node.way is Way.VECTORIZED else messages_calling(node)
 
 
@@ -142,7 +142,9 @@ def run(
     """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
     flows = {stream: batch}
     for reads, operator in operators:
-        if arriving := Batch.merged([flows[read] for read in reads if read in flows]):
+        if arriving := dead_letters.before_stop(
+            Batch.merged([flows[read] for read in reads if read in flows])
+        ):
             dead_letters.progress.enter(operator.name)
             given = [operator.on_batch(each, dead_letters) for each in arriving]
             flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)

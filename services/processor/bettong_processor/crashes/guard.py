@@ -3,8 +3,8 @@
 Before each record its mark is set, after it taken away. The next worker of the partition finds a mark that was left:
 from the second death on at an offset (the first, where a message took too long: then the cause is known) the record is
 tried in children before it is folded here. What they die of is left out of the fold: a record of the log says so
-before anything is folded, so that each replay leaves out the same. With on_error="stop" nothing is kept, nothing
-folded: the partition stops at that message, and a mended function finds it.
+before anything is folded, so that each replay leaves out the same. With on_error="stop" no such record
+is written: the partition stops at that message, and a mended function finds it.
 """
 
 from __future__ import annotations

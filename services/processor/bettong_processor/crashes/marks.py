@@ -62,11 +62,11 @@ class Identity:
 class Mark:
     """The slot of one partition. `begin` and `end` cost a quarter of a microsecond together."""
 
-    __slots__ = ("_cells", "_file", "_pid", "_start")
+    __slots__ = ("_cells", "_path", "_pid", "_start")
 
-    def __init__(self, cells: memoryview, file: int, own: Identity) -> None:
+    def __init__(self, cells: memoryview, path: Path, own: Identity) -> None:
         self._cells = cells
-        self._file = file
+        self._path = path
         self._pid, self._start = own.pid, own.start
 
     def begin(self, offset: int) -> None:
@@ -121,37 +121,39 @@ class Mark:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        try:
+        with self._path.open("rb") as file:  # closed, it is unlocked
+            fcntl.flock(file, fcntl.LOCK_EX)
             yield
-        finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 class Marks:
-    """Of all partitions, in a folder of shared memory that is there. Files stay open for the process's life."""
+    """Of all partitions, in a folder of shared memory that is there."""
 
     def __init__(self, folder: Path, partitions: int) -> None:
         self._folder = folder
         self._partitions = partitions
-        self._files: dict[str, tuple[memoryview, int]] = {}
+        self._cells: dict[str, memoryview] = {}
         self._own: Identity | None = None
 
     def of(self, stage: str, partition: int) -> Mark:
         """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
-        if stage not in self._files:
-            self._files[stage] = self._opened(self._folder / f"{stage}.marks")
-        cells, file = self._files[stage]
+        path = self._folder / f"{stage}.marks"
+        if stage not in self._cells:
+            self._cells[stage] = self._mapped(path)
         if self._own is None or self._own.pid != os.getpid():
             self._own = Identity.own()
-        return Mark(cells[partition * _CELLS : (partition + 1) * _CELLS], file, self._own)
+        cells = self._cells[stage][partition * _CELLS : (partition + 1) * _CELLS]
+        return Mark(cells, path, self._own)
 
-    def _opened(self, path: Path) -> tuple[memoryview, int]:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def _mapped(self, path: Path) -> memoryview:
         size = self._partitions * _SLOT_BYTES
-        # Memory that is not there would end the process when it is written: it is taken now.
-        os.posix_fallocate(file, 0, size)
-        return memoryview(mmap.mmap(file, size)).cast("q"), file
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # Memory that is not there would end the process when it is written: it is taken now.
+            os.posix_fallocate(file, 0, size)
+            return memoryview(mmap.mmap(file, size)).cast("q")
+        finally:
+            os.close(file)
 
 
 def _start(pid: int) -> int | None:

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR
-from bettong.application.schema import Schema, schema_of
+from bettong.application.on_error import ANY_ERROR, STOP, reason_of
+from bettong.application.plan import Computation
+from bettong.application.schema import schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
@@ -44,7 +45,7 @@ class ColumnsCalling:
         """See Calling."""
         columns = batch.columns
         return _in_pieces(
-            self._node.schema, columns.length, lambda start, stop: self.over(columns.slice(start, stop))
+            self._node, columns.length, lambda start, stop: self.over(columns.slice(start, stop))
         )
 
     def over(self, columns: Columns) -> Given:
@@ -70,7 +71,7 @@ class StatefulColumns:
         """See Calling."""
         columns = batch.columns
         return _in_pieces(
-            self._node.schema,
+            self._node,
             columns.length,
             lambda start, stop: self.over(
                 columns.slice(start, stop), states._replace(slots=states.slots[start:stop])
@@ -129,7 +130,7 @@ def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
         raise refusal(function, Way.VECTORIZED, reason, line=lines[-1] if lines else None) from error
 
 
-def _in_pieces(schema: Schema, rows: int, over: Callable[[int, int], Given]) -> Results:
+def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Given]) -> Results:
     """All that `over(start, stop)` gives, called with as few pieces as can be."""
     found: list[tuple[Columns, Array]] = []
     failures: list[Failure] = []
@@ -143,12 +144,15 @@ def _in_pieces(schema: Schema, rows: int, over: Callable[[int, int], Given]) -> 
                 middle = (start + stop) // 2
                 todo += [(middle, stop), (start, middle)]
                 continue
-            failures += [(row, error) for row in range(start, stop)]
+            reason = reason_of(error)
+            failures += [(row, reason) for row in range(start, stop)]
+            if node.on_error == STOP:
+                break
         else:
             if sources is None and output.length == rows:
                 return Results(output, None)
             found.append((output, np.arange(start, stop) if sources is None else sources + start))
-    columns = Columns.concatenated(schema, [output for output, _ in found])
+    columns = Columns.concatenated(node.schema, [output for output, _ in found])
     return Results(columns, np.concatenate([np.arange(0), *(sources for _, sources in found)]), failures)
 
 

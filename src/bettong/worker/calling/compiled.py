@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.on_error import ANY_ERROR
+from bettong.application.on_error import ANY_ERROR, STOP, OnError, reason_of
 from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
@@ -19,21 +19,23 @@ _ROOM_MIN = 256
 class CompiledCalling:
     """`@bettong.compiled` functions, by the schema that they take."""
 
-    def __init__(self, kernels: dict[Schema, Kernel]) -> None:
+    def __init__(self, kernels: dict[Schema, Kernel], on_error: OnError) -> None:
         self._kernels = kernels
+        self._stops = on_error == STOP
         self._spare: Array | None = None
 
     def call(self, batch: Batch, states: Records | None, progress: FoldProgress) -> Results:  # noqa: ARG002
         """See Calling."""
         kernel = self._kernels[batch.schema]
         if states is None:
-            return _run(kernel, batch.columns, (), 0)
+            return _run(kernel, batch.columns, (), 0, stops=self._stops)
         if self._spare is None:
             self._spare = np.empty_like(states.states[:1])
-        return _run(kernel, batch.columns, (states.slots, states.states, self._spare), states.keys)
+        arrays = (states.slots, states.states, self._spare)
+        return _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
 
 
-def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int) -> Results:
+def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int, *, stops: bool) -> Results:
     """The results of all rows. `states`: slots, states and a spare one."""
     several = kernel.form.gives is Gives.MANY
     cursor = np.array([-1, 0, 0])
@@ -48,7 +50,9 @@ def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int)
             kernel.call(start, columns.length, made.room, keys, *given, *map(_address, made.arrays))
         except ANY_ERROR as error:
             row = _row_at_work(cursor, start, error)
-            failures.append((row, _with_text(error)))
+            failures.append((row, reason_of(_with_text(error))))
+            if stops:
+                break
             start = row + 1
         else:
             if not cursor[2]:

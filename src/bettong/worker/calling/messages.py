@@ -1,7 +1,7 @@
 """Functions called message by message: plain Python.
 
-Each call stands alone: what it raises makes a failure of that row, and the next row goes on. A result is read the
-moment it is given, so what the function does to that object afterwards changes nothing.
+Each call stands alone: what it raises, or what making its message raises, is a failure of that row, and the next row
+goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR
+from bettong.application.on_error import ANY_ERROR, STOP, reason_of
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.frames.columns import fitting_values
@@ -19,15 +19,15 @@ from bettong.worker.calling.results import Calling, Failure, Results
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable
 
-# Named once: a union made at each call would cost as much as the rest.
-_FINISHED = (list, tuple)
+# Iterables that nobody means as several results.
+_TEXTS = (str, bytes, bytearray, memoryview)
 
 
 def messages_calling(node: Stateless) -> Calling[None]:
     """How plain Python functions without state are called."""
     if isinstance(node, Filtered):
         return _EachKept(node)
-    return _EachSeveral(node) if isinstance(node, FlatMapped) else _EachOne(node)
+    return _EachResult(node)
 
 
 class _Output:
@@ -35,39 +35,37 @@ class _Output:
 
     def __init__(self, schema: Schema) -> None:
         names = [field.name for field in schema.fields]
-        self.read: Callable[[Any], Any] = attrgetter(*names)
         self.values: list[Any] = []
         self.rows: list[int] = []
         self.failures: list[Failure] = []
+        self._read: Callable[[Any], Any] = attrgetter(*names)
         self._schema = schema
         self._is_single = len(names) == 1
 
+    def add(self, result: Any, row: int) -> None:
+        """Takes the result of a row. Raises what its attributes raise."""
+        try:
+            values = self._read(result)
+        except AttributeError:
+            self.failures.append((row, self._is_no(result)))
+            return
+        self.values.append(values)
+        self.rows.append(row)
+
     def extend(self, results: Iterable[Any], row: int) -> None:
         """Takes all results of a row, or, when to make one of them raises, none."""
-        try:
-            # Results that are finished can be read again one by one, should one of them be of another class.
-            found = list(map(self.read, results)) if isinstance(results, _FINISHED) else None
-        except AttributeError:
-            found = None
+        if isinstance(results, _TEXTS):
+            raise TypeError(f"returned {type(results).__name__}, expected an iterable of {self._schema.name}")
+        found: list[Any] = []
         strange: list[Failure] = []
-        if found is None:
-            found = []
-            for each in results:
-                try:
-                    found.append(self.read(each))
-                except AttributeError:
-                    strange.append((row, self._is_no(each)))
+        for each in results:
+            try:
+                found.append(self._read(each))
+            except AttributeError:
+                strange.append((row, self._is_no(each)))
         self.values += found
         self.rows += [row] * len(found)
         self.failures += strange
-
-    def fail(self, row: int, error: BaseException) -> None:
-        """A call of the function raised, or `read` of what it gave."""
-        is_read = isinstance(error, AttributeError) and error.__traceback__ is not None
-        if is_read and error.__traceback__.tb_next is None:  # type: ignore[union-attr]
-            self.failures.append((row, self._is_no(error.obj)))  # type: ignore[attr-defined]
-        else:
-            self.failures.append((row, error))
 
     def results(self, length: int) -> Results:
         """The results of a batch of so many rows: those that do not fit the schema become failures."""
@@ -88,8 +86,8 @@ class _Output:
         return f"{type(value).__name__} is no {self._schema.name}"
 
 
-class _EachOne:
-    """`Stream.map`."""
+class _EachResult:
+    """`Stream.map` and `Stream.flat_map`. Of an iterable that raises half-way nothing counts."""
 
     def __init__(self, node: Stateless) -> None:
         self._node = node
@@ -97,34 +95,20 @@ class _EachOne:
     def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
         """See Calling."""
         function, output = self._node.function, _Output(self._node.schema)
-        read, take, note = output.read, output.values.append, output.rows.append
+        take = output.extend if isinstance(self._node, FlatMapped) else output.add
         rows = iter(range(batch.length))
-        for row, message in zip(rows, progress.messages(self._node.name, batch, rows), strict=True):
+        messages = iter(progress.messages(self._node.name, batch, rows))
+        last = batch.length - 1
+        while True:
+            # How far the loop is can be read off `rows`, for to make a message may raise, too.
             try:
-                take(read(function(message)))
+                for row, message in zip(rows, messages, strict=True):
+                    take(function(message), row)
             except ANY_ERROR as error:
-                output.fail(row, error)
-            else:
-                note(row)
-        return output.results(batch.length)
-
-
-class _EachSeveral:
-    """`Stream.flat_map`. An iterable that raises half-way gives nothing: all or none of a message's results."""
-
-    def __init__(self, node: Stateless) -> None:
-        self._node = node
-
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
-        """See Calling."""
-        function, output = self._node.function, _Output(self._node.schema)
-        rows = iter(range(batch.length))
-        for row, message in zip(rows, progress.messages(self._node.name, batch, rows), strict=True):
-            try:
-                output.extend(function(message), row)
-            except ANY_ERROR as error:
-                output.fail(row, error)
-        return output.results(batch.length)
+                output.failures.append((last - length_hint(rows), reason_of(error)))
+                if self._node.on_error != STOP:
+                    continue
+            return output.results(batch.length)
 
 
 class _EachKept:
@@ -139,13 +123,18 @@ class _EachKept:
         kept: list[int] = []
         failures: list[Failure] = []
         rows = iter(range(batch.length))
-        for row, message in zip(rows, progress.messages(self._node.name, batch, rows), strict=True):
+        messages = iter(progress.messages(self._node.name, batch, rows))
+        last = batch.length - 1
+        while True:
             try:
-                if function(message):
-                    kept.append(row)
+                for row, message in zip(rows, messages, strict=True):
+                    if function(message):
+                        kept.append(row)
             except ANY_ERROR as error:
-                failures.append((row, error))
-        return Results(None, np.array(kept, np.int64), failures)
+                failures.append((last - length_hint(rows), reason_of(error)))
+                if self._node.on_error != STOP:
+                    continue
+            return Results(None, np.array(kept, np.int64), failures)
 
 
 class StatefulMessages:
@@ -159,9 +148,9 @@ class StatefulMessages:
 
     def call(self, batch: Batch, states: ObjectTable, progress: FoldProgress) -> Results:
         """See Calling."""
-        handler, many = self._node.handlers[batch.schema], self._node.many
+        handler = self._node.handlers[batch.schema]
         output = _Output(self._node.schema)
-        read, take, note = output.read, output.values.append, output.rows.append
+        take = output.extend if self._node.many else output.add
         find, create = states.get, states.create
         keys = iter(batch.key_values())
         messages = iter(progress.messages(self._node.name, batch, keys))
@@ -174,14 +163,10 @@ class StatefulMessages:
                     if state is None:
                         state = create(key)
                     result = handler(message, state)
-                    if result is None:
-                        continue
-                    if many:
-                        output.extend(result, last - length_hint(keys))
-                    else:
-                        take(read(result))
-                        note(last - length_hint(keys))
+                    if result is not None:
+                        take(result, last - length_hint(keys))
             except ANY_ERROR as error:
-                output.fail(last - length_hint(keys), error)
-            else:
-                return output.results(batch.length)
+                output.failures.append((last - length_hint(keys), reason_of(error)))
+                if self._node.on_error != STOP:
+                    continue
+            return output.results(batch.length)

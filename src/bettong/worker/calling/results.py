@@ -12,7 +12,7 @@ from bettong.worker.progress import FoldProgress
 States_contra = TypeVar("States_contra", contravariant=True)
 
 # A row of the batch, and why the function, or a result of it, cannot be used.
-Failure = tuple[int, str | BaseException]
+Failure = tuple[int, str]
 
 
 class Results(NamedTuple):
@@ -33,5 +33,6 @@ class Calling(Protocol[States_contra]):
     def call(self, batch: Batch, states: States_contra, progress: FoldProgress) -> Results:
         """`states`: those of the rows' keys, as `StateTable.open` gives them; None for a function without state.
 
-        Never raises for what the user's function raises.
+        Never raises for what the user's function raises. With on_error="stop" it calls for no row behind one that
+        failed.
         """

@@ -1,7 +1,7 @@
 """Columns as a vectorized function sees them, and what it gives as columns again.
 
 Numbers are 64 bits wide, as in compiled functions, so that arithmetic means the same; a result is checked against
-its schema when it is taken.
+its schema, and copied, when it is taken: a function may fill the same array again.
 """
 
 from dataclasses import replace
@@ -77,7 +77,7 @@ def pair_of(schema: Schema, given: Any, rows: int) -> tuple[Columns, Array]:
     places = _array("places", sources)
     if places.ndim != 1 or places.dtype.kind not in "iu":
         raise WrongColumnsError(f"places: {places.dtype} {places.shape}, expected whole numbers in one row")
-    places = places.astype(np.int64, copy=False)
+    places = places.astype(np.int64)
     if len(places) and (places[0] < 0 or places[-1] >= rows or (np.diff(places) < 0).any()):
         raise WrongColumnsError(f"places: expected 0 to {rows - 1}, in rising order")
     return columns_of(schema, message, len(places)), places
@@ -191,7 +191,7 @@ def _numbers(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise SchemaError(f"field {field.name!r}: not an integer of type {dtype}")
-    numbers = array.astype(dtype, copy=False)
+    numbers = array.astype(dtype, copy=array.flags.writeable)
     if dtype == np.float32 and (np.isinf(numbers) & np.isfinite(array)).any():
         raise SchemaError(f"field {field.name!r}: a number too large for 32 bits")
     return numbers
@@ -204,7 +204,7 @@ def _texts(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
         raise WrongColumnsError(f"field {field.name!r}: {array.dtype} is no {field.kind.value}")
     if array.itemsize > dtype.itemsize and len(array) and np.strings.str_len(array).max() > dtype.itemsize:
         raise SchemaError(f"field {field.name!r}: longer than {dtype.itemsize} bytes")
-    texts = np.ascontiguousarray(array.astype(dtype, copy=False))
+    texts = np.ascontiguousarray(array.astype(dtype, copy=array.flags.writeable))
     if field.kind is Kind.TEXT and not_utf8(texts):
         raise SchemaError(f"field {field.name!r}: no UTF-8")
     return texts

@@ -17,7 +17,7 @@ class Operator(Protocol):
 
 
 def failed(name: str, batch: Batch, results: Results, dead_letters: DeadLetters) -> None:
-    """The messages of rows that failed become dead dead_letters, or what `on_error` says."""
+    """The messages of rows that failed become dead letters, or what `on_error` says."""
     for row, reason in results.failures:
         dead_letters.add(name, reason, batch.source(row))
 

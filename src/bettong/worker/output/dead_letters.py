@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused, reason_text
 from bettong.frames.text import json_line
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.batch import Batch
 from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord
 from bettong.worker.progress import FoldProgress
 
@@ -24,27 +24,21 @@ class FailedMessage:
     index: int
 
 
-def poison(failed: FailedMessage) -> PoisonError:
-    """The error of a message that stops its partition, as far as it alone tells it."""
-    return PoisonError(f'{failed.computation!r} (on_error="stop"): {failed.reason}; message {failed.index}')
-
-
 @dataclass(slots=True)
 class DeadLetters:
     """The messages of one frame that failed, in the order in which they did, and how many were skipped.
 
-    `on_error` by computation; dead letters where it says nothing. `stop` makes the error of a message that must
-    stop its partition: `check` raises that of the first one. `progress`: how far the frame is.
+    `on_error` by computation; dead letters where it says nothing. `progress`: how far the frame is.
+    `stopping`: the first message that must stop its partition. What comes of messages behind it cannot matter.
     """
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
-    stop: Callable[[FailedMessage], PoisonError] = poison
     progress: FoldProgress = field(default_factory=FoldProgress)
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
-    _stopping: list[FailedMessage] = field(default_factory=list)
+    stopping: FailedMessage | None = None
 
-    def add(self, computation: str, reason: str | BaseException, index: int) -> None:
+    def add(self, computation: str, reason: str, index: int) -> None:
         """Notes that a message could not be processed."""
         self._refuse(self.on_error.get(computation, DEAD_LETTER), computation, reason, index)
 
@@ -53,21 +47,22 @@ class DeadLetters:
         policy = self.on_error.get(computation, DEAD_LETTER)
         self._refuse(DEAD_LETTER if policy == STOP else policy, computation, reason, index)
 
-    def _refuse(self, policy: OnError, computation: str, reason: str | BaseException, index: int) -> None:
+    def _refuse(self, policy: OnError, computation: str, reason: str, index: int) -> None:
         if policy == SKIP:
             self.skipped += 1
             return
-        text = reason if isinstance(reason, str) else f"{type(reason).__name__}: {reason}"
-        failed = FailedMessage(computation, reason_text(text), index)
-        (self._stopping if policy == STOP else self.found).append(failed)
+        failed = FailedMessage(computation, reason_text(reason), index)
+        if policy != STOP:
+            self.found.append(failed)
+        elif self.stopping is None or index < self.stopping.index:
+            self.stopping = failed
 
-    def check(self) -> None:
-        """Raises what `stop` makes of the first message that must stop the partition, when the frame is through.
-
-        So it names the same message however messages were cut into frames.
-        """
-        if self._stopping:
-            raise self.stop(min(self._stopping, key=lambda failed: failed.index))
+    def before_stop(self, batches: Sequence[Batch]) -> Sequence[Batch]:
+        """The rows of messages before the one that stops the partition; all where none does."""
+        if self.stopping is None:
+            return batches
+        kept = (batch.before(self.stopping.index) for batch in batches)
+        return [batch for batch in kept if batch.length]
 
     def in_order(self) -> list[FailedMessage]:
         """What failed, by message, so that the order does not depend on how messages were cut into frames."""

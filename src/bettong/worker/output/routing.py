@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import length_hint
 from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR
+from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.plan import StageOutput
 from bettong.application.streams import Keyed
 from bettong.errors import SchemaError
@@ -94,7 +95,7 @@ class Router:
         for piece in pieces:
             if len(piece.payload) > emitter.body_bytes_max:
                 reason = emitter.oversized(len(piece.payload))
-                dead_letters.add(output.target.name, reason, source(piece.start))
+                dead_letters.add(output.target.name, str(reason), source(piece.start))
                 continue
             yield emitter.columns(to, piece, schema)
 
@@ -107,17 +108,16 @@ class Router:
         dead_letters: DeadLetters,
     ) -> list[bytes]:
         encoded: list[bytes] = []
-        for row, message in enumerate(batch.columns):
-            try:
-                data = encoder(message)
-                if not isinstance(data, bytes):
-                    raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
-                if len(data) > emitter.row_bytes_max:
-                    raise emitter.oversized(len(data))
-            except ANY_ERROR as error:
-                dead_letters.add(sink, error, batch.source(row))
-            else:
-                encoded.append(data)
+
+        def encode(_row: int, message: Any) -> None:
+            data = encoder(message)
+            if not isinstance(data, bytes):
+                raise SchemaError(f"the encoder returned {type(data).__name__}, not bytes")
+            if len(data) > emitter.row_bytes_max:
+                raise emitter.oversized(len(data))
+            encoded.append(data)
+
+        _each(batch, sink, encode, dead_letters)
         return encoded
 
 
@@ -125,12 +125,26 @@ def _keyable(target: Keyed, batch: Batch, dead_letters: DeadLetters, partitions:
     """The rows whose key can be computed, and their partitions; the others become dead letters."""
     kept: list[int] = []
     found: list[int] = []
-    for row, message in enumerate(batch.columns):
-        try:
-            key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
-            found.append(partition_of(key, partitions))
-        except ANY_ERROR as error:
-            dead_letters.add(target.name, error, batch.source(row))
-        else:
-            kept.append(row)
+
+    def keep(row: int, message: Any) -> None:
+        key = getattr(message, target.key) if isinstance(target.key, str) else target.key(message)
+        found.append(partition_of(key, partitions))
+        kept.append(row)
+
+    _each(batch, target.name, keep, dead_letters)
     return np.array(kept, np.int64), np.array(found, np.uint16)
+
+
+def _each(batch: Batch, target: str, take: Callable[[int, Any], None], dead_letters: DeadLetters) -> None:
+    """Calls `take(row, message)` for each row. What it raises, or making the message does, is that row's failure."""
+    rows = iter(range(batch.length))
+    messages = iter(batch.columns)
+    while True:
+        try:
+            for row, message in zip(rows, messages, strict=True):
+                take(row, message)
+        except ANY_ERROR as error:
+            row = batch.length - 1 - length_hint(rows)
+            dead_letters.add(target, reason_of(error), batch.source(row))
+        else:
+            return
