@@ -10,8 +10,9 @@ from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import SettingsError
 from bettong.local.addresses import LOOPBACK
 from bettong.local.redis_server import RedisServer
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, SinkBatch
 from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
+from bettong_receiver.delivery.connector import ConnectorUnavailableError
+from tests.sink_batches import sink_batch
 from tests.tcp_peer import OK, Peer
 
 
@@ -26,6 +27,7 @@ def peer(*, lines: bool) -> Iterator[Peer]:
         yield one
 
 
+BEGINNINGS = {("notes", 0): 0, ("notes", 1): 0}
 Make = Callable[[], AtLeastOnceTcpConnector]
 
 
@@ -39,21 +41,20 @@ def make(
     store.close()
 
 
-def batch(partition: int, messages: list[bytes], offset: int) -> SinkBatch[bytes]:
-    return SinkBatch(partition, messages, offset, b"\x00position of %d at %d\xff" % (partition, offset))
-
-
 def test_what_the_peer_kept_is_there_in_order_and_its_position_found_by_the_next(
     make: Make, peer: Peer
 ) -> None:
     messages = [json.dumps({"number": number}).encode() for number in range(2500)]
     with closing(make()) as connector:
-        assert connector.open([0, 1]) == {0: None, 1: None}
-        assert connector.deliver([batch(0, messages, 7), batch(1, [b"x"], 3)]) == {}
-        connector.deliver([batch(1, [], 4)])
+        assert connector.open(BEGINNINGS) == {("notes", 0): None, ("notes", 1): None}
+        assert connector.deliver([sink_batch(0, messages, 7), sink_batch(1, [b"x"], 3)]) == {}
+        connector.deliver([sink_batch(1, [], 4)])
     assert peer.kept == [*messages, b"x"]
     with closing(make()) as connector:
-        assert connector.open([0, 1]) == {0: batch(0, [], 7).position, 1: batch(1, [], 4).position}
+        assert connector.open(BEGINNINGS) == {
+            ("notes", 0): sink_batch(0, [], 7).position(),
+            ("notes", 1): sink_batch(1, [], 4).position(),
+        }
 
 
 @pytest.mark.parametrize(
@@ -70,13 +71,13 @@ def test_a_peer_that_does_not_say_ok_gets_the_batch_again_and_no_position_is_sto
 ) -> None:
     peer.answers = [OK, answer]
     with closing(make()) as connector:
-        connector.open([0])
-        connector.deliver([batch(0, [b"first"], 1)])
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
         with pytest.raises(ConnectorUnavailableError, match=words):
-            connector.deliver([batch(0, [b"second"], 2)])
+            connector.deliver([sink_batch(0, [b"second"], 2)])
     with closing(make()) as connector:
-        assert connector.open([0]) == {0: batch(0, [], 1).position}
-        connector.deliver([batch(0, [b"second"], 2)])
+        assert connector.open(BEGINNINGS)["notes", 0] == sink_batch(0, [], 1).position()
+        connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
 
@@ -85,35 +86,35 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_that_to_the_next_batch
 ) -> None:
     peer.answers = [OK + OK]
     with closing(make()) as connector:
-        connector.open([0])
-        connector.deliver([batch(0, [b"first"], 1)])
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
         with pytest.raises(ConnectorUnavailableError, match="without being asked"):
-            connector.deliver([batch(0, [b"second"], 2)])
+            connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first"]
 
 
 def test_a_peer_that_closes_an_idle_connection_is_connected_to_again(make: Make, peer: Peer) -> None:
     with closing(make()) as connector:
-        connector.open([0])
-        connector.deliver([batch(0, [b"first"], 1)])
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
         connection = connector._connection
         assert connection is not None
         peer.answers = [None]
         connection.sendall(b"\n" if connector._lines else b"\xff\xff\xff\xff")  # an empty batch: it closes
         assert connection.recv(1, 2) == b""  # MSG_PEEK
-        connector.deliver([batch(0, [b"second"], 2)])
+        connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
 
 def test_a_batch_whose_answer_was_lost_comes_again_in_the_same_order(make: Make, peer: Peer) -> None:
     """The crash between answer and position: at least once."""
     with closing(make()) as connector:
-        connector.open([0])
+        connector.open(BEGINNINGS)
         for chunk in connector._chunks([b"a", b"b"]):
             connector._send(chunk)
     with closing(make()) as connector:
-        assert connector.open([0]) == {0: None}
-        connector.deliver([batch(0, [b"a", b"b"], 1)])
+        assert connector.open(BEGINNINGS)["notes", 0] is None
+        connector.deliver([sink_batch(0, [b"a", b"b"], 1)])
     assert peer.kept == [b"a", b"b", b"a", b"b"]
 
 
@@ -121,7 +122,7 @@ def test_nobody_who_listens_is_unavailable(make: Make, peer: Peer) -> None:
     connector = make()
     connector._address = (LOOPBACK, 1)
     with closing(connector), pytest.raises(ConnectorUnavailableError, match="no answer"):
-        connector.deliver([batch(0, [b"a"], 1)])
+        connector.deliver([sink_batch(0, [b"a"], 1)])
     assert peer.kept == []
 
 

@@ -15,16 +15,19 @@ from bettong.application.schema import schema_of
 from bettong.errors import SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, SinkBatch
 from bettong_receiver.connectors.postgres import PostgresConnector
+from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.errors import SinkError
 from tests.postgres_server import PostgresServer
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import Note
 from tests.result_frames import note_frame as frame
 from tests.result_frames import note_numbers as expected
+from tests.sink_batches import sink_batch
 from tests.waiting import eventually
 
+KEY = ("notes", 0)
+BEGINNINGS = {KEY: 0}
 _TABLE = "(number bigint, price float8, key text, id bigserial)"
 
 
@@ -287,10 +290,10 @@ def test_a_rows_own_fault_is_told_from_all_others_by_the_sqlstate(
         f" RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION f_{table}()"
     )
     with closing(connector(postgres.url, table)) as one:
-        one.open([0])
-        batch = SinkBatch(0, [("good", 1, 1.0), ("bad", 2, 1.0)], 2, b"all", lambda _: b"without")
+        one.open(BEGINNINGS)
+        batch = sink_batch(0, [("good", 1, 1.0), ("bad", 2, 1.0)], 2, lambda _: b"without")
         if is_the_rows:
-            assert list(one.deliver([batch])) == [0]
+            assert list(one.deliver([batch])) == [KEY]
         else:
             with pytest.raises(SinkError):
                 one.deliver([batch])
@@ -302,12 +305,12 @@ def test_a_constraint_that_is_checked_at_the_commit_refuses_its_rows_only(
 ) -> None:
     postgres.run(f"ALTER TABLE {table} ADD UNIQUE (number) DEFERRABLE INITIALLY DEFERRED")
     with closing(connector(postgres.url, table)) as one:
-        one.open([0])
+        one.open(BEGINNINGS)
         rows = [("a", 1, 1.0), ("again", 1, 1.0), ("b", 2, 1.0), ("nul\x00", 3, 1.0)]
-        refused = one.deliver([SinkBatch(0, rows, 2, b"all", lambda _: b"without")])
-        assert list(refused[0]) == [1, 3]
-        assert "duplicate key" in refused[0][1]
-        assert "NUL" in refused[0][3]
+        refused = one.deliver([sink_batch(0, rows, 2, lambda _: b"without")])
+        assert list(refused[KEY]) == [1, 3]
+        assert "duplicate key" in refused[KEY][1]
+        assert "NUL" in refused[KEY][3]
     assert postgres.run(f"SELECT key FROM {table} ORDER BY id") == [("a",), ("b",)]  # noqa: S608 - our own
 
 
@@ -315,11 +318,11 @@ def test_a_row_that_postgres_refuses_is_told_and_stores_no_position(
     postgres: PostgresServer, table: str
 ) -> None:
     with closing(connector(postgres.url, table)) as one:
-        one.open([0])
+        one.open(BEGINNINGS)
         with pytest.raises(SinkError, match=r"delivering: refused: .*NUL"):
-            one.deliver([SinkBatch(0, [("good", 1, 1.0), ("a\x00b", 2, 1.0)], 2, b"position")])
+            one.deliver([sink_batch(0, [("good", 1, 1.0), ("a\x00b", 2, 1.0)], 2)])
     with closing(connector(postgres.url, table)) as one:
-        assert one.open([0]) == {0: None}
+        assert one.open(BEGINNINGS) == {KEY: None}
     assert postgres.run(f"SELECT count(*) FROM {table}") == [(0,)]  # noqa: S608 - our own
 
 
@@ -329,10 +332,11 @@ def test_names_are_quoted(postgres: PostgresServer, name: str) -> None:
     postgres.run(f"CREATE SCHEMA {quoted}")
     postgres.run(f"CREATE TABLE {quoted}.{quoted} {_TABLE}")
     with closing(connector(postgres.url, f"{odd}.{odd}")) as one:
-        one.open([0])
-        one.deliver([SinkBatch(0, [("k'); --", 1, float("inf"))], 1, b"position")])
+        one.open(BEGINNINGS)
+        batch = sink_batch(0, [("k'); --", 1, float("inf"))], 1)
+        one.deliver([batch])
     assert postgres.run(f"SELECT key, price FROM {quoted}.{quoted}") == [("k'); --", float("inf"))]  # noqa: S608
-    assert postgres.run(f"SELECT position FROM {quoted}.bettong_positions") == [(b"position",)]  # noqa: S608
+    assert postgres.run(f"SELECT position FROM {quoted}.bettong_positions") == [(batch.position(),)]  # noqa: S608
 
 
 def test_a_server_that_is_away_or_refuses_a_password_is_unavailable_and_secrets_stay_secret(
@@ -340,12 +344,12 @@ def test_a_server_that_is_away_or_refuses_a_password_is_unavailable_and_secrets_
 ) -> None:
     away = "postgresql://me:secret@127.0.0.1:1/db?connect_timeout=2"
     with closing(connector(away, table)) as one, pytest.raises(ConnectorUnavailableError) as caught:
-        one.open([0])
+        one.open(BEGINNINGS)
     assert "127.0.0.1:1/db" in str(caught.value)
     assert "secret" not in str(caught.value)
     nobody = postgres.url.replace("postgres@", "nobody:secret@")
     with closing(connector(nobody, table)) as one, pytest.raises(ConnectorUnavailableError) as caught:
-        one.open([0])
+        one.open(BEGINNINGS)
     assert "nobody" in str(caught.value)
     assert "secret" not in str(caught.value)
     with pytest.raises(SettingsError) as told:

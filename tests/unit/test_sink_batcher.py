@@ -13,11 +13,12 @@ from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.v1.frame_pb2 import DeadLetter
-from bettong_receiver.connectors.batcher import Batcher
-from bettong_receiver.connectors.connector import SinkBatch
 from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_key
 from bettong_receiver.connectors.postgres import read_rows
-from bettong_receiver.connectors.refusals import Refusals
+from bettong_receiver.delivery.batcher import Batcher
+from bettong_receiver.delivery.connector import SinkBatch
+from bettong_receiver.delivery.refusals import Refusals
+from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError
 from tests.result_frames import Note, columns, rows
 
@@ -30,58 +31,67 @@ def read(frame: Frame) -> list[bytes]:
     return list(frame.rows)
 
 
+def sink_input(on_error: OnError = DEAD_LETTER) -> SinkInput[bytes]:
+    refusals = Refusals("app", "raw", on_error, read, as_received=True, frame_bytes_max=100_000)
+    return SinkInput("raw", "app.sink.raw", read, refusals)
+
+
 def batcher(
     stored: dict[int, bytes | None] | None = None, beginning: int = 0, on_error: OnError = DEAD_LETTER
 ) -> Batcher[bytes]:
-    refusals = Refusals("app", "raw", on_error, read, as_received=True, frame_bytes_max=100_000)
-    return Batcher("app", "raw", read, refusals, beginnings={0: beginning, 1: beginning}, stored=stored or {})
+    return Batcher(
+        "app",
+        [sink_input(on_error)],
+        beginnings={("raw", 0): beginning, ("raw", 1): beginning},
+        stored={("raw", partition): each for partition, each in (stored or {}).items()},
+    )
 
 
-def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0) -> Record:
+def of_value(offset: int, value: bytes, *, partition: int = 0) -> SinkRecord[bytes]:
+    return SinkRecord(sink_input(), Record("app.sink.raw", partition, offset, value))
+
+
+def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0) -> SinkRecord[bytes]:
     number = sequence or offset + 1
     value = rows([message], origin=f"raw/x/{partition}", sequence=number, previous=number - 1)
-    return Record("app.sink.raw", partition, offset, value)
+    return of_value(offset, value, partition=partition)
 
 
-def test_what_a_partition_takes_is_one_lot_with_the_position_behind_it() -> None:
+def test_what_a_partition_takes_is_one_batch_with_the_position_behind_it() -> None:
     one = batcher()
-    batches, faults = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
-    assert [(batch.partition, batch.messages, batch.offset) for batch in batches] == [
+    batches = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
+    assert [(batch.partition, batch.messages, batch.progress.offset) for batch in batches] == [
         (0, [b"a", b"b"], 2),
         (1, [b"x"], 1),
     ]
-    assert faults == []
-    again = batcher({batch.partition: batch.position for batch in batches})
-    assert again.offsets() == {0: 2, 1: 1}
+    again = batcher({batch.partition: batch.position() for batch in batches})
+    assert again.offsets() == {("raw", 0): 2, ("raw", 1): 1}
     assert again.progress == one.progress
 
 
-def test_duplicates_gaps_and_garbage_are_in_no_lot_and_are_counted() -> None:
+def test_duplicates_gaps_and_garbage_are_in_no_batch_and_are_counted() -> None:
     one = batcher()
-    batches, faults = one.fold(
-        [
-            record(0, b"a"),
-            record(1, b"a again", sequence=1),
-            record(2, b"too early", sequence=9),
-            Record("app.sink.raw", 0, 3, b"garbage"),
-            Record(
-                "app.sink.raw", 0, 4, columns([Note("k", 1, 1.0)], origin="raw/x/0", sequence=2, previous=1)
-            ),
-            record(5, b"b", sequence=3),
-        ]
-    )
+    records = [
+        record(0, b"a"),
+        record(1, b"a again", sequence=1),
+        record(2, b"too early", sequence=9),
+        of_value(3, b"garbage"),
+        of_value(4, columns([Note("k", 1, 1.0)], origin="raw/x/0", sequence=2, previous=1)),
+        record(5, b"b", sequence=3),
+    ]
+    batches = one.fold(records)
     assert [batch.messages for batch in batches] == [[b"a", b"b"]]
-    assert [each.offset for each, _ in faults] == [3, 4]
-    counts = one.progress[0].counts
+    assert [each.offset for each in records if each.fault] == [3, 4]
+    counts = one.progress["raw", 0].counts
     assert (counts.messages, counts.duplicates, counts.gaps, counts.unreadable) == (2, 1, 1, 2)
 
 
-def test_positions_that_moved_without_messages_are_told_until_they_are_delivered() -> None:
+def test_positions_that_moved_without_messages_are_handed_over_until_they_are_delivered() -> None:
     one = batcher()
     assert one.moved() == []
-    one.fold([Record("app.sink.raw", 1, 0, b"garbage")])
+    one.fold([of_value(0, b"garbage", partition=1)])
     (batch,) = one.moved()
-    assert (batch.partition, batch.messages, batch.offset) == (1, [], 1)
+    assert (batch.partition, batch.messages, batch.progress.offset) == (1, [], 1)
     one.delivered([batch], {})
     assert one.moved() == []
 
@@ -95,9 +105,9 @@ def test_a_position_that_cannot_be_trusted_is_refused(stored: bytes) -> None:
 
 
 def test_a_position_of_another_sink_is_refused() -> None:
-    (batch,), _ = batcher().fold([record(0, b"a")])
+    (batch,) = batcher().fold([record(0, b"a")])
     with pytest.raises(PositionError, match="it belongs to partition 0"):
-        batcher({1: batch.position})
+        batcher({1: batch.position()})
 
 
 def note_frame(*notes: Note) -> Frame:
@@ -140,7 +150,7 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
 def letters(one: Batcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
     """Origin, sequence, previous and content of each frame of letters that is to be appended."""
     found = []
-    for each in one.letters():
+    for each in one.dead_letters():
         assert (each.topic, each.partition) == ("app.dead-letters", 0)
         frame = decode(each.value)
         found.append(
@@ -157,8 +167,8 @@ def letters(one: Batcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]
 def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
     one = batcher()
     one.fold([record(0, b"a"), record(1, b"b")])
-    (batch, *_), _ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
-    one.delivered([batch], {0: {0: "no", 2: "never"}})
+    batch, *_ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
+    one.delivered([batch], {("raw", 0): {0: "no", 2: "never"}})
     found = letters(one)
     assert [(origin, previous) for origin, _, previous, _ in found] == [
         ("dead-letters/raw.destination/0", 0),
@@ -181,7 +191,7 @@ def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
         ("raw", "never", "raw/x/0", 5, 0, b"e", True),
     ]
     one.appended()
-    assert one.letters() == []
+    assert one.dead_letters() == []
 
 
 def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_others() -> None:
@@ -198,10 +208,10 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_oth
 
     stored: bytes | None = None
     for first in (0, 4):
-        (batch,), _ = one.fold(log[first : first + 4])
+        (batch,) = one.fold(log[first : first + 4])
         reasons = {1: "no", 3: "never"}
         stored = refused(batch, reasons)
-        one.delivered([batch], {0: reasons})
+        one.delivered([batch], {("raw", 0): reasons})
         if first == 0:
             consumed(one)
             one.appended()
@@ -210,43 +220,43 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_oth
     again = one
     for written in (False, True):  # the crash came before the letters, or between them and the next position
         again = batcher({0: stored})
-        assert again.offsets()[0] == 8
-        assert again.starts()[0] == 5
-        again.settle(log[5:6])
+        assert again.offsets()["raw", 0] == 8
+        assert again.starts()["raw", 0] == 5
+        again.resume_dead_letters(log[5:6])
         assert letters(again) == before[:1]
         consumed(again)
         again.appended()
-        assert again.fold(log[5:6]) == ([], [])
-        again.settle(log[6:])
+        assert again.fold(log[5:6]) == []
+        again.resume_dead_letters(log[6:])
         assert letters(again) == before[1:]
         consumed(again)
         again.appended()
         assert taken == [b"1", b"3", b"5", b"7"], written
     (moved,) = again.moved()
-    later = batcher({0: moved.position})
-    assert later.starts()[0] == 8, "and then it is pending no more"
+    later = batcher({0: moved.position()})
+    assert later.starts()["raw", 0] == 8, "and then it is pending no more"
 
 
 def test_letters_that_were_not_appended_stay_pending() -> None:
     one = batcher()
-    (batch,), _ = one.fold([record(0, b"a"), record(1, b"b")])
-    one.delivered([batch], {0: {0: "no"}})
-    (next_batch,), _ = one.fold([record(2, b"c")])
-    assert batcher({0: next_batch.position}).starts()[0] == 0
+    (batch,) = one.fold([record(0, b"a"), record(1, b"b")])
+    one.delivered([batch], {("raw", 0): {0: "no"}})
+    (next_batch,) = one.fold([record(2, b"c")])
+    assert batcher({0: next_batch.position()}).starts()["raw", 0] == 0
 
 
 def test_skipped_messages_are_counted_with_the_position_and_make_no_letters() -> None:
     one = batcher(on_error=SKIP)
-    (batch,), _ = one.fold([record(0, b"a"), record(1, b"b")])
+    (batch,) = one.fold([record(0, b"a"), record(1, b"b")])
     stored = refused(batch, {0: "no", 1: "no"})
-    one.delivered([batch], {0: {0: "no", 1: "no"}})
-    assert one.letters() == []
-    assert one.progress[0].counts.skipped == 2
+    one.delivered([batch], {("raw", 0): {0: "no", 1: "no"}})
+    assert one.dead_letters() == []
+    assert one.progress["raw", 0].counts.skipped == 2
     again = batcher({0: stored}, on_error=SKIP)
-    assert again.progress[0].counts.skipped == 2
-    assert again.starts()[0] == 2
+    assert again.progress["raw", 0].counts.skipped == 2
+    assert again.starts()["raw", 0] == 2
 
 
 def test_where_a_refusal_stops_the_sink_nothing_can_be_left_out() -> None:
-    (batch,), _ = batcher(on_error=STOP).fold([record(0, b"a")])
+    (batch,) = batcher(on_error=STOP).fold([record(0, b"a")])
     assert batch.refusing is None

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Mapping
 
 from bettong.application.plan import Plan
+from bettong.backoff import Backoff
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogUnavailableError
 from bettong.settings import ReceiverSettings
@@ -11,9 +12,9 @@ from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import Status
 
-# One wait for Kafka or Redis. Waits are repeated without end, in pieces, so that a stop is not held up by one.
+# One wait for Kafka. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
-_PAUSE_S = 0.2
+_RETRY_S, _RETRY_S_MAX = 0.2, 1.0
 # Of dead letters on their way to the log, of one foreign system.
 _LETTERS_BYTES_MAX = 4 * 1024 * 1024
 
@@ -38,16 +39,17 @@ class Opening:
     def beginnings(self) -> dict[SinkPartition, int] | None:
         """Creates and checks the topics; where the log begins of each partition that this receiver delivers.
 
-        Waits for Kafka as long as it takes; None when `stopping` was set meanwhile. That is all of them as long as one pod delivers everything. Raises LogError for topics that do not fit the
-        settings.
+        That is all of them as long as one pod delivers everything. Waits for Kafka as long as it takes; None when
+        `stopping` was set meanwhile. Raises LogError for topics that do not fit the settings.
         """
+        backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
         with self.admin() as admin:
             while not self._stopping.is_set():
                 try:
                     found = self._prepared(admin)
                 except LogUnavailableError as error:
                     self._status.waits_for("Kafka", str(error))
-                    self._stopping.wait(_PAUSE_S)
+                    backoff.wait(self._stopping)
                 else:
                     self._status.has("Kafka")
                     return found

@@ -59,7 +59,7 @@ class Reporter:
         figures: _Figures = {**self._status.figures(), metrics.SESSIONS.name: subscribers}
         if self._tasks.is_open:
             figures |= figures_of(self._tasks.counts())
-            figures |= self._tasks.figures()
+            figures |= self._tasks.metrics()
             figures[metrics.SKIPPED.name] = self._tasks.skipped()
         figures |= self._lags
         await _on(self._redis, lambda: self._write(figures))

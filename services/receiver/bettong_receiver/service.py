@@ -22,11 +22,11 @@ from bettong.edges.serving import Serving
 from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
-from bettong_receiver.connectors.routes import routes
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
+from bettong_receiver.routes import routes
 from bettong_receiver.servicer import WISHES, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
@@ -57,7 +57,7 @@ class Receiver:
         self._store = RedisStore(settings.redis_place, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._status, self._stopping)
         self._tasks = SinkTasks(
-            routes(plan, settings, self._store, on_redis_wait=self._tell_redis),
+            routes(plan, settings, self._store, on_redis_wait=self._report_redis),
             plan.application,
             open_reader=self._opening.reader,
             open_writer=self._opening.writer,
@@ -133,8 +133,10 @@ class Receiver:
             return
         works = self._tasks.works(beginnings, self._stopping)
         serving = asyncio.create_task(self._serve_once_open())
-        await self._side_by_side(works)
-        await serving
+        try:
+            await self._side_by_side(works)
+        finally:
+            await serving
 
     async def _serve_once_open(self) -> None:
         if not await asyncio.to_thread(self._tasks.wait_open, self._stopping):
@@ -171,7 +173,7 @@ class Receiver:
         self._log.info("listening", address=listen)
         return server
 
-    def _tell_redis(self, why: str | None) -> None:
+    def _report_redis(self, why: str | None) -> None:
         if why is None:
             self._status.has("Redis")
         else:

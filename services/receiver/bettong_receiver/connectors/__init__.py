@@ -1,11 +1,9 @@
 """Connectors: the places that take results. The delivery engine (`bettong_receiver.delivery`) feeds each alike.
 
-What differs stays here: formats of files, transactions, two-phase commits, and how positions are stored.
+What differs is here: formats of files, transactions, two-phase commits, and how positions are stored.
 
 | module            | what it holds                                                     |
 | ----------------- | ----------------------------------------------------------------- |
-| `connector`       | what a task needs of a connector, and the batches that it gets    |
-| `routes`          | which sinks go where                                              |
 | `files`           | results in files, exactly once                                    |
 | `redis_results`   | the newest results in Redis, exactly once                         |
 | `kafka_topic`     | records and position in one transaction                           |
@@ -15,4 +13,6 @@ What differs stays here: formats of files, transactions, two-phase commits, and 
 | `webhook`         | POSTs, at least once                                              |
 | `tcp`             | lines or frames over TCP, at least once                           |
 | `redis_positions` | where those two keep their positions                              |
+
+`bettong_receiver.routes` says which sinks go where.
 """

@@ -17,14 +17,14 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bettong_receiver.background import Background
-from bettong_receiver.connectors.connector import Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.connector import Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import SinkFormat
-from bettong_receiver.positions import Place, decode, encode
+from bettong_receiver.positions import PositionKey, decode, encode
 from bettong_receiver.progress import Progress, SinkPartition
 
 # Two fsyncs a moved partition: 16 partitions take 4 ms on a local disk and 0.3 s on a slow network volume.
@@ -65,13 +65,13 @@ class FileConnector(SinkConnector[bytes]):
         another receiver writes to the folder.
         """
         folder = self._folder
-        with _told("open", folder), ExitStack() as undo:
+        with _mapped_errors("open", folder), ExitStack() as undo:
             folder.mkdir(parents=True, exist_ok=True)
             undo.callback(os.close, _lock(folder))
             for (sink, partition), beginning in beginnings.items():
                 (folder / sink).mkdir(exist_ok=True)
-                place = Place(self._application, sink, partition)
-                file = _open(folder / sink, place, self._formats[sink].extension, beginning)
+                key = PositionKey(self._application, sink, partition)
+                file = _open(folder / sink, key, self._formats[sink].extension, beginning)
                 undo.callback(os.close, file.descriptor)
                 self._files[sink, partition] = file
             for sink in {sink for sink, _ in beginnings}:
@@ -82,9 +82,9 @@ class FileConnector(SinkConnector[bytes]):
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector. Readers of the files see the messages at once; `flush` syncs the positions."""
         for batch in batches:
-            content = self._formats[batch.place.sink].content
+            content = self._formats[batch.sink].content
             self._files[batch.key].write(b"".join([content(each.messages) for each in batch.frames]))
-            self._unsynced[batch.key] = batch
+            self._unsynced[batch.key] = replace(batch, frames=())  # its messages are in the file
         return {}
 
     def flush(self) -> None:
@@ -146,27 +146,27 @@ class _File:
     opened_at: bytes
 
     def write(self, content: bytes) -> None:
-        with _told("write", self.path):
+        with _mapped_errors("write", self.path):
             view = memoryview(content)
             while view:
                 view = view[os.write(self.descriptor, view) :]
         self.length_bytes += len(content)
 
 
-def _open(folder: Path, place: Place, extension: str, beginning: int) -> _File:
-    path = folder / f"{place.partition:05}.{extension}"
+def _open(folder: Path, key: PositionKey, extension: str, beginning: int) -> _File:
+    path = folder / f"{key.partition:05}.{extension}"
     position_path = path.with_suffix(".position")
     size_bytes = path.stat().st_size if path.exists() else 0
     if position_path.exists():
         try:
             position = position_path.read_bytes()
-            _, length_bytes = decode(place, position)
+            _, length_bytes = decode(key, position)
         except PositionError as error:
             raise PositionError(f"{position_path}: {error}; {_remedy(position_path, path)}") from None
     elif size_bytes:
         raise PositionError(f"{path} has no {position_path.name} beside it; {_remedy(position_path, path)}")
     else:
-        position, length_bytes = encode(place, Progress.fresh(beginning)), 0
+        position, length_bytes = encode(key, Progress.fresh(beginning)), 0
         _replace(position_path, position)
     if size_bytes < length_bytes:
         raise PositionError(
@@ -186,7 +186,7 @@ def _remedy(position_path: Path, path: Path) -> str:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Puts a file in place whole or not at all: rename(2) is atomic, and comes after the content is on the disk."""
+    """Replaces a file whole or not at all: rename(2) is atomic, and comes after the content is on the disk."""
     new = path.with_suffix(".position-new")
     with new.open("wb") as file:
         file.write(content)
@@ -215,11 +215,11 @@ def _lock(folder: Path) -> int:
 
 
 @contextmanager
-def _told(what: str, path: Path) -> Iterator[None]:
+def _mapped_errors(doing: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise SinkError(
-            f"file sink: cannot {what} {path}: {error.strerror or error};"
+            f"file sink: cannot {doing} {path}: {error.strerror or error};"
             " mend that and start the receiver again: it goes on where its positions say"
         ) from None

@@ -12,7 +12,7 @@ from bettong.edges.foreign_kafka import Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.progress import SinkPartition
@@ -27,14 +27,14 @@ def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[
 
 def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
     """Reads frames of a sink as records of JSON, with a field as their key: text as UTF-8, integers as digits."""
-    place = schema.position(key)
-    kind = schema.fields[place].kind
+    index = schema.position(key)
+    kind = schema.fields[index].kind
 
     def read(frame: Frame) -> list[Keyed]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_foreign_payload(schema, frame.columns)
-        values = columns.values(place)
+        values = columns.values(index)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
         return list(zip(keys, JsonLines(columns), strict=True))
 
@@ -51,7 +51,7 @@ class KafkaConnector(SinkConnector[Keyed]):
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector."""
-        with self._told():
+        with self._mapping_errors():
             found = self._topic.open()
         return {key: found.get(self._position_key(key)) for key in beginnings}
 
@@ -61,18 +61,18 @@ class KafkaConnector(SinkConnector[Keyed]):
         positions: dict[bytes, bytes] = {}
         refused: dict[SinkPartition, dict[int, str]] = {}
         for batch in batches:
-            mine = [Outgoing(batch.place.partition, key, value) for key, value in batch.messages]
+            mine = [Outgoing(batch.partition, key, value) for key, value in batch.messages]
             position = batch.position()
-            giants = self._topic.too_large(mine)
-            if giants and batch.refusing is not None:
-                reasons = refused[batch.key] = {place: _reason(mine[place]) for place in giants}
+            oversized = self._topic.too_large(mine)
+            if oversized and batch.refusing is not None:
+                reasons = refused[batch.key] = {index: _reason(mine[index]) for index in oversized}
                 position = batch.refusing(reasons)
-                mine = [record for place, record in enumerate(mine) if place not in reasons]
-            elif giants:
-                raise SinkError(f"{self._name}: {_reason(mine[giants[0]])}")
+                mine = [record for index, record in enumerate(mine) if index not in reasons]
+            elif oversized:
+                raise SinkError(f"{self._name}: {_reason(mine[oversized[0]])}")
             records += mine
             positions[self._position_key(batch.key)] = position
-        with self._told():
+        with self._mapping_errors():
             self._topic.append(records, positions)
         return refused
 
@@ -84,7 +84,7 @@ class KafkaConnector(SinkConnector[Keyed]):
         return f"{self._application}/{key[0]}/{key[1]}".encode()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _mapping_errors(self) -> Iterator[None]:
         try:
             yield
         except LogUnavailableError as error:

@@ -7,7 +7,7 @@ the positions with it. A delivery moves the positions first, of rows that still 
 everything when there are fewer: so a receiver that was thought dead stores nothing any more.
 
 A delivery with rows that Postgres refuses is tried once more, in halves behind savepoints, down to those rows; the
-position that goes with the others names them. What counts as a row's own fault is told by the SQLSTATE:
+position that goes with the others names them. What counts as a row's own fault is known by the SQLSTATE:
 
 | class                                  | meaning                                              |
 | -------------------------------------- | ---------------------------------------------------- |
@@ -20,6 +20,7 @@ position that goes with the others names them. What counts as a row's own fault 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -31,21 +32,21 @@ from bettong.application.schema import Schema
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
-from bettong_receiver.connectors.connector import (
+from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
+from bettong_receiver.delivery.connector import (
     REASON_CHARACTERS_MAX,
     ConnectorUnavailableError,
     Refused,
     SinkBatch,
     SinkConnector,
 )
-from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
 
 Row = tuple[Any, ...]
 
 _CONNECT_WAIT_S_MAX = 5
-# A statement waits for locks or a busy disk; a receiver that was stopped (SIGSTOP) lets go of its locks after a minute.
+# A statement waits for locks or a busy disk; a receiver that was stopped (SIGSTOP) releases its locks after a minute.
 _LIMITS: tuple[LiteralString, ...] = (
     "SET statement_timeout = '30s'",
     "SET idle_in_transaction_session_timeout = '60s'",
@@ -96,7 +97,7 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_foreign_payload(schema, frame.columns)
-        return list(zip(*(columns.values(place) for place in range(len(schema.fields))), strict=True))
+        return list(zip(*(columns.values(index) for index in range(len(schema.fields))), strict=True))
 
     return read
 
@@ -143,26 +144,28 @@ class PostgresConnector(SinkConnector[Row]):
             **_KEEPALIVES,
         }
         said = {key: value for key, value in conninfo_to_dict(self._url).items() if key in defaults}
-        self._connection = self._told(
+        self._connection = self._mapping_errors(
             "connecting", lambda: psycopg.connect(self._url, autocommit=True, **(defaults | said))
         )
         connection = self._connection
         for limit in _LIMITS:
-            self._told("setting time limits", lambda limit=limit: connection.execute(limit))  # type: ignore[misc]
+            self._mapping_errors("setting time limits", partial(connection.execute, limit))
         self._check(connection)
         if not self._columns(connection, self._positions):
-            self._told("creating its positions", lambda: connection.execute(_CREATE.format(self._positions)))
+            self._mapping_errors(
+                "creating its positions", lambda: connection.execute(_CREATE.format(self._positions))
+            )
         whose = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
-        rows = self._told(
+        rows = self._mapping_errors(
             "reading positions",
             lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
         )
-        found = dict(rows)
+        found: dict[Any, bytes | None] = dict(rows)
         return {key: found.get(key[1]) for key in beginnings}
 
     def deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         """See SinkConnector."""
-        return self._told("delivering", lambda: self._deliver(batches))
+        return self._mapping_errors("delivering", lambda: self._deliver(batches))
 
     def close(self) -> None:
         """See SinkConnector."""
@@ -173,7 +176,7 @@ class PostgresConnector(SinkConnector[Row]):
     def _deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         try:
             with self._open_connection.transaction():
-                self._move({batch.place.partition: batch.position() for batch in batches})
+                self._move({batch.partition: batch.position() for batch in batches})
                 self._insert([row for batch in batches for row in batch.messages])
         except psycopg.Error as error:
             if not refuses_a_row(error) or any(batch.refusing is None for batch in batches):
@@ -183,14 +186,14 @@ class PostgresConnector(SinkConnector[Row]):
         found: dict[SinkPartition, Mapping[int, str]] = {}
         with self._open_connection.transaction():
             # First of all, so that nobody else opens meanwhile.
-            self._move({batch.place.partition: batch.position() for batch in batches})
+            self._move({batch.partition: batch.position() for batch in batches})
             # A constraint that is checked at the end would refuse all.
             self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
             for batch in batches:
                 if refused := self._insert_halves(batch.messages, 0):
                     found[batch.key] = refused
             positions = {
-                batch.place.partition: batch.refusing(found[batch.key])
+                batch.partition: batch.refusing(found[batch.key])
                 for batch in batches
                 if batch.refusing is not None and batch.key in found
             }
@@ -206,8 +209,8 @@ class PostgresConnector(SinkConnector[Row]):
 
     def _move(self, positions: Mapping[int, bytes]) -> None:
         whose = (self._application, self._sink, self._writer)
-        places = (list(positions), list(positions.values()))
-        moved = self._open_connection.execute(_MOVE.format(self._positions), (*places, *whose)).rowcount
+        moved_to = (list(positions), list(positions.values()))
+        moved = self._open_connection.execute(_MOVE.format(self._positions), (*moved_to, *whose)).rowcount
         if moved != len(positions):
             raise ConnectorUnavailableError(
                 f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
@@ -220,7 +223,7 @@ class PostgresConnector(SinkConnector[Row]):
                     copy.write_row(row)
 
     def _insert_halves(self, rows: Sequence[Row], first: int) -> dict[int, str]:
-        """Inserts all rows but those that are refused; their places, from `first` on, and why."""
+        """Inserts all rows but those that are refused; their indexes, from `first` on, and why."""
         try:
             with self._open_connection.transaction():  # a savepoint
                 self._insert(rows)
@@ -250,10 +253,12 @@ class PostgresConnector(SinkConnector[Row]):
     def _columns(self, connection: psycopg.Connection[Row], table: sql.Identifier) -> list[TableColumn]:
         """None when the table does not exist."""
         quoted = table.as_string(connection)
-        rows = self._told("looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall())
+        rows = self._mapping_errors(
+            "looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall()
+        )
         return [TableColumn(*row) for row in rows]
 
-    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
+    def _mapping_errors(self, doing: str, call: Callable[[], _Found]) -> _Found:
         """Postgres' errors as ours."""
         try:
             return call()

@@ -10,19 +10,20 @@ position in Redis.
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from bettong.backoff import Backoff
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import StoreError
 from bettong_receiver.background import Background
-from bettong_receiver.connectors.connector import (
+from bettong_receiver.delivery.connector import (
     ConnectorUnavailableError,
     Refused,
     SinkBatch,
     SinkConnector,
 )
 from bettong_receiver.errors import PositionError
-from bettong_receiver.positions import Place, decode
+from bettong_receiver.positions import PositionKey, decode
 from bettong_receiver.progress import SinkPartition
 
 # One transaction a moved partition, 0.2 ms each: 16 partitions of one sink cost 3 % of a core at this pace.
@@ -31,10 +32,11 @@ DELIVER_INTERVAL_S = 0.1
 # of the time, and the results in between, which it would drop again at once, not at all.
 _REST = 9.0
 _REST_S_MAX = 2.0
-# Between two tries, beside the time that the store itself tries.
-_RETRY_S = 1.0
+# Between two attempts, beside the time that the store itself tries.
+_RETRY_S, _RETRY_S_MAX = 0.5, 2.0
 _CLOSE_WAIT_S = 5.0
-_OPEN_WAIT_S = 2.0
+# The task tries again; an absence is to be reported within two seconds.
+_OPEN_WAIT_S = 1.0
 # A command gets its answer, or is given up, within 15 s.
 _SEND_WAIT_S = 20.0
 
@@ -42,7 +44,7 @@ _Delivery = tuple[SinkPartition, list[bytes], bytes]
 
 
 class RedisConnector(SinkConnector[bytes]):
-    """See SinkConnector. While Redis is away after `open`, deliveries wait in memory, bounded, and nothing is raised."""
+    """See SinkConnector. While Redis is away after `open`, deliveries wait in memory, bounded; nothing is raised."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class RedisConnector(SinkConnector[bytes]):
         monotonic_s: Callable[[], float],
         on_wait: Callable[[str | None], None],
     ) -> None:
-        """`on_wait` is told, also on another thread, why deliveries wait, and None when they do no more."""
+        """`on_wait` gets, on another thread, why deliveries wait, and None when they do no more."""
         self._store = store
         self._sink = RedisSink(store)
         self._application = application
@@ -69,19 +71,19 @@ class RedisConnector(SinkConnector[bytes]):
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector. Raises PositionError, naming the field, for a position that cannot be trusted."""
         try:
-            self._store.wait(_OPEN_WAIT_S, self._on_wait)
+            self._store.wait(_OPEN_WAIT_S)
             return {key: self._stored(key) for key in beginnings}
         except StoreError as error:
             raise ConnectorUnavailableError(str(error)) from None
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
-        """See SinkConnector. Drops messages that are no longer among the newest of their sink; `flush` sends the rest."""
+        """See SinkConnector. Drops messages that are no longer among the newest of their sink; `flush` sends others."""
         for batch in batches:
             sink, partition = batch.key
             newest = self._newest.setdefault(sink, _Newest(self._results_max))
             for each in batch.frames:
                 newest.add(partition, each.messages)
-            self._unsent[batch.key] = batch
+            self._unsent[batch.key] = replace(batch, frames=())
         return {}
 
     def flush(self) -> None:
@@ -115,6 +117,7 @@ class RedisConnector(SinkConnector[bytes]):
     def _send(self, deliveries: list[_Delivery]) -> None:
         """Tries each until Redis has it; a delivery that was carried out and not answered does no harm twice."""
         start_s = self._monotonic_s()
+        backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
         for (name, partition), messages, position in deliveries:
             while not self._stopping.is_set():
                 try:
@@ -123,8 +126,9 @@ class RedisConnector(SinkConnector[bytes]):
                     )
                 except StoreError as error:
                     self._on_wait(str(error))
-                    self._stopping.wait(_RETRY_S)
+                    backoff.wait(self._stopping)
                 else:
+                    backoff.reset()
                     self._on_wait(None)
                     break
         end_s = self._monotonic_s()
@@ -134,7 +138,7 @@ class RedisConnector(SinkConnector[bytes]):
         position = self._sink.position(*key)
         if position is not None:
             try:
-                decode(Place(self._application, *key), position)
+                decode(PositionKey(self._application, *key), position)
             except PositionError as error:
                 where = f"Redis, bettong:{self._application}:positions:{key[0]}, field {key[1]}"
                 raise PositionError(

@@ -18,8 +18,8 @@ from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.endpoints import servers
 from bettong.errors import SettingsError
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.connectors.redis_positions import RedisPositions
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.progress import SinkPartition
 
 _ANSWER = b"ok\n"

@@ -6,7 +6,7 @@ from typing import TypeVar
 from bettong.application.destinations import TwoPhaseSink
 from bettong.application.on_error import ANY_ERROR
 from bettong.errors import BettongError
-from bettong_receiver.connectors.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
 
@@ -16,7 +16,7 @@ _Found = TypeVar("_Found")
 class TwoPhaseConnector(SinkConnector[bytes]):
     """See SinkConnector. A delivery is all or nothing for each partition by itself.
 
-    What the sink raises is told: an OSError (no connection, a time-out) as unavailable, anything else as a fault.
+    What the sink raises is mapped: an OSError (no connection, a time-out) as unavailable, anything else as a fault.
     """
 
     def __init__(self, sink: str, open_sink: Callable[[], TwoPhaseSink]) -> None:
@@ -26,11 +26,11 @@ class TwoPhaseConnector(SinkConnector[bytes]):
 
     def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
         """See SinkConnector."""
-        sink = self._sink = self._told("opening", self._open_sink)
+        sink = self._sink = self._mapping_errors("opening", self._open_sink)
         found = {}
         for sink_name, partition in beginnings:
             doing = f"recover({partition})"
-            position = self._told(doing, lambda partition=partition: sink.recover(partition))  # type: ignore[misc]
+            position = self._mapping_errors(doing, lambda partition=partition: sink.recover(partition))  # type: ignore[misc]
             if position is not None and not isinstance(position, bytes):
                 raise SinkError(
                     f"{self._name}: {doing} returned {type(position).__name__}, expected bytes or None"
@@ -45,18 +45,18 @@ class TwoPhaseConnector(SinkConnector[bytes]):
             raise AssertionError("a connector is opened first")
 
         def prepare(batch: SinkBatch[bytes]) -> None:
-            partition = batch.place.partition
+            partition = batch.partition
             sink.begin(partition)
             if messages := batch.messages:
                 sink.write(partition, messages)
             sink.prepare(partition, batch.position())
 
         for batch in batches:
-            self._told(f"preparing partition {batch.place.partition}", lambda batch=batch: prepare(batch))  # type: ignore[misc]
+            self._mapping_errors(f"preparing partition {batch.partition}", lambda batch=batch: prepare(batch))  # type: ignore[misc]
         for batch in batches:
-            self._told(
-                f"committing partition {batch.place.partition}",
-                lambda batch=batch: sink.commit(batch.place.partition, batch.position()),  # type: ignore[misc]
+            self._mapping_errors(
+                f"committing partition {batch.partition}",
+                lambda batch=batch: sink.commit(batch.partition, batch.position()),  # type: ignore[misc]
             )
         return {}
 
@@ -65,10 +65,10 @@ class TwoPhaseConnector(SinkConnector[bytes]):
         if self._sink is not None:
             try:
                 self._sink.close()
-            except ANY_ERROR:  # the user's own; what it did is told by the positions
+            except ANY_ERROR:  # the user's own; the positions say what it did
                 return
 
-    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
+    def _mapping_errors(self, doing: str, call: Callable[[], _Found]) -> _Found:
         try:
             return call()
         except OSError as error:

@@ -8,18 +8,19 @@ from typing import Any
 
 from bettong.edges.kafka_log import LogWriter
 from bettong.logs import Logger
-from bettong_receiver.connectors.connector import SinkBatch
+from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.observations import DeliveryObserver
-from bettong_receiver.delivery.task import OpenReader, Route, SinkTask
+from bettong_receiver.delivery.route import Route
+from bettong_receiver.delivery.task import OpenReader, SinkTask
 from bettong_receiver.progress import Counts, Progress, SinkPartition
 from bettong_receiver.status import Status
 
 # How long one wait for a task to open lasts: a stop waits no longer than this.
-_LOOK_S = 0.05
+_POLL_S = 0.05
 
 
 class SinkTasks:
-    """All tasks of a receiver. The first route, which has every sink, is the one that figures and latency speak of."""
+    """All tasks of a receiver. The first route, which has every sink, is the one that metrics and latency speak of."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class SinkTasks:
         status: Status,
         log: Logger,
     ) -> None:
-        def told(name: str, why: str | None) -> None:
+        def report_wait(name: str, why: str | None) -> None:
             if why is None:
                 status.has(name)
             else:
@@ -49,7 +50,7 @@ class SinkTasks:
                 open_reader=open_reader,
                 open_writer=open_writer,
                 monotonic_s=time.monotonic,
-                on_wait=partial(told, route.name),
+                on_wait=partial(report_wait, route.name),
                 on_delivered=self._observer.observe if route is routes[0] else ignore,
                 log=log,
             )
@@ -62,29 +63,28 @@ class SinkTasks:
     ) -> list[Callable[[], None]]:
         """What is to be run side by side, each in a thread of its own: see `SinkTask.run`.
 
-        Until a sink's destination has been opened, the receiver waits for it.
+        Until a route has been opened, the receiver waits for it.
         """
         works: list[Callable[[], None]] = []
         for task in self._tasks:
             route = task.route
-            if not route.required:
-                self._status.opens(route.name, f"{route.name} is being opened")
+            self._status.opens(route.name, f"{route.name}: being opened")
             sinks = {each.sink for each in route.inputs}
-            mine = {key: offset for key, offset in sorted(beginnings.items()) if key[0] in sinks}
-            works.append(partial(task.run, mine, stopping))
+            own = {key: offset for key, offset in sorted(beginnings.items()) if key[0] in sinks}
+            works.append(partial(task.run, own, stopping))
         return works
 
     def wait_open(self, stopping: threading.Event) -> bool:
         """Returns True once all required tasks are open, False when asked to stop before."""
         for task in self._tasks:
-            while task.route.required and not task.opened.wait(_LOOK_S):
+            while task.route.required and not task.opened.wait(_POLL_S):
                 if stopping.is_set():
                     return False
         return True
 
     @property
     def is_open(self) -> bool:
-        """Whether all required tasks have been opened: what figures say is true from then on."""
+        """Whether all required tasks have been opened: what metrics say is true from then on."""
         return all(task.opened.is_set() for task in self._tasks if task.route.required)
 
     def progress(self, sink: str) -> dict[int, Progress]:
@@ -95,9 +95,9 @@ class SinkTasks:
         """What the first route has counted, by sink."""
         return self._first.counts()
 
-    def figures(self) -> dict[str, float | str]:
+    def metrics(self) -> dict[str, float | str]:
         """Latency and the newest dead letter of the first route."""
-        return self._observer.figures()
+        return self._observer.metrics()
 
     def offsets(self) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the record that the first route lacks."""

@@ -1,4 +1,4 @@
-"""What a sink task needs of a place that takes results: files, Redis, a foreign system."""
+"""The seam of connectors: what the delivery engine needs of files, Redis, a foreign system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from typing import Generic, Protocol, TypeVar
 
 from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
-from bettong_receiver.positions import Place, encode
+from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.progress import Progress, SinkPartition
 
 Message = TypeVar("Message")
-# Of each partition the places in its batch of the messages that were refused, and why.
+# Of each partition the indexes in its batch of the messages that were refused, and why.
 Refused = Mapping[SinkPartition, Mapping[int, str]]
 # Why a message was refused is kept in positions until its dead letter is written: a line, not a page.
 REASON_CHARACTERS_MAX = 300
@@ -34,11 +34,11 @@ class SinkBatch(Generic[Message]):
     """What one partition of a sink gets in one delivery: its frames in order, and the position behind them.
 
     `progress` is that of the partition and goes on with the next round. Where some messages are refused for good,
-    `refusing(places)`, with the reason for each place in `messages`, gives the position to store with the others.
-    None: all or nothing.
+    `refusing(reasons)`, by the index of each in `messages`, gives the position to store with the others. None: all or
+    nothing.
     """
 
-    place: Place
+    position_key: PositionKey
     frames: Sequence[FrameMessages[Message]]
     progress: Progress
     refusing: Callable[[Mapping[int, str]], bytes] | None = None
@@ -46,7 +46,17 @@ class SinkBatch(Generic[Message]):
     @property
     def key(self) -> SinkPartition:
         """Sink and partition."""
-        return self.place.sink, self.place.partition
+        return self.position_key.sink, self.position_key.partition
+
+    @property
+    def sink(self) -> str:
+        """Its name."""
+        return self.position_key.sink
+
+    @property
+    def partition(self) -> int:
+        """Of the sink."""
+        return self.position_key.partition
 
     @property
     def messages(self) -> list[Message]:
@@ -54,8 +64,8 @@ class SinkBatch(Generic[Message]):
         return [message for each in self.frames for message in each.messages]
 
     def position(self, *, length_bytes: int = 0) -> bytes:
-        """The position to store. Taken after `deliver` has returned, it covers what was delivered by then."""
-        return encode(self.place, self.progress, length_bytes=length_bytes)
+        """The position to store. Between two calls of `deliver` it covers all that was delivered by then."""
+        return encode(self.position_key, self.progress, length_bytes=length_bytes)
 
 
 class SinkConnector(Protocol[Message]):
@@ -74,10 +84,11 @@ class SinkConnector(Protocol[Message]):
         """
 
     def deliver(self, batches: Sequence[SinkBatch[Message]]) -> Refused:
-        """Stores messages and positions: all or nothing, and only while nobody opened later; or so that it may be repeated.
+        """Stores messages and positions, all or nothing, and only while nobody opened later.
 
-        Returns what the place refused for good, which is left out; a connector that cannot tell raises SinkError.
-        A position may be stored later than its messages if the next `open` undoes messages without a position.
+        A position may be stored later than its messages where the next `open` undoes messages without a position, or
+        where the connector's name says that messages come at least once. Returns what the place refused for good,
+        which is left out; a connector that cannot tell raises SinkError.
         """
 
     def flush(self) -> None:
@@ -89,4 +100,4 @@ class SinkConnector(Protocol[Message]):
         return
 
     def close(self) -> None:
-        """Lets go; what was not stored is undone by the next `open`. Never raises."""
+        """Releases everything; what was not stored is undone by the next `open`. Never raises."""

@@ -22,21 +22,20 @@ from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.frames.frame import Frame
 from bettong.settings import ReceiverSettings
 from bettong.topics import sink_topic
-from bettong_receiver.connectors.connector import Message, SinkConnector
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector, Keyed, read_with_key, read_without_key
 from bettong_receiver.connectors.postgres import PostgresConnector, Row, read_rows
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
 from bettong_receiver.connectors.two_phase import TwoPhaseConnector
-from bettong_receiver.connectors.webhook import Address, AtLeastOnceWebhookConnector
-from bettong_receiver.delivery.batcher import SinkInput
+from bettong_receiver.connectors.webhook import AtLeastOnceWebhookConnector, Endpoint
+from bettong_receiver.delivery.connector import Message, SinkConnector
 from bettong_receiver.delivery.refusals import Refusals
-from bettong_receiver.delivery.task import Route
+from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.formats import formats
 
 # Of files and Redis, which have all sinks; and of one destination.
-_ALL_FETCH_BYTES_MAX = 8 * 1024 * 1024
+_ALL_FETCH_BYTES_MAX = 16 * 1024 * 1024
 _FETCH_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -49,24 +48,24 @@ def routes(
 ) -> list[Route[Any]]:
     """Files (if wanted) and Redis with every sink, then one route for each sink that has a destination.
 
-    `on_redis_wait` is told why deliveries to Redis wait, and None when they do no more. Raises SettingsError for a
+    `on_redis_wait` gets why deliveries to Redis wait, and None when they do no more. Raises SettingsError for a
     connection that lacks something.
     """
     connections = read_connections(settings.connections)
     return [
-        *_own_routes(plan, settings, store, on_redis_wait),
+        _route_of_all(plan, settings, store, on_redis_wait),
         *(
-            _Way(plan, settings, store, connections, sink).route()
+            _Destination(plan, settings, store, connections, sink).route()
             for sink in plan.sinks
             if sink.to is not None
         ),
     ]
 
 
-def _own_routes(
+def _route_of_all(
     plan: Plan, settings: ReceiverSettings, store: RedisStore, on_redis_wait: Callable[[str | None], None]
-) -> list[Route[Any]]:
-    """What holds every sink: without it the receiver cannot go on."""
+) -> Route[bytes]:
+    """To files and Redis, which get every sink: without them the receiver cannot go on."""
     sink_formats = formats(plan)
     inputs = [SinkInput(each.sink, each.topic, each.messages) for each in sink_formats.values()]
 
@@ -79,20 +78,19 @@ def _own_routes(
             on_wait=on_redis_wait,
         )
 
-    redis = Route[bytes]("Redis", inputs, make_redis, _ALL_FETCH_BYTES_MAX, required=True)
     folder = settings.receiver_dir
     if folder is None:
-        return [redis]
+        return Route("Redis", inputs, [make_redis], _ALL_FETCH_BYTES_MAX, required=True)
 
     def make_files() -> FileConnector:
         return FileConnector(folder, plan.application, sink_formats, monotonic_s=time.monotonic)
 
-    return [Route[bytes]("files", inputs, make_files, _ALL_FETCH_BYTES_MAX, required=True), redis]
+    return Route("files and Redis", inputs, [make_files, make_redis], _ALL_FETCH_BYTES_MAX, required=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """One sink on its way."""
+class _Destination:
+    """Where one sink goes beside files and Redis."""
 
     plan: Plan
     settings: ReceiverSettings
@@ -158,11 +156,11 @@ class _Way:
 
     def _webhook(self, to: AtLeastOnceWebhook) -> Route[bytes]:
         name = self.sink.name
-        address = Address.of(self._options(to.connection, needs="url"), sink=name)
+        endpoint = Endpoint.of(self._options(to.connection, needs="url"), sink=name)
         lines = self.sink.encoder is None
 
         def make() -> AtLeastOnceWebhookConnector:
-            return AtLeastOnceWebhookConnector(address, RedisSink(self.store), sink=name, lines=lines)
+            return AtLeastOnceWebhookConnector(endpoint, RedisSink(self.store), sink=name, lines=lines)
 
         return self._route(self._messages, make)
 
@@ -189,7 +187,7 @@ class _Way:
         )
         topic = sink_topic(self.plan.application, self.sink.name)
         sink_input = SinkInput(self.sink.name, topic, read, refusals)
-        return Route(f"sink {self.sink.name}", [sink_input], make, _FETCH_BYTES_MAX)
+        return Route(f"sink {self.sink.name}", [sink_input], [make], _FETCH_BYTES_MAX)
 
     @property
     def _messages(self) -> Callable[[Frame], Sequence[bytes]]:
