@@ -4,7 +4,6 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -252,8 +251,7 @@ def test_an_older_connector_stores_nothing_once_a_newer_one_is_open(system: Syst
 
 def refusing(batch: SinkBatch[Any]) -> SinkBatch[Any]:
     """A batch whose position names what was refused of it."""
-    return replace(
-        batch,
+    return batch._replace(
         refusing=lambda refused: batch.position() + b" without %d" % sum(1 << index for index in refused),
     )
 

@@ -68,8 +68,8 @@ def record(key: SinkPartition, offset: int, message: bytes) -> SinkRecord[bytes]
 
 def content(log: dict[SinkPartition, list[bytes]], key: SinkPartition) -> bytes:
     """What stands in the file of a partition when all of its log was delivered."""
-    found = [record(key, offset, message).messages() or () for offset, message in enumerate(log[key])]
-    return FORMATS[key[0]].content([message for messages in found for message in messages])
+    found = [record(key, offset, message).content() for offset, message in enumerate(log[key])]
+    return FORMATS[key[0]].content([message for each in found if each for message in each.messages])
 
 
 def file_of(folder: Path, key: SinkPartition) -> Path:

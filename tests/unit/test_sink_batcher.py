@@ -60,7 +60,7 @@ def record(offset: int, message: bytes, *, partition: int = 0, sequence: int = 0
 def test_what_a_partition_takes_is_one_batch_with_the_position_behind_it() -> None:
     one = batcher()
     batches = one.fold([record(0, b"a"), record(1, b"b"), record(0, b"x", partition=1)])
-    assert [(batch.partition, batch.messages, batch.progress.offset) for batch in batches] == [
+    assert [(batch.partition, batch.messages, batch.moving.progress.offset) for batch in batches] == [
         (0, [b"a", b"b"], 2),
         (1, [b"x"], 1),
     ]
@@ -91,7 +91,7 @@ def test_positions_that_moved_without_messages_are_handed_over_until_they_are_de
     assert one.moved() == []
     one.fold([of_value(0, b"garbage", partition=1)])
     (batch,) = one.moved()
-    assert (batch.partition, batch.messages, batch.progress.offset) == (1, [], 1)
+    assert (batch.partition, batch.messages, batch.moving.progress.offset) == (1, [], 1)
     one.delivered([batch], {})
     assert one.moved() == []
 

@@ -17,11 +17,11 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bettong_receiver.background import Background
-from bettong_receiver.delivery.connector import Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.connector import MovingPosition, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.positions import PositionKey, decode, encode
@@ -53,7 +53,7 @@ class FileConnector(SinkConnector[bytes]):
         self._formats = formats
         self._monotonic_s = monotonic_s
         self._files: dict[SinkPartition, _File] = {}
-        self._unsynced: dict[SinkPartition, SinkBatch[bytes]] = {}
+        self._unsynced: dict[SinkPartition, MovingPosition] = {}
         self._next_sync_s = monotonic_s()
         self._descriptors = ExitStack()
         self._background = Background("file-sync")
@@ -82,9 +82,9 @@ class FileConnector(SinkConnector[bytes]):
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
         """See SinkConnector. Readers of the files see the messages at once; `flush` syncs the positions."""
         for batch in batches:
-            content = self._formats[batch.sink].content
+            content = self._formats[batch.key[0]].content
             self._files[batch.key].write(b"".join([content(each.messages) for each in batch.frames]))
-            self._unsynced[batch.key] = replace(batch, frames=())  # its messages are in the file
+            self._unsynced[batch.key] = batch.moving
         return {}
 
     def flush(self) -> None:
@@ -121,8 +121,8 @@ class FileConnector(SinkConnector[bytes]):
         if not self._unsynced:
             return
         jobs = [
-            (file.descriptor, file.position_path, batch.position(length_bytes=file.length_bytes))
-            for key, batch in self._unsynced.items()
+            (file.descriptor, file.position_path, moving.encode(length_bytes=file.length_bytes))
+            for key, moving in self._unsynced.items()
             for file in (self._files[key],)
         ]
         self._unsynced.clear()

@@ -10,7 +10,7 @@ position in Redis.
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from bettong.backoff import Backoff
 from bettong.edges.redis_store import RedisSink, RedisStore
@@ -18,6 +18,7 @@ from bettong.errors import StoreError
 from bettong_receiver.background import Background
 from bettong_receiver.delivery.connector import (
     ConnectorUnavailableError,
+    MovingPosition,
     Refused,
     SinkBatch,
     SinkConnector,
@@ -63,7 +64,7 @@ class RedisConnector(SinkConnector[bytes]):
         self._monotonic_s = monotonic_s
         self._on_wait = on_wait
         self._newest: dict[str, _Newest] = {}
-        self._unsent: dict[SinkPartition, SinkBatch[bytes]] = {}
+        self._unsent: dict[SinkPartition, MovingPosition] = {}
         self._next_s = monotonic_s()
         self._stopping = threading.Event()
         self._background = Background("redis-sink")
@@ -83,7 +84,7 @@ class RedisConnector(SinkConnector[bytes]):
             newest = self._newest.setdefault(sink, _Newest(self._results_max))
             for each in batch.frames:
                 newest.add(partition, each.messages)
-            self._unsent[batch.key] = replace(batch, frames=())
+            self._unsent[batch.key] = batch.moving
         return {}
 
     def flush(self) -> None:
@@ -110,7 +111,7 @@ class RedisConnector(SinkConnector[bytes]):
         for sink, newest in self._newest.items():
             for partition, found in newest.drain():
                 messages[sink, partition].extend(found)
-        deliveries = [(key, messages[key], batch.position()) for key, batch in self._unsent.items()]
+        deliveries = [(key, messages[key], moving.encode()) for key, moving in self._unsent.items()]
         self._unsent.clear()
         self._background.start(lambda: self._send(deliveries))
 

@@ -8,7 +8,7 @@ from typing import Generic
 
 from bettong.frames.frame import Frame
 from bettong.worker.output.framing import OutputRecord
-from bettong_receiver.delivery.connector import FrameMessages, Message, Refused, SinkBatch
+from bettong_receiver.delivery.connector import FrameMessages, Message, MovingPosition, Refused, SinkBatch
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError
@@ -37,16 +37,21 @@ class Batcher(Generic[Message]):
         self._batches: dict[SinkPartition, SinkBatch[Message]] = {}
         self._dead_letters: list[OutputRecord] = []
         self._written: list[tuple[SinkPartition, int]] = []
-        self._position_keys = {key: PositionKey(application, *key) for key in beginnings}
-        self.progress = {
-            key: self._restored(key, stored.get(key), beginning) for key, beginning in beginnings.items()
+        self._moving = {
+            key: _restored(PositionKey(application, *key), stored.get(key), beginning)
+            for key, beginning in beginnings.items()
         }
         self._stored = self.offsets()
-        self._last = {key: progress.outbox.last for key, progress in self.progress.items()}
+        self._last = {key: each.progress.outbox.last for key, each in self._moving.items()}
 
     def offsets(self) -> dict[SinkPartition, int]:
         """For each partition the record that comes next."""
-        return {key: progress.offset for key, progress in self.progress.items()}
+        return {key: each.progress.offset for key, each in self._moving.items()}
+
+    @property
+    def progress(self) -> dict[SinkPartition, Progress]:
+        """Of each partition, as it moves on."""
+        return {key: each.progress for key, each in self._moving.items()}
 
     def starts(self) -> dict[SinkPartition, int]:
         """For each partition the record to read first: one whose dead letters are pending, else the next one."""
@@ -57,9 +62,9 @@ class Batcher(Generic[Message]):
     def resume_dead_letters(self, records: Iterable[SinkRecord[Message]]) -> None:
         """Makes the dead letters that are pending since an earlier delivery of these records: see `dead_letters`."""
         for record in records:
-            reasons = self.progress[record.key].outbox.pending.get(record.offset)
-            if reasons is not None and record.frame is not None:
-                self._write(record.key, record.offset, record.frame, reasons)
+            reasons = self._moving[record.key].progress.outbox.pending.get(record.offset)
+            if reasons is not None and (frame := record.frame()) is not None:
+                self._write(record.key, record.offset, frame, reasons)
 
     def dead_letters(self) -> list[OutputRecord]:
         """What is to be appended to the log, in order. Then call `appended`."""
@@ -68,7 +73,7 @@ class Batcher(Generic[Message]):
     def appended(self) -> None:
         """The dead letters are durable: positions stored from now on do not name them."""
         for key, offset in self._written:
-            outbox = self.progress[key].outbox
+            outbox = self._moving[key].progress.outbox
             outbox.last = self._last[key]
             del outbox.pending[offset]
             self._stored[key] = _STALE
@@ -77,17 +82,20 @@ class Batcher(Generic[Message]):
     def fold(self, records: Iterable[SinkRecord[Message]]) -> list[SinkBatch[Message]]:
         """Takes records; the batches of the partitions with messages."""
         frames: dict[SinkPartition, list[FrameMessages[Message]]] = {}
+        moving = self._moving
         for record in records:
-            key, frame = record.key, record.frame
-            progress = self.progress[key]
+            key, frame = record.key, record.frame()
+            progress = moving[key].progress
             if not progress.takes(record.offset, frame) or frame is None:
                 continue
-            messages = record.messages()
-            if messages is None:
+            content = record.content()
+            if content is None:
                 progress.spoiled()
                 continue
-            progress.delivered(len(messages))
-            frames.setdefault(key, []).append(FrameMessages(record.offset, frame, messages))
+            progress.delivered(len(content.messages))
+            if (found := frames.get(key)) is None:
+                found = frames[key] = []
+            found.append(content)
         self._batches = {key: self._batch(key, found) for key, found in frames.items()}
         return list(self._batches.values())
 
@@ -95,16 +103,16 @@ class Batcher(Generic[Message]):
         """Batches without messages for the partitions whose stored position lies below the progress."""
         return [
             self._batch(key, [])
-            for key, progress in self.progress.items()
-            if progress.offset != self._stored[key]
+            for key, each in self._moving.items()
+            if each.progress.offset != self._stored[key]
         ]
 
     def delivered(self, batches: Iterable[SinkBatch[Message]], refused: Refused) -> None:
         """The connector has them, but for what it refused, which may have led to `dead_letters`."""
-        self._stored |= {batch.key: batch.progress.offset for batch in batches}
+        self._stored |= {batch.key: batch.moving.progress.offset for batch in batches}
         for key, reasons in refused.items():
             progress = self._refusing(key, reasons)
-            self.progress[key] = progress
+            self._moving[key].progress = progress
             frames = {each.offset: each.frame for each in self._batches[key].frames}
             for offset, pending in progress.outbox.pending.items():
                 self._write(key, offset, frames[offset], pending)
@@ -112,10 +120,10 @@ class Batcher(Generic[Message]):
     def _batch(self, key: SinkPartition, frames: list[FrameMessages[Message]]) -> SinkBatch[Message]:
         refusals = self._refusals[key[0]]
         refusing = None if refusals is None or refusals.stops else partial(self._position_refusing, key)
-        return SinkBatch(self._position_keys[key], frames, self.progress[key], refusing)
+        return SinkBatch(key, frames, self._moving[key], refusing)
 
     def _position_refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> bytes:
-        return encode_position(self._position_keys[key], self._refusing(key, refused))
+        return encode_position(self._moving[key].key, self._refusing(key, refused))
 
     def _refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> Progress:
         """The progress of a partition of which these messages of its batch were refused."""
@@ -125,7 +133,7 @@ class Batcher(Generic[Message]):
         for index, reason in refused.items():
             number = bisect_right(starts, index) - 1
             found.setdefault(frames[number].offset, {})[index - starts[number]] = reason
-        return self._refusals_of(key).noted(self.progress[key], found)
+        return self._refusals_of(key).noted(self._moving[key].progress, found)
 
     def _write(self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]) -> None:
         records, self._last[key] = self._refusals_of(key).dead_letters(
@@ -140,13 +148,14 @@ class Batcher(Generic[Message]):
             raise AssertionError(f"the connector of sink {key[0]!r} refuses nothing")
         return refusals
 
-    def _restored(self, key: SinkPartition, stored: bytes | None, beginning: int) -> Progress:
-        if stored is None:
-            return Progress.fresh(beginning)
-        try:
-            return decode_position(self._position_keys[key], stored)[0]
-        except PositionError as error:
-            raise PositionError(
-                f"the position stored for partition {key[1]}: {error}; restore it from a backup, or remove data"
-                " and position together: results are written anew from the oldest record in the log"
-            ) from None
+
+def _restored(key: PositionKey, stored: bytes | None, beginning: int) -> MovingPosition:
+    if stored is None:
+        return MovingPosition(key, Progress.fresh(beginning))
+    try:
+        return MovingPosition(key, decode_position(key, stored)[0])
+    except PositionError as error:
+        raise PositionError(
+            f"the position stored for partition {key.partition}: {error}; restore it from a backup, or remove data"
+            " and position together: results are written anew from the oldest record in the log"
+        ) from None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
@@ -20,8 +20,7 @@ class ConnectorUnavailableError(SinkError):
     """The place is away or busy: the same may go well in a while."""
 
 
-@dataclass(frozen=True, slots=True)
-class FrameMessages(Generic[Message]):
+class FrameMessages(NamedTuple, Generic[Message]):
     """The messages of one frame. `offset`: its record in the log."""
 
     offset: int
@@ -29,43 +28,43 @@ class FrameMessages(Generic[Message]):
     messages: Sequence[Message]
 
 
-@dataclass(frozen=True, slots=True)
-class SinkBatch(Generic[Message]):
+@dataclass(slots=True)
+class MovingPosition:
+    """The position of one connector in one partition, which moves on with each round of deliveries."""
+
+    key: PositionKey
+    progress: Progress
+
+    def encode(self, *, length_bytes: int = 0) -> bytes:
+        """The position to store. Between two calls of `deliver` it covers all that was delivered by then."""
+        return encode(self.key, self.progress, length_bytes=length_bytes)
+
+
+class SinkBatch(NamedTuple, Generic[Message]):
     """What one partition of a sink gets in one delivery: its frames in order, and the position behind them.
 
-    `progress` is that of the partition and goes on with the next round. Where some messages are refused for good,
-    `refusing(reasons)`, by the index of each in `messages`, gives the position to store with the others. None: all or
-    nothing.
+    `key`: sink and partition. Where some messages are refused for good, `refusing(reasons)`, by the index of each in
+    `messages`, gives the position to store with the others. None: all or nothing.
     """
 
-    position_key: PositionKey
+    key: SinkPartition
     frames: Sequence[FrameMessages[Message]]
-    progress: Progress
+    moving: MovingPosition
     refusing: Callable[[Mapping[int, str]], bytes] | None = None
-
-    @property
-    def key(self) -> SinkPartition:
-        """Sink and partition."""
-        return self.position_key.sink, self.position_key.partition
-
-    @property
-    def sink(self) -> str:
-        """Its name."""
-        return self.position_key.sink
 
     @property
     def partition(self) -> int:
         """Of the sink."""
-        return self.position_key.partition
+        return self.key[1]
 
     @property
     def messages(self) -> list[Message]:
         """Those of all frames, in order. A new list each time."""
         return [message for each in self.frames for message in each.messages]
 
-    def position(self, *, length_bytes: int = 0) -> bytes:
-        """The position to store. Between two calls of `deliver` it covers all that was delivered by then."""
-        return encode(self.position_key, self.progress, length_bytes=length_bytes)
+    def position(self) -> bytes:
+        """See `MovingPosition.encode`."""
+        return self.moving.encode()
 
 
 class SinkConnector(Protocol[Message]):

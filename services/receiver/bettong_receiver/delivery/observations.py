@@ -25,7 +25,7 @@ class DeliveryObserver:
         """These batches have just been delivered."""
         now_ns = self._clock_ns()
         for batch in batches:
-            sink = batch.sink
+            sink = batch.key[0]
             for each in batch.frames:
                 self._latency.record(
                     sink, sent_ns=each.frame.sent_ns, delivered_ns=now_ns, messages=len(each.messages)

@@ -7,7 +7,7 @@ from typing import Generic
 from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.frame import Frame
-from bettong_receiver.delivery.connector import Message, SinkConnector
+from bettong_receiver.delivery.connector import FrameMessages, Message, SinkConnector
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.formats import frame_of
 
@@ -44,30 +44,36 @@ class Route(Generic[Message]):
 
 
 class SinkRecord(Generic[Message]):
-    """A record of a sink's log, decoded once for all connectors.
+    """A record of a sink's log, decoded once for all connectors, when the first of them asks.
 
-    `frame` is None when the record is no frame of the sink; `fault` says why it, or what is in it, cannot be read.
+    `fault` says from then on why the record, or what is in it, cannot be read; None when it can.
     """
 
-    __slots__ = ("_messages", "_sink_input", "fault", "frame", "key", "offset")
+    __slots__ = ("_content", "_frame", "_sink_input", "_value", "fault", "key", "offset")
 
     def __init__(self, sink_input: SinkInput[Message], record: Record) -> None:
         self.key = (sink_input.sink, record.partition)
         self.offset = record.offset
-        self.frame: Frame | None = None
         self.fault: FrameError | None = None
         self._sink_input = sink_input
-        self._messages: Sequence[Message] | None = None
-        try:
-            self.frame = frame_of(sink_input.sink, record.value)
-        except FrameError as error:
-            self.fault = error
+        self._value = record.value
+        self._frame: Frame | None = None
+        self._content: FrameMessages[Message] | None = None
 
-    def messages(self) -> Sequence[Message] | None:
-        """Those of the frame, read when the first connector asks; None when they are not the sink's."""
-        if self._messages is None and self.fault is None and self.frame is not None:
+    def frame(self) -> Frame | None:
+        """None when the record is no frame of the sink."""
+        if self._frame is None and self.fault is None:
             try:
-                self._messages = self._sink_input.read(self.frame)
+                self._frame = frame_of(self._sink_input.sink, self._value)
             except FrameError as error:
                 self.fault = error
-        return self._messages
+        return self._frame
+
+    def content(self) -> FrameMessages[Message] | None:
+        """The messages of the frame; None when they are not the sink's."""
+        if self._content is None and (frame := self.frame()) is not None and self.fault is None:
+            try:
+                self._content = FrameMessages(self.offset, frame, self._sink_input.read(frame))
+            except FrameError as error:
+                self.fault = error
+        return self._content
