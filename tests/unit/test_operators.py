@@ -139,7 +139,7 @@ def test_a_message_that_fails_keeps_nothing_of_its_frame_in_memory(
 
 def batches() -> int:
     """How many there are, garbage that waits for `gc` included."""
-    return sum(isinstance(each, Batch) for each in gc.get_objects())
+    return sum(type(each) is Batch for each in gc.get_objects())
 
 
 def run(app: Application, numbers: list[int]) -> list[OutputRecord]:
