@@ -8,7 +8,7 @@ ARGS ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults soak fuzz kubernetes chart-tools load images machine lint format types check lock bench docs clean
+.PHONY: help setup demo test faults soak fuzz kubernetes chart-tools pythons load images machine lint format types check lock bench docs clean
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -53,6 +53,9 @@ kubernetes: setup  ## Test the chart on a real control plane; builds one the fir
 chart-tools: setup  ## Build kube-score and helm-unittest for the tests of the charts, the first time (Go, 4 minutes of a core)
 	@exec $(BIN)/python -m tests.kubernetes.building --chart-tools $(ARGS)
 
+pythons: setup  ## Test compiled functions on each other Python that pyproject.toml claims and that is here: a minute or two each (ARGS="-k word" for some)
+	@exec $(BIN)/python -m deploy.pythons $(ARGS)
+
 load: setup  ## Send payments to what `tilt up` or values-dev.yaml deployed, and check every total (ARGS="--payments 1000000")
 	@exec $(BIN)/python -m examples.payments_load $(ARGS)
 
@@ -73,9 +76,9 @@ lock:  ## Renew the locks of Python packages and jars (ARGS=--upgrade for newer 
 bench: setup  ## Measure the speed; JSON and a plot in bench-results/ (ARGS=...); beside other engines: python -m benchmarks.peers
 	@exec $(BIN)/python -m benchmarks.throughput $(ARGS)
 
-docs: setup  ## Render the pages that the code decides: settings, live figures, exit codes, the chart's
+docs: setup  ## Render the pages that the code decides: settings, live metrics, exit codes, the chart's
 	@exec $(BIN)/python -m docs.render
 
 clean:  ## Remove what setup and the tools made
-	@rm -rf .venv .venv-peers .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
+	@rm -rf .venv .venv-peers .venv-pythons .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist src/bettong/v1
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

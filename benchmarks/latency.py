@@ -5,7 +5,7 @@
 
 Frames are appended at a fixed rate; one that is appended late counts from when it was due. With `--lose` an executor is
 killed after a third of the time: its partitions go to the others, and come back when Spark has started another one.
-The gaps in the partitions' results around each deal are told.
+The gaps in the partitions' results around each assignment are told.
 """
 
 import itertools
@@ -31,12 +31,12 @@ from bettong.application.plan import plan
 from bettong.application.schema import schema_of
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.reaching import KafkaPlace
 from bettong.routing import partition_of
 from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
@@ -45,7 +45,7 @@ APPLICATION = Path(__file__).with_name("echo.py")
 SCHEMA = schema_of(Reading)
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 _LATE_S_MAX = 60.0
-_DEAL_S = 1.0
+_ASSIGNMENT_S = 1.0
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Seen:
     highest: dict[int, int] = field(default_factory=dict)
     newest: dict[int, bytes] = field(default_factory=dict)
     duplicates: int = 0
-    deals_s: list[float] = field(default_factory=list)
+    assignments_s: list[float] = field(default_factory=list)
 
     def waits(self) -> Waits:
         """How late the results were whose frames were due after the warming up."""
@@ -148,7 +148,7 @@ def once(
     (source,) = (each.name for each in plan(load(str(APPLICATION))).sources)
     seen, done = Seen(), threading.Event()
     with Suite(options) as suite:
-        kafka = suite.record.kafka_place
+        kafka = suite.record.kafka_connection
         reading = threading.Thread(target=_read, args=(kafka, partitions, seen, done))
         reading.start()
         try:
@@ -168,7 +168,7 @@ def once(
         finally:
             done.set()
             reading.join()
-        seen.deals_s = _deals(suite.record.services["processor"].log)
+        seen.assignments_s = _assignments(suite.record.services["processor"].log)
     return seen
 
 
@@ -198,7 +198,7 @@ def _readings(partition: int, partitions: int, messages: int) -> list[Reading]:
     return [Reading(meters[place % 50], 1.0) for place in range(messages)]
 
 
-def _read(kafka: KafkaPlace, partitions: int, seen: Seen, done: threading.Event) -> None:
+def _read(kafka: KafkaConnection, partitions: int, seen: Seen, done: threading.Event) -> None:
     starts = {(sink_topic("echo", "totals"), partition): 0 for partition in range(partitions)}
     with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20) as reader:
         while not done.is_set():
@@ -215,9 +215,9 @@ def _read(kafka: KafkaPlace, partitions: int, seen: Seen, done: threading.Event)
                 late.append((now_s, now_s - frame.ingest_ns / 1e9))
 
 
-def _deals(log: Path) -> list[float]:
-    """When partitions were dealt, by the processor's log."""
-    lines = [line for line in log.read_text().splitlines() if "partitions are dealt" in line]
+def _assignments(log: Path) -> list[float]:
+    """When partitions were assigned, by the processor's log."""
+    lines = [line for line in log.read_text().splitlines() if "partitions are assigned" in line]
     return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
 
 
@@ -234,12 +234,12 @@ def _tell(console: Console, seen: Seen, pace: Pace) -> None:
     )
     usual = sorted(gap for _, gap, _ in gaps)[len(gaps) // 2] if gaps else 0.0
     console.print(f"results of a partition come every {usual * 1e3:.0f} ms")
-    for deal_s in seen.deals_s:
-        after = [each for each in gaps if 0 <= each[0] - (deal_s - seen.begun_s) < _DEAL_S]
+    for assigned_s in seen.assignments_s:
+        after = [each for each in gaps if 0 <= each[0] - (assigned_s - seen.begun_s) < _ASSIGNMENT_S]
         pauses = {p: max(gap for _, gap, q in after if q == p) for p in sorted({p for _, _, p in after})}
         told = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
         console.print(
-            f"dealt at {deal_s - seen.begun_s:.2f} s; longest gaps until {_DEAL_S:g} s later, ms: {told}"
+            f"assigned at {assigned_s - seen.begun_s:.2f} s; longest gaps until {_ASSIGNMENT_S:g} s later, ms: {told}"
         )
 
 

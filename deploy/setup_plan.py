@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PYTHON_MIN = (3, 11)
+PYTHON_MIN, PYTHON_MAX = (3, 11), (3, 13)  # what pyproject.toml claims, and `make pythons` tests
 JAVA_MIN = 17  # what Spark 4 and Kafka 4 ask for
 ATTEMPTS_MAX = 3  # of a step that uses the network
 
@@ -114,6 +114,12 @@ def faults(machine: Machine) -> list[str]:
     if machine.python < PYTHON_MIN:
         found.append(
             f"Python {_dotted(machine.python)} is too old: run `make setup PYTHON=python3.11` (or newer)"
+        )
+    if machine.python > PYTHON_MAX:
+        newest = _dotted(PYTHON_MAX)
+        found.append(
+            f"Python {_dotted(machine.python)} is newer than what is tested:"
+            f" run `make setup PYTHON=python{newest}` (or older)"
         )
     java = java_major(machine.java_banner) if machine.java_banner else None
     if machine.java_banner and (java is None or java < JAVA_MIN):

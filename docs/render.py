@@ -1,4 +1,4 @@
-"""Writes the pages that the code decides: settings, figures, exit codes, the chart's. `make docs`; a test compares."""
+"""Writes the pages that the code decides: settings, metrics, exit codes, the chart's. `make docs`; a test compares."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings
 
 from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
-from bettong.reaching import ReachingSettings
+from bettong.connection_settings import ConnectionSettings
 from bettong.settings import (
     PREFIX,
     ClientSettings,
@@ -25,7 +25,7 @@ from docs.render_roles import roles_page
 
 HERE = Path(__file__).parent
 GROUPS: dict[str, type[BaseSettings]] = {
-    "Kafka and Redis": ReachingSettings,
+    "Kafka and Redis": ConnectionSettings,
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
     "Sender": SenderSettings,
@@ -40,7 +40,7 @@ def pages() -> dict[Path, str]:
     """Each page's path and text."""
     return {
         HERE / "settings.md": _settings(),
-        HERE / "figures.md": _figures(),
+        HERE / "metrics.md": _metrics(),
         HERE / "exit-codes.md": _exit_codes(),
         HERE / "kubernetes-roles.md": roles_page(),
         **chart_pages(),
@@ -88,16 +88,16 @@ def _range(field: FieldInfo) -> str:
     return "" if least is None and most is None else f"{least} to {most}"
 
 
-def _figures() -> str:
+def _metrics() -> str:
     lines = [
-        "# Live figures",
+        "# Live metrics",
         "",
         "What services write to Redis and `bettong status` shows: one record an instance, one a partition. Rendered",
         "from `src/bettong/metrics.py` by `make docs`.",
         "",
-        "| figure | unit | what it says |",
+        "| metric | unit | what it says |",
         "| --- | --- | --- |",
-        *(f"| `{figure.name}` | {figure.unit} | {figure.meaning} |" for figure in metrics.ALL),
+        *(f"| `{metric.name}` | {metric.unit} | {metric.meaning} |" for metric in metrics.ALL),
         "",
         "## For Prometheus",
         "",
@@ -106,7 +106,7 @@ def _figures() -> str:
         "`_total` is a counter, which a restart may set back; all others are gauges. `stage`, `partition`, `sink` and",
         "`source` are names of the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
         "",
-        "| series | labels | figure | of |",
+        "| series | labels | metric | of |",
         "| --- | --- | --- | --- |",
         *(
             f"| `{name}` | {labels or '-'} | {meaning} | every service |"
@@ -118,7 +118,7 @@ def _figures() -> str:
 
 
 def _series() -> list[str]:
-    """One row a name: quantiles of one figure each share theirs."""
+    """One row a name: quantiles of one metric each share theirs."""
     rows: dict[str, tuple[str, list[str], str]] = {}
     for each in metrics.SERIES:
         labels = {
@@ -128,11 +128,11 @@ def _series() -> list[str]:
         if each.quantile:
             labels = (*labels, "quantile")
         unit = f" / {each.per:g}" if each.per != 1 else ""
-        _, figures, _ = rows.setdefault(each.name, (", ".join(labels) or "-", [], each.scope))
-        figures.append(f"`{each.figure.name}`{unit}")
+        _, metric_values, _ = rows.setdefault(each.name, (", ".join(labels) or "-", [], each.scope))
+        metric_values.append(f"`{each.metric.name}`{unit}")
     return [
-        f"| `{name}` | {labels} | {', '.join(figures)} | {scope} |"
-        for name, (labels, figures, scope) in rows.items()
+        f"| `{name}` | {labels} | {', '.join(metric_values)} | {scope} |"
+        for name, (labels, metric_values, scope) in rows.items()
     ]
 
 

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from bettong import metrics
 from bettong.cli.exit_codes import INTERRUPTED, TERMINATED
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import BettongError
 from bettong.local.interrupts import Terminated, terminable
 from bettong.local.options import SuiteOptions
@@ -107,13 +107,13 @@ def run(
         started = time.monotonic()
         with (
             Suite(options, say=console.print) as suite,
-            RedisStore(suite.record.redis_place, suite.record.name) as store,
+            RedisStore(suite.record.redis_connection, suite.record.name) as store,
         ):
             ready_s = time.monotonic() - started
             console.print(
                 f"{execution}: Kafka, Redis, sender, processor and receiver are up after {ready_s:.1f} s"
             )
-            watch = Watch(LiveFigures(store))
+            watch = Watch(LiveMetrics(store))
             with progress(console) as bars, MarketSpreadClient(suite.record.sender) as client:
                 sending = bars.add_task("sent", total=messages, detail="")
                 folding = bars.add_task("processed", total=messages, detail="")
@@ -160,10 +160,10 @@ def _await_initial(watch: "Watch", initial: int, suite: Suite) -> None:
 
 
 class Watch:
-    """Reads the live figures that `bettong status` shows."""
+    """Reads the live metrics that `bettong status` shows."""
 
-    def __init__(self, figures: LiveFigures) -> None:
-        self._figures = figures
+    def __init__(self, metric_values: LiveMetrics) -> None:
+        self._metrics = metric_values
 
     def folded(self) -> int:
         """Messages that the processor has folded."""
@@ -184,7 +184,7 @@ class Watch:
 
     def latency_ms(self) -> tuple[str, str, str]:
         """Client to receiver: p50, p99, slowest."""
-        receiver = self._figures.live().get("receiver", {})
+        receiver = self._metrics.live().get("receiver", {})
         return (
             receiver.get(metrics.LATENCY_P50.name, "-"),
             receiver.get(metrics.LATENCY_P99.name, "-"),
@@ -196,10 +196,10 @@ class Watch:
         return f"{self._sum(metrics.RESULTS):,} rejected, {self._delivered():,} delivered"
 
     def _delivered(self) -> int:
-        return int(self._figures.live().get("receiver", {}).get(metrics.MESSAGES.name, 0))
+        return int(self._metrics.live().get("receiver", {}).get(metrics.MESSAGES.name, 0))
 
-    def _sum(self, figure: metrics.Figure) -> int:
-        return sum(int(record.get(figure.name, 0)) for record in self._figures.partitions().values())
+    def _sum(self, metric: metrics.Metric) -> int:
+        return sum(int(record.get(metric.name, 0)) for record in self._metrics.partitions().values())
 
 
 @contextmanager

@@ -76,14 +76,18 @@ _KEYS = [
     next(key for key in range(64) if partition_of(key, PARTITIONS) == each) for each in range(PARTITIONS)
 ]
 _SEEN = schema_of(Seen)
-STAGE, LETTERS, RESULTS = stage_topic("world", "in"), dead_letter_topic("world"), sink_topic("world", "out")
-ROUTE = Route(_PLAN.sources[0], STAGE, LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
+STAGE, DEAD_LETTERS, RESULTS = (
+    stage_topic("world", "in"),
+    dead_letter_topic("world"),
+    sink_topic("world", "out"),
+)
+ROUTE = Route(_PLAN.sources[0], STAGE, DEAD_LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
 
 
 def _messages(client: int, frame: int) -> list[Sent]:
     """For one partition, for the other, or for both, so that what is sent to a partition has gaps."""
     touched = ((0,), (0, 1), (1,))[(frame + client) % 3]
-    return [Sent(100 * client + 10 * frame + place, _KEYS[place]) for place in touched]
+    return [Sent(100 * client + 10 * frame + index, _KEYS[index]) for index in touched]
 
 
 def _frame(client: int, frame: int) -> IngestFrame:
@@ -109,9 +113,9 @@ class Log:
         records.append(value)
         return len(records) - 1
 
-    def kinds(self, place: tuple[str, int], origin: str) -> list[Kind]:
+    def kinds(self, partition: tuple[str, int], origin: str) -> list[Kind]:
         """What the records of an origin are, at a topic and partition."""
-        return [frame.kind for frame in map(decode, self.records[place]) if frame.origin == origin]
+        return [frame.kind for frame in map(decode, self.records[partition]) if frame.origin == origin]
 
 
 @dataclass(eq=False, slots=True)
@@ -277,8 +281,10 @@ def check_results(files: list[list[Seen]], log: Log, due: dict[int, tuple[int, i
             assert found == expected[: max(len(found), len(certain))], (
                 f"client {client}, partition {partition}: {found}, expected {certain} at least of {expected}"
             )
-    letters = [value for (topic, _), values in log.records.items() if topic == LETTERS for value in values]
-    assert not letters
+    dead_letters = [
+        value for (topic, _), values in log.records.items() if topic == DEAD_LETTERS for value in values
+    ]
+    assert not dead_letters
 
 
 def _numbers(client: int, frames: int, partition: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bettong.edges.redis_store import Claim, Granted, Held
+from bettong.identifiers import TopicPartition
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import check_claim, is_exact
@@ -11,7 +12,7 @@ from bettong_sender.session import Session
 from tests.delivery_clocks import PODS, Clocks
 from tests.delivery_consumers import Consumers
 from tests.delivery_parts import PARTITIONS, ROUTE, STREAMS
-from tests.delivery_sessions import Client, Place, Running
+from tests.delivery_sessions import Client, Running
 from tests.lease_model import MemoryLeases
 
 WINDOW = 3
@@ -130,32 +131,34 @@ class Senders(Consumers):
         waiting = [each for each in self.sessions[-_LANDING:] if any(each.under_way.values())]
         if waiting:
             running = self.chance.choice(waiting)
-            for place, queue in running.under_way.items():
+            for partition, queue in running.under_way.items():
                 for _ in range(min(len(queue), self.chance.randint(0, 4))):
-                    self._arrive(running, place, lost=self.chance.random() < lost)
+                    self._arrive(running, partition, lost=self.chance.random() < lost)
 
-    def _arrive(self, running: Running, place: Place, *, lost: bool = False, again: bool = True) -> None:
-        append, entry = running.under_way[place].popleft()
+    def _arrive(
+        self, running: Running, partition: TopicPartition, *, lost: bool = False, again: bool = True
+    ) -> None:
+        append, entry = running.under_way[partition].popleft()
         entry.answered += 1
         if lost:
             entry.failed = True
-            running.session.lost(append.place)
-            self.tell("lost", place)
+            running.session.lost(append.numbered_in)
+            self.tell("lost", partition)
             return
-        offset = self.log.append(*place, append.value)
+        offset = self.log.append(*partition, append.value)
         try:
-            running.session.answered(append.place, offset, opens=append.opens)
+            running.session.answered(append.numbered_in, offset, opens=append.opens)
         except Refusal:
             entry.failed = True
             self._end(running, "left behind")
         if again and self.chance.random() < 0.05:
-            self.log.append(*place, append.value)
-            self.tell("appended twice", place)
+            self.log.append(*partition, append.value)
+            self.tell("appended twice", partition)
 
     def _arrive_all(self, running: Running) -> None:
-        for place, queue in running.under_way.items():
+        for partition, queue in running.under_way.items():
             while queue:
-                self._arrive(running, place, again=False)
+                self._arrive(running, partition, again=False)
 
     def receipt(self) -> None:
         for client in self.clients:
@@ -173,7 +176,7 @@ class Senders(Consumers):
         client = self.chance.choice(self.clients)
         self._disconnect(client, noticed=self.chance.random() < 0.5)
 
-    def settled(self, client: Client) -> Running | None:
+    def complete(self, client: Client) -> Running | None:
         """The client's session when all that it has sent is durable, and the client knows; None when it is not."""
         running = client.session
         if running is None:
@@ -182,7 +185,7 @@ class Senders(Consumers):
         if not running.live:
             return None
         self._receipt(client, running)
-        return running if running.ledger.is_settled else None
+        return running if running.ledger.is_complete else None
 
     def finish(self, running: Running) -> None:
         """The sender ends the stream of a session in the log, and the session."""
@@ -218,9 +221,9 @@ class Senders(Consumers):
         for running in self.sessions:
             if running.pod == pod and running.live:
                 running.live = False
-                for place, queue in running.under_way.items():
+                for partition, queue in running.under_way.items():
                     for _ in range(len(queue) if self.chance.random() < 0.5 else 0):
-                        self._arrive(running, place, lost=True)
+                        self._arrive(running, partition, lost=True)
         for client in self.clients:
             if client.session is not None and client.session.pod == pod:
                 client.session = None

@@ -6,12 +6,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from bettong.edges.redis_store import Claim, Granted
+from bettong.identifiers import TopicPartition
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.session import Append, Session
 from tests.delivery_parts import frames_of
-
-Place = tuple[str, int]
 
 
 @dataclass(eq=False, slots=True)
@@ -25,19 +24,21 @@ class Running:
     granted: Granted
     certain_until_ms: float
     live: bool = True
-    under_way: dict[Place, deque[tuple[Append, Entry]]] = field(default_factory=dict)
+    under_way: dict[TopicPartition, deque[tuple[Append, Entry]]] = field(default_factory=dict)
 
     def hand_over(self, appends: list[Append], entry: Entry) -> None:
         entry.appends = len(appends)
         for each in appends:
-            self.under_way.setdefault((each.topic, each.partition), deque()).append((each, entry))
+            self.under_way.setdefault(TopicPartition(each.topic, each.partition), deque()).append(
+                (each, entry)
+            )
 
 
 @dataclass(eq=False, slots=True)
 class Client:
     """Who feeds a stream from an input that can be read again. An ephemeral one is never anybody's successor.
 
-    `next`: the place of the next frame to send; `reached`: of the first one that was never sent.
+    `next`: the index of the next frame to send; `reached`: of the first one that was never sent.
     """
 
     number: int

@@ -60,7 +60,7 @@ class World(Senders):
     def end(self) -> None:
         """One that holds receipts for all that it sent has finished. Some send nothing at all."""
         for client in [each for each in self.clients if each.ephemeral]:
-            running = self.settled(client)
+            running = self.complete(client)
             if running is not None and client.is_through:
                 self.finish(running)
                 self._leave(client)
@@ -68,7 +68,7 @@ class World(Senders):
 
     def _kill(self, client: Client) -> None:
         """Nobody comes back in its place. Some just close their side of the call: their sender thinks they finished."""
-        running = self.settled(client) if self.chance.random() < 0.4 else None
+        running = self.complete(client) if self.chance.random() < 0.4 else None
         if running is not None:
             self.finish(running)
             self.tell("killed while it ended", client.origin)
@@ -194,12 +194,14 @@ class World(Senders):
         self.settle(all_frames=True)
         for client in [each for each in self.clients if each.ephemeral]:
             self._reconnect(client)
-            running = self.settled(client)
+            running = self.complete(client)
             assert running is not None, f"{client.origin} cannot end"
             self.finish(running)
             self._arrive_all(running)
-            for place in running.under_way:
-                assert Kind.END in self.log.kinds(place, client.origin), f"{client.origin} goes on in {place}"
+            for partition in running.under_way:
+                assert Kind.END in self.log.kinds(partition, client.origin), (
+                    f"{client.origin} goes on in {partition}"
+                )
         for running in self.sessions:
             self._arrive_all(running)
         for worker in self.workers:

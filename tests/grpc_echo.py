@@ -10,9 +10,9 @@ import pytest
 import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from bettong.access import Look, Read, Write, digest
+from bettong.access import ListSources, Read, Write, digest
 from bettong.client import Credentials
-from bettong.edges.grpc_server import Entrance, Wishes
+from bettong.edges.grpc_server import Entrance, Permissions
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings, read
 from bettong.v1 import subscribe_pb2
@@ -34,9 +34,9 @@ from bettong.v1.subscribe_pb2_grpc import (
     add_SubscribeServiceServicer_to_server,
 )
 
-WISHES: Wishes = {
+PERMISSIONS: Permissions = {
     "/bettong.v1.IngestService/Ingest": lambda first: Write(first.hello.source, first.hello.stream),
-    "/bettong.v1.IngestService/ListSources": lambda _: Look(),
+    "/bettong.v1.IngestService/ListSources": lambda _: ListSources(),
     "/bettong.v1.SubscribeService/Subscribe": lambda request: Read(request.sink),
 }
 TOKEN = "the-token-of-feed"  # noqa: S105 - of this test
@@ -67,10 +67,10 @@ class Echo(IngestServiceServicer, SubscribeServiceServicer):
 
 
 @asynccontextmanager
-async def served(settings: dict[str, Any], wishes: Wishes = WISHES) -> AsyncIterator[str]:
+async def served(settings: dict[str, Any], permissions: Permissions = PERMISSIONS) -> AsyncIterator[str]:
     """The address of a server behind an entrance of these settings."""
     log: Logger = structlog.get_logger()
-    entrance = Entrance(read(ReceiverSettings, {"application": "x.py", **settings}), wishes, log)
+    entrance = Entrance(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
     server = grpc.aio.server(interceptors=entrance.interceptors)
     add_IngestServiceServicer_to_server(Echo(), server)
     add_SubscribeServiceServicer_to_server(Echo(), server)

@@ -65,21 +65,21 @@ class MemoryLeases:
         """Counts as having run for long."""
         self._epoch_ms = -2.0 * STREAM_KEPT_MS
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         """See RedisLeases."""
         if self._epoch_ms is None:
             self._epoch_ms = self._clock_ms()
             self._epochs += 1
 
-    def waive(self, epoch: str) -> None:
+    def skip_settling(self, epoch: str) -> None:
         """See RedisLeases."""
-        self.look()
+        self.notice_restart()
         if epoch == str(self._epochs):
             self.grow_old()
 
     def acquire(self, claim: Claim) -> Answer:
         """See RedisLeases."""
-        self.look()
+        self.notice_restart()
         assert self._epoch_ms is not None
         now_ms = self._clock_ms()
         known = self._known(claim)

@@ -6,12 +6,12 @@ from pathlib import Path
 from bettong import metrics
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.local.services import spark_places
+from bettong.local.services import spark_folders
 
 PARTITIONS = 2
 _START_S_MAX = 120.0  # ten seconds alone; the machine of a test run is busy
@@ -37,12 +37,12 @@ class ProcessorProcess(Server):
             "BETTONG_CHECKPOINT": str(folder / "checkpoint"),
             "BETTONG_STATE_DIR": str(folder / "state"),
             "BETTONG_KERNEL_CACHE": str(folder / "kernels"),
-            **spark_places(folder),
+            **spark_folders(folder),
             **settings,
         }
         super().__init__(
             Command("processor", (sys.executable, "-m", "bettong", "processor"), folder / "log", environment),
-            answers=lambda: self.figures().get(metrics.STATE.name) == "running",
+            answers=lambda: self.metrics().get(metrics.STATE.name) == "running",
             start_s_max=_START_S_MAX,
         )
 
@@ -50,10 +50,10 @@ class ProcessorProcess(Server):
         """See Server."""
         self._file.write_text(self._source)
 
-    def figures(self) -> dict[str, str]:
+    def metrics(self) -> dict[str, str]:
         """The live record; empty while there is none."""
         with RedisStore(self._redis, self.name) as store:
-            return LiveFigures(store).live().get("processor-1", {})
+            return LiveMetrics(store).live().get("processor-1", {})
 
     def said(self) -> str:
         """All that it wrote."""

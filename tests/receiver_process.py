@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bettong.application.plan import Plan
-from bettong.cli.letter_log import LetterLog
+from bettong.cli.dead_letter_log import DeadLetterLog
 from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisSink, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisStore
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
@@ -116,10 +116,10 @@ class Feed:
         self._writer.flush(60.0)
         assert not faults
 
-    def letters(self) -> list[DeadLetter]:
+    def dead_letters(self) -> list[DeadLetter]:
         """The dead letters in the log, as `bettong dead-letters list` takes them."""
-        log = LetterLog(self._kafka, self.plan.application, frame_bytes_max=FRAME_BYTES_MAX)
-        return [found.letter for found in log.letters()]
+        log = DeadLetterLog(self._kafka, self.plan.application, frame_bytes_max=FRAME_BYTES_MAX)
+        return [found.dead_letter for found in log.dead_letters()]
 
     def close(self) -> None:
         """Lets go of the log."""
@@ -132,9 +132,9 @@ class Store:
     def __init__(self, url: str, name: str) -> None:
         self._store = RedisStore(url, name)
 
-    def figures(self) -> Mapping[str, str]:
+    def metrics(self) -> Mapping[str, str]:
         """The live record of the receiver; empty while there is none."""
-        return LiveFigures(self._store).live().get("receiver-1", {})
+        return LiveMetrics(self._store).live().get("receiver-1", {})
 
     def results(self, sink: str) -> list[bytes]:
         """The newest results of a sink."""

@@ -97,7 +97,7 @@ def tick(*, origin: str) -> bytes:
 
 def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:
     """A dead letter as it lies in a frame."""
-    letter = DeadLetter(
+    dead_letter = DeadLetter(
         computation="check",
         reason="ValueError: no",
         origin="orders/feed",
@@ -105,13 +105,13 @@ def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:
         index=index,
         message=message,
     )
-    return letter.SerializeToString()
+    return dead_letter.SerializeToString()
 
 
 def note_frame(partition: int, sequence: int) -> bytes:
     """A frame of the sink `notes` with two notes, whose numbers go on from those of the frame before."""
     notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
-    return columns(notes, origin=f"notes/same/{partition}", sequence=sequence, previous=sequence - 1)
+    return columns(notes, origin=f"notes/notes-in/{partition}", sequence=sequence, previous=sequence - 1)
 
 
 def note_numbers(last: int) -> list[int]:

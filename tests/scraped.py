@@ -8,7 +8,7 @@ from urllib.request import urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
 
-_ADDRESS = re.compile(r"figures for Prometheus.*?address=(\S+)")
+_ADDRESS = re.compile(r"metrics for Prometheus.*?address=(\S+)")
 _ANSWER_S_MAX = 60.0
 _ORDER = ("application", "source", "sink", "stage", "partition", "quantile", "state")
 
@@ -26,12 +26,12 @@ class Scraped:
 
     @classmethod
     def of(cls, log: Path) -> Self:
-        """The figures of the service that wrote this log, where it said last that it serves them."""
+        """The metrics of the service that wrote this log, where it said last that it serves them."""
         return cls.at(_ADDRESS.findall(re.sub(r"\x1b\[[0-9;]*m", "", log.read_text()))[-1])
 
     @classmethod
     def at(cls, address: str) -> Self:
-        """The figures at host:port."""
+        """The metrics at host:port."""
         with urlopen(f"http://{address}/metrics", timeout=_ANSWER_S_MAX) as answer:
             return cls(answer.read().decode())
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
+from bettong.connection_settings import KafkaConnection, KafkaSecurity
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
-from bettong.reaching import KafkaPlace, KafkaSecurity
 from tests.certificates import Authority, Pair
 
 USER = "bettong"
@@ -15,7 +15,7 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
 class SecuredBroker(KafkaBroker):
-    """`place` is the secured port, as the one user that there is."""
+    """`connection` is the secured port, as the one user that there is."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder / "broker", heap_mb=256)
@@ -27,9 +27,9 @@ class SecuredBroker(KafkaBroker):
         self.password_file.write_text(PASSWORD)
 
     @property
-    def place(self) -> KafkaPlace:
+    def connection(self) -> KafkaConnection:
         """By TLS, with the right password."""
-        return KafkaPlace(
+        return KafkaConnection(
             f"{LOOPBACK}:{self._secured_port}",
             KafkaSecurity.SASL_SSL,
             ca=self.authority.ca,

@@ -6,10 +6,10 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from bettong.connection_settings import RedisConnection
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.reaching import RedisPlace
 from tests.certificates import Authority
 
 USER = "bettong"
@@ -17,7 +17,7 @@ SECRET = "secret-of-redis"  # noqa: S105 - of a test
 
 
 class SecuredRedis(Server):
-    """`place` tells how it is reached, as the one user that there is."""
+    """`connection` tells how it is reached, as the one user that there is."""
 
     def __init__(self, folder: Path) -> None:
         program = shutil.which("redis-server")
@@ -27,7 +27,7 @@ class SecuredRedis(Server):
         self.address = f"{LOOPBACK}:{port}"
         password = folder / "password"
         password.write_text(SECRET)
-        self.place = RedisPlace(f"rediss://{self.address}/0", self.authority.ca, USER, password)
+        self.connection = RedisConnection(f"rediss://{self.address}/0", self.authority.ca, USER, password)
         options = {
             "bind": [LOOPBACK],
             "port": ["0"],

@@ -27,7 +27,7 @@ from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.service import _listen
-from bettong_sender.servicer import WISHES, IngestServicer
+from bettong_sender.servicer import PERMISSIONS, IngestServicer
 from bettong_sender.status import Status
 from tests.sender_samples import route
 from tests.waiting import eventually
@@ -83,7 +83,7 @@ async def _serve() -> None:
         logger,
     )
     serving = Serving("bettong.v1.IngestService")
-    server = await _listen(settings, Entrance(settings, WISHES, logger), servicer, serving)
+    server = await _listen(settings, Entrance(settings, PERMISSIONS, logger), servicer, serving)
     await serving.say(serving=True)
     await asyncio.gather(servicer.watch(), server.wait_for_termination())
 

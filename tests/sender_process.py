@@ -13,7 +13,7 @@ from redis import Redis
 
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
@@ -98,10 +98,10 @@ class SenderProcess(Server):
         """How often the words stand in the log."""
         return self.log.read_text().count(words) if self.log.exists() else 0
 
-    def figures(self) -> dict[str, str]:
+    def metrics(self) -> dict[str, str]:
         """The live record; empty while there is none."""
         with RedisStore(self._redis, self.name) as store:
-            return LiveFigures(store).live().get("sender-1", {})
+            return LiveMetrics(store).live().get("sender-1", {})
 
 
 class BareSession:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from bettong import Application, ExternalTopic, Width, each, f64, packed, u8, u32
+from bettong.application.key import Key
 from bettong.application.on_error import OnError
-from bettong.application.streams import Key, Source
+from bettong.application.streams import Source
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.refused import Refused, unpack

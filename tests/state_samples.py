@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from bettong import Application
 from bettong.worker.state.objects import ObjectTable
+from bettong.worker.state.table import SavedStates
 
 
 @dataclass
@@ -111,12 +112,12 @@ def fold(state: Callable[[], Any] = Kept) -> ObjectTable:
 def written(*states: Any) -> bytes:
     one = fold()
     one._states = dict(enumerate(states))
-    return one.dump()
+    return one.dump().states
 
 
 def read(data: bytes) -> list[Any]:
     one = fold()
-    one.load(data, begins=True)
+    one.load(SavedStates(data), log_ns=0, begins=True)
     return [one._states[place] for place in range(len(one._states))]
 
 

@@ -70,6 +70,11 @@ def test_all_faults_are_told_at_once_each_in_one_line_with_its_command() -> None
     ]
 
 
+def test_a_python_that_was_not_tested_is_a_fault() -> None:
+    (line,) = faults(replace(GOOD, python=(3, 99)))
+    assert line.startswith("Python 3.99 is newer than what is tested: run `make setup PYTHON=python3.")
+
+
 def test_an_old_java_is_a_fault_and_root_needs_no_sudo() -> None:
     old = replace(GOOD, java_banner='java version "1.8.0_402"', is_root=True)
     (line,) = faults(old)
@@ -264,10 +269,11 @@ def test_jar_sums_name_jars_by_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bettong", "bettong-sender", "bettong-processor", "bettong-receiver"])
 def test_the_lock_fits_the_manifest(name: str) -> None:
-    wishes = [Requirement(text) for text in distribution(name).requires or ()]
+    requirements = [Requirement(text) for text in distribution(name).requires or ()]
     wrong = [
-        f"{name} wants {wish}, requirements.lock has {version(wish.name)}: run `make lock`"
-        for wish in wishes
-        if (wish.marker is None or wish.marker.evaluate()) and version(wish.name) not in wish.specifier
+        f"{name} wants {requirement}, requirements.lock has {version(requirement.name)}: run `make lock`"
+        for requirement in requirements
+        if (requirement.marker is None or requirement.marker.evaluate())
+        and version(requirement.name) not in requirement.specifier
     ]
     assert not wrong, "\n".join(wrong)

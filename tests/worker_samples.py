@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated, Any
 
 import bettong
@@ -101,13 +102,13 @@ def newest(total: Total, last: Last) -> Latest:
     return Latest(total.place, total.meter, total.total, last.count - 1)
 
 
-def meters() -> Plan:
-    """The application of the module's docstring."""
+def meters(ttl: timedelta | None = None) -> Plan:
+    """The application of the module's docstring. `ttl`: of what is kept of a meter."""
     app = Application("meters")
     readings = app.source("readings", schema=Reading, key="meter")
     limits = app.source("limits", schema=Limit, key="meter")
     tally = readings.merge(limits).stateful(
-        {readings: on_reading, limits: on_limit}, state=Kept, name="tally"
+        {readings: on_reading, limits: on_limit}, state=Kept, name="tally", ttl=ttl
     )
     tally.sink("totals")
     tally.key_by("place", name="places").stateful(newest, state=Last).sink("latest")
@@ -164,7 +165,7 @@ def fold(of: PartitionWorker, values: Iterable[bytes]) -> list[OutputRecord]:
     return [record for value in values for record in of.fold(of.next_offset, value)]
 
 
-def letters(records: Iterable[OutputRecord]) -> list[DeadLetter]:
+def dead_letters(records: Iterable[OutputRecord]) -> list[DeadLetter]:
     """The dead letters among records."""
     return [
         DeadLetter.FromString(row)

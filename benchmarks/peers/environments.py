@@ -19,8 +19,8 @@ def make(peers: Iterable[Peer]) -> None:
         if not peer.own_environment:
             continue
         stamp = peer.environment / "lock.stamp"
-        wish = digest((sys.version, peer.lock.read_text(), peer.jar))
-        if stamp.exists() and stamp.read_text() == wish:
+        fingerprint = digest((sys.version, peer.lock.read_text(), peer.jar))
+        if stamp.exists() and stamp.read_text() == fingerprint:
             continue
         uv, log, settings = str(setup.tree.uv), f"peer-{peer.folder}", uv_settings(os.environ)
         python = str(peer.environment / "bin" / "python")
@@ -32,7 +32,7 @@ def make(peers: Iterable[Peer]) -> None:
             setup.run(log, [uv, *install, "-r", str(peer.lock)], settings)
             if peer.jar:
                 _fetch_jar(setup, peer)
-        stamp.write_text(wish)
+        stamp.write_text(fingerprint)
 
 
 def _fetch_jar(setup: Setup, peer: Peer) -> None:

@@ -159,6 +159,6 @@ def _cpu_s(running: Running) -> float:
 
 def _create_topics(bootstrap: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    wish = [NewTopic(name, partitions, 1) for name in (INPUT, OUTPUT)]
-    for made in admin.create_topics(wish, operation_timeout=_WAIT_S_MAX).values():
+    new_topics = [NewTopic(name, partitions, 1) for name in (INPUT, OUTPUT)]
+    for made in admin.create_topics(new_topics, operation_timeout=_WAIT_S_MAX).values():
         made.result(_WAIT_S_MAX)

@@ -39,7 +39,7 @@ _ENTRIES = TypeAdapter(dict[str, _Entry])
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """To feed a stream of a source."""
+    """Permission to feed a stream of a source."""
 
     source: str
     stream: str
@@ -50,7 +50,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """To read a sink."""
+    """Permission to read a sink."""
 
     sink: str
 
@@ -59,11 +59,11 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """To ask what there is; every holder of a token may."""
+class ListSources:
+    """Permission to list the sources; every holder of a token has it."""
 
 
-Wish = Write | Read | Look
+Permission = Write | Read | ListSources
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Holder:
     write: tuple[str, ...]
     read: tuple[str, ...]
 
-    def may(self, wish: Wish) -> bool:
-        """Whether the wish is granted."""
-        match wish:
+    def may(self, permission: Permission) -> bool:
+        """Whether the token grants the permission."""
+        match permission:
             case Write(source, stream):
                 # Part by part: a stream's name that holds a slash must not reach into another pattern's source.
                 return any(
@@ -86,7 +86,7 @@ class Holder:
                 )
             case Read(sink):
                 return any(fnmatchcase(sink, pattern) for pattern in self.read)
-            case Look():
+            case ListSources():
                 return True
 
 

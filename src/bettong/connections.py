@@ -1,4 +1,4 @@
-"""Connections: addresses, passwords and client options of foreign systems, from the file of BETTONG_CONNECTIONS.
+"""Connections: addresses, passwords and client options of external systems, from the file of BETTONG_CONNECTIONS.
 
     {"warehouse": {"url": "postgresql://user:password@host/db"},
      "partner":   {"bootstrap_servers": "host:9092", "security_protocol": "SASL_SSL", ...}}

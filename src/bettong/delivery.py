@@ -74,7 +74,7 @@ def judge(highest: int, *, sequence: int, previous: int) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Frame `sequence` was passed over, for `previous` did not come before it; `age_ns`: when its origin last sent."""
+    """Frame `sequence` was skipped, for `previous` did not come before it; `age_ns`: when its origin last sent."""
 
     origin: str
     sequence: int
@@ -189,5 +189,5 @@ class DeliveryTable:
 
 
 def _is_client(origin: str) -> bool:
-    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stream>/<partition>`."""
+    """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
     return origin.count("/") == 1

@@ -16,18 +16,18 @@ _FOLDER_URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s?#]*")
 
 def servers(text: str) -> str:
     """Kafka's bootstrap servers without spaces. Raises ValueError unless it is host:port[,host:port]."""
-    places = [place.strip() for place in text.split(",")]
-    if not all(map(_is_place, places)):
+    addresses = [address.strip() for address in text.split(",")]
+    if not all(map(_is_address, addresses)):
         raise ValueError("expected host:port[,host:port]")
-    return ",".join(places)
+    return ",".join(addresses)
 
 
 def listening(text: str) -> str:
     """Where a server listens. Raises ValueError unless it is host:port; port 0 stands for any free one."""
-    place = text.strip()
-    if not _is_place(place, port_min=0):
+    address = text.strip()
+    if not _is_address(address, port_min=0):
         raise ValueError("expected host:port")
-    return place
+    return address
 
 
 def redis_url(text: str) -> str:
@@ -38,19 +38,19 @@ def redis_url(text: str) -> str:
     return url
 
 
-def snapshots_place(text: str) -> str:
+def snapshots_url(text: str) -> str:
     """Where snapshots are kept: `redis`, or a folder's URL, without a slash at its end.
 
     Raises ValueError, which does not quote it: people may have put a password in it.
     """
-    place = text.strip()
-    if place == "redis":
-        return place
-    if not _FOLDER_URL.fullmatch(place):
+    url = text.strip()
+    if url == "redis":
+        return url
+    if not _FOLDER_URL.fullmatch(url):
         raise ValueError(
             "expected redis, file:///folder, or a URL such as s3://bucket/folder without ? and #"
         )
-    scheme, _, rest = place.partition("://")
+    scheme, _, rest = url.partition("://")
     host, _, path = rest.partition("/")
     if scheme in _REDIS_SCHEMES:
         raise ValueError("expected redis alone: which Redis, BETTONG_REDIS says")
@@ -64,7 +64,7 @@ def snapshots_place(text: str) -> str:
         raise ValueError(f"expected {scheme}://bucket/folder")
     if ":" in host.rpartition("@")[0]:
         raise ValueError("expected no password in it: credentials are the environment's (for S3, AWS_*)")
-    return place.rstrip("/")
+    return url.rstrip("/")
 
 
 def without_password(url: str | None) -> str | None:
@@ -74,9 +74,9 @@ def without_password(url: str | None) -> str | None:
     return url
 
 
-def is_loopback(place: str) -> bool:
+def is_loopback(address: str) -> bool:
     """Whether host:port is on this machine's loopback interface."""
-    host = place.rpartition(":")[0].strip("[]").lower()
+    host = address.rpartition(":")[0].strip("[]").lower()
     if host == "localhost":
         return True
     try:
@@ -85,9 +85,9 @@ def is_loopback(place: str) -> bool:
         return False
 
 
-def folder_of(place: str) -> Path | None:
-    """The folder of a file: URL; None for any other place."""
-    scheme, _, path = place.partition("://")
+def folder_of(url: str) -> Path | None:
+    """The folder of a file: URL; None for any other URL."""
+    scheme, _, path = url.partition("://")
     return Path(unquote(path)) if scheme == "file" else None
 
 
@@ -97,10 +97,10 @@ def _is_redis(url: str) -> bool:
         port = parts.port
     except ValueError:
         return False
-    place = parts.path if parts.scheme == "unix" else parts.hostname
-    return parts.scheme in _REDIS_SCHEMES and bool(place) and port != 0
+    host = parts.path if parts.scheme == "unix" else parts.hostname
+    return parts.scheme in _REDIS_SCHEMES and bool(host) and port != 0
 
 
-def _is_place(text: str, *, port_min: int = 1) -> bool:
+def _is_address(text: str, *, port_min: int = 1) -> bool:
     match = _PLACE.fullmatch(text)
     return match is not None and port_min <= int(match[2]) <= _PORT_MAX

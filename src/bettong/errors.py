@@ -10,7 +10,7 @@
     │   └── StateChangedError     a state that another version of the application has made
     ├── LogError           the log (Kafka) cannot do what is asked of it
     │   ├── LogUnavailableError   no broker answers within the wait that was asked for
-    │   └── LogHoleError          records that are needed are no longer, or not, in the log
+    │   └── LogTruncatedError     records that are needed are no longer, or not, in the log
     ├── PoisonError        a message that a computation with on_error="stop" cannot process
     ├── StoreError         the store (Redis, a folder, an object store) cannot be reached or refuses
     │   └── StoreUnavailableError   it does not answer
@@ -19,7 +19,7 @@
     ├── LocalError         a part that Bettong runs on this machine cannot be started
     └── ClusterError       a Kubernetes cluster cannot be reached, refuses, or has not what was asked for
 
-An error's text names the object, what was expected and the remedy, in one line. Foreign errors are turned
+An error's text names the object, what was expected and the remedy, in one line. Errors of other libraries are turned
 into these at the edges. `exit_code` is what the command line ends with.
 """
 
@@ -76,7 +76,7 @@ class LogUnavailableError(LogError):
     """No broker answered in time. Nothing is lost: try again."""
 
 
-class LogHoleError(LogError):
+class LogTruncatedError(LogError):
     """Records that a fold needs are missing from the log. The stage stops rather than go on wrongly."""
 
     exit_code = 9
@@ -98,7 +98,7 @@ class PoisonError(BettongError):
 
 
 class StoreError(BettongError):
-    """The store of snapshots and figures cannot be reached or refuses: Redis, a folder, an object store."""
+    """The store of snapshots and metrics cannot be reached or refuses: Redis, a folder, an object store."""
 
     exit_code = 5
 
@@ -139,7 +139,7 @@ class ClusterError(BettongError):
 # settings and log lead to the same place. An operator has to act.
 FINAL_ERRORS: tuple[type[BettongError], ...] = (
     ApplicationError,
-    LogHoleError,
+    LogTruncatedError,
     PoisonError,
     SettingsError,
     StateChangedError,

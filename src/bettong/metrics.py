@@ -1,6 +1,6 @@
-"""Every live figure that services write and people read, by name; and by the name that Prometheus knows it by.
+"""Every live metric that services write and people read, by name; and by the name that Prometheus knows it by.
 
-A service writes one flat record of figures under its instance name (see `edges.redis_store`), with a time to
+A service writes one flat record of metrics under its instance name (see `edges.redis_store`), with a time to
 live, so that the record of a dead instance goes by itself. The processor writes one record a partition.
 """
 
@@ -10,81 +10,83 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One live figure: its name, its unit, and what it says."""
+class Metric:
+    """One live metric: its name, its unit, and what it says."""
 
     name: str
     unit: str
     meaning: str
 
 
-SERVICE = Figure("service", "text", "which service wrote the record: sender, processor or receiver")
-STATE = Figure("state", "text", "starting, waiting (for Kafka or Redis), standby, running or stopping")
-SINCE = Figure("since", "Unix s", "when the service entered that state")
-DETAIL = Figure("detail", "text", "what it waits for, when it waits")
-MESSAGES = Figure("messages", "messages", "taken in (sender), folded (processor), delivered (receiver)")
-FRAMES = Figure("frames", "frames", "taken in, folded, delivered")
-SESSIONS = Figure("sessions", "sessions", "clients connected to a sender, subscribers of a receiver")
-BUFFERED = Figure("buffered", "bytes", "under way to Kafka in a sender")
-DEAD_LETTERS = Figure(
+SERVICE = Metric("service", "text", "which service wrote the record: sender, processor or receiver")
+STATE = Metric("state", "text", "starting, waiting (for Kafka or Redis), standby, running or stopping")
+SINCE = Metric("since", "Unix s", "when the service entered that state")
+DETAIL = Metric("detail", "text", "what it waits for, when it waits")
+MESSAGES = Metric("messages", "messages", "taken in (sender), folded (processor), delivered (receiver)")
+FRAMES = Metric("frames", "frames", "taken in, folded, delivered")
+SESSIONS = Metric("sessions", "sessions", "clients connected to a sender, subscribers of a receiver")
+BUFFERED = Metric("buffered", "bytes", "under way to Kafka in a sender")
+DEAD_LETTERS = Metric(
     "dead_letters",
     "messages",
     "that could not be processed: refused by a source (sender); dead letters put out, those of senders among them"
-    " (partition); in the topic for dead letters (receiver). One letter is in the figures of all that it has passed, so"
-    " these are not to be added up",
+    " (partition); in the topic for dead letters (receiver). One dead letter is in the metrics of all that it has"
+    " passed, so these are not to be added up",
 )
-DEAD_LETTER_LAST = Figure(
+DEAD_LETTER_LAST = Metric(
     "dead_letter_last", "text", "the last one: computation, reason, origin, sequence, index"
 )
-SKIPPED = Figure(
+SKIPPED = Metric(
     "skipped",
     "messages",
     'that could not be processed, of computations, sources and sinks with on_error="skip"',
 )
-REFUSED = Figure(
+REFUSED = Metric(
     "refused", "sessions", "that a sender ended with a refusal: a wrong frame, a name that is taken, no room"
 )
-DUPLICATES = Figure("duplicates", "frames", "skipped: seen before")
-GAPS = Figure("gaps", "frames", "skipped: an earlier one was lost on its way")
-GAP = Figure(
+DUPLICATES = Metric("duplicates", "frames", "skipped: seen before")
+GAPS = Metric("gaps", "frames", "skipped: an earlier one was lost on its way")
+GAP = Metric(
     "gap",
     "text",
-    "a gap that stays: the frame that is passed over, and the one that did not come before it (BETTONG_GAP_ALARM_S)",
+    "a gap that stays: the frame that is skipped, and the one that did not come before it (BETTONG_GAP_ALARM_S)",
 )
-GAP_S = Figure("gap_s", "s", "how long that frame has been waiting")
-UNREADABLE = Figure(
+GAP_S = Metric("gap_s", "s", "how long that frame has been waiting")
+UNREADABLE = Metric(
     "unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in"
 )
-RESULTS = Figure("results", "messages", "put out by a stage's partition")
-OFFSET = Figure("offset", "offset", "the next record that a partition folds")
-KEYS = Figure("keys", "keys", "with a state in a partition")
-FAULT = Figure(
+RESULTS = Metric("results", "messages", "put out by a stage's partition")
+OFFSET = Metric("offset", "offset", "the next record that a partition folds")
+KEYS = Metric("keys", "keys", "with a state in a partition")
+DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
+EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
+FAULT = Metric(
     "fault",
     "text",
     "what holds a partition up: the record at which workers died, or that is folded for seconds already",
 )
-LAG = Figure(
+LAG = Metric(
     "lag",
     "records",
     "in the log, not yet folded or delivered; `lag/NAME`: of a sink's destination, of the topic that a source reads,"
     " of a stage's partition",
 )
-STALLED = Figure(
+STALLED = Metric(
     "stalled_s",
     "s",
     "for how long a stage's partition, `stalled_s/STAGE/PARTITION`, has folded nothing although records wait; told from"
     " 3 s on",
 )
-RATE = Figure("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
-BATCH = Figure("batch", "batch", "the last micro-batch")
-BATCH_MS = Figure("batch_ms", "ms", "how long the last micro-batch took")
-SNAPSHOT_OFFSET = Figure(
+RATE = Metric("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
+BATCH = Metric("batch", "batch", "the last micro-batch")
+BATCH_MS = Metric("batch_ms", "ms", "how long the last micro-batch took")
+SNAPSHOT_OFFSET = Metric(
     "snapshot_offset",
     "offset",
     "of the newest snapshot of a partition: written when one is saved, and when the processor starts",
 )
-CPUS = Figure("cpus", "CPUs", "that the process may use which folds a partition")
-EXCLUSIVE = Figure(
+CPUS = Metric("cpus", "CPUs", "that the process may use which folds a partition")
+EXCLUSIVE = Metric(
     "exclusive", "0 or 1", "whether these are its own, where BETTONG_EXCLUSIVE_CPUS promises so"
 )
 # Of a receiver. Long enough for a p99 of a few results a second, short enough that a burst is over when it is over.
@@ -93,20 +95,20 @@ _LATENCY = (
     f"client's send time to delivery, of what was delivered in the last {LATENCY_WINDOW_S} s; of a partition"
     " (resident), the sender's stamp to durable output, of late"
 )
-LATENCY_P50 = Figure("latency_p50_ms", "ms", f"{_LATENCY}: half are faster")
-LATENCY_P99 = Figure("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster")
-LATENCY_MAX = Figure("latency_max_ms", "ms", f"{_LATENCY}: slowest")
+LATENCY_P50 = Metric("latency_p50_ms", "ms", f"{_LATENCY}: half are faster")
+LATENCY_P99 = Metric("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster")
+LATENCY_MAX = Metric("latency_max_ms", "ms", f"{_LATENCY}: slowest")
 
-# Beside the figures of a live record: after how many seconds it goes unless it is written again; and, of one that was
+# Beside the metrics of a live record: after how many seconds it goes unless it is written again; and, of one that was
 # read, how many seconds old it is, by Redis' own clock.
 TTL_S = "ttl_s"
 AGE_S = "age_s"
 
-ALL = tuple(value for value in list(globals().values()) if isinstance(value, Figure))
+ALL = tuple(value for value in list(globals().values()) if isinstance(value, Metric))
 
 
 class Scope(StrEnum):
-    """Whose record holds a figure."""
+    """Whose record holds a metric."""
 
     SERVICE = "every service"
     SENDER = "sender"
@@ -117,14 +119,14 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A figure as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
+    """A metric as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
 
-    `labels`: what stands behind the figure's name, `messages/SINK`, and is left out when nothing does. A `_total` is
-    a counter, all others are gauges. `per`: units of the figure in one of the series.
+    `labels`: what stands behind the metric's name, `messages/SINK`, and is left out when nothing does. A `_total` is
+    a counter, all others are gauges. `per`: units of the metric in one of the series.
     """
 
     name: str
-    figure: Figure
+    metric: Metric
     scope: Scope
     labels: tuple[str, ...] = ()
     per: float = 1.0
@@ -158,14 +160,16 @@ SERIES = (
     Series("bettong_partition_gap_frames_total", GAPS, Scope.PARTITION),
     Series("bettong_partition_gap_seconds", GAP_S, Scope.PARTITION),
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
+    Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
+    Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
     Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
     Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),
     *(
-        Series("bettong_partition_latency_seconds", figure, Scope.PARTITION, per=1000, quantile=quantile)
-        for figure, quantile in _QUANTILES
+        Series("bettong_partition_latency_seconds", metric, Scope.PARTITION, per=1000, quantile=quantile)
+        for metric, quantile in _QUANTILES
     ),
     Series("bettong_receiver_messages_total", MESSAGES, Scope.RECEIVER, _SINK),
     Series("bettong_receiver_frames_total", FRAMES, Scope.RECEIVER),
@@ -178,12 +182,12 @@ SERIES = (
     Series("bettong_receiver_lag_records", LAG, Scope.RECEIVER),
     Series("bettong_receiver_destination_lag_records", LAG, Scope.RECEIVER, _SINK),
     *(
-        Series("bettong_receiver_latency_seconds", figure, Scope.RECEIVER, per=1000, quantile=quantile)
-        for figure, quantile in _QUANTILES
+        Series("bettong_receiver_latency_seconds", metric, Scope.RECEIVER, per=1000, quantile=quantile)
+        for metric, quantile in _QUANTILES
     ),
     *(
-        Series("bettong_receiver_sink_latency_seconds", figure, Scope.RECEIVER, _SINK, 1000, quantile)
-        for figure, quantile in _QUANTILES
+        Series("bettong_receiver_sink_latency_seconds", metric, Scope.RECEIVER, _SINK, 1000, quantile)
+        for metric, quantile in _QUANTILES
     ),
 )
 
@@ -191,7 +195,7 @@ SERIES = (
 BESIDE: Mapping[str, tuple[str, str]] = {
     "bettong_service_info": (
         "application, instance, service, version",
-        "always 1: whose figures these are",
+        "always 1: whose metrics these are",
     ),
     "bettong_state": ("service, state", "1 for the state that the service is in, 0 for the others"),
     "bettong_heartbeat_age_seconds": (
@@ -200,7 +204,7 @@ BESIDE: Mapping[str, tuple[str, str]] = {
     ),
     "bettong_partition_figures_readable": (
         "",
-        "1 when Redis told the processor the figures of partitions for this scrape; 0: they are left out",
+        "1 when Redis told the processor the metrics of partitions for this scrape; 0: they are left out",
     ),
 }
 STANDBY = "standby"
@@ -223,4 +227,4 @@ def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], i
 
     A log that ends before that, for it was asked earlier, or of which no end is known, adds nothing.
     """
-    return sum(max(0, ends.get(place, offset) - offset) for place, offset in offsets.items())
+    return sum(max(0, ends.get(partition, offset) - offset) for partition, offset in offsets.items())

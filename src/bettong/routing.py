@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from bettong.application.fields import Kind
-from bettong.application.streams import Key
+from bettong.application.key import Key
 from bettong.frames.columns import Array, Columns
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
@@ -47,8 +47,8 @@ def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
     """
     if not isinstance(key, str):
         return partitions_of_keys([key(message) for message in columns.messages()], partitions)
-    place = columns.schema.position(key)
-    field, column = columns.schema.fields[place], columns.columns[place]
+    index = columns.schema.position(key)
+    field, column = columns.schema.fields[index], columns.columns[index]
     if isinstance(column, pa.Array):
         offsets = np.frombuffer(column.buffers()[1], np.int32)[column.offset :][: len(column) + 1]
         data = column.buffers()[2]
@@ -116,8 +116,8 @@ def _hash_fixed(matrix: Any, partitions: Any, padded: Any) -> Any:
         while padded and size > 0 and matrix[row, size - 1] == 0:
             size -= 1
         state = _FNV_OFFSET
-        for place in range(size):
-            state = (state ^ np.uint64(matrix[row, place])) * _FNV_PRIME
+        for column in range(size):
+            state = (state ^ np.uint64(matrix[row, column])) * _FNV_PRIME
         result[row] = _finish(state) % np.uint64(partitions)
     return result
 
@@ -131,8 +131,8 @@ def _hash_ranges(content: Any, offsets: Any, partitions: Any, padded: Any) -> An
         stop = offsets[row + 1]
         while padded and stop > offsets[row] and content[stop - 1] == 0:
             stop -= 1
-        for place in range(offsets[row], stop):
-            state = (state ^ np.uint64(content[place])) * _FNV_PRIME
+        for position in range(offsets[row], stop):
+            state = (state ^ np.uint64(content[position])) * _FNV_PRIME
         result[row] = _finish(state) % np.uint64(partitions)
     return result
 

@@ -1,6 +1,6 @@
 """Every setting of every service: environment variables `BETTONG_<NAME>`, read and checked once at start.
 
-A setting stands here, or in `bettong.reaching`, and nowhere else; a test checks `docs/settings.md` against them.
+A setting stands here, or in `bettong.connection_settings`, and nowhere else; a test checks `docs/settings.md`.
 """
 
 import difflib
@@ -17,9 +17,9 @@ from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_va
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bettong.endpoints import is_loopback, listening, snapshots_place
+from bettong.connection_settings import ConnectionSettings
+from bettong.endpoints import is_loopback, listening, snapshots_url
 from bettong.errors import SettingsError
-from bettong.reaching import ReachingSettings
 
 PREFIX = "BETTONG_"
 
@@ -34,7 +34,7 @@ def _instance(service: str) -> Any:
     return Field(
         default_factory=lambda: f"{service}-{socket.gethostname()}",
         examples=["<service>-<host>"],
-        description="This process's name in logs and live figures; no two may have the same.",
+        description="This process's name in logs and live metrics; no two may have the same.",
     )
 
 
@@ -52,7 +52,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-class ServiceSettings(ReachingSettings):
+class ServiceSettings(ConnectionSettings):
     """What every service needs."""
 
     application: str = Field(description="The application: path of a Python file, or path:name.")
@@ -67,7 +67,7 @@ class ServiceSettings(ReachingSettings):
     instance: str = _instance("service")
     connections: Path | None = Field(
         None,
-        description="JSON file of the foreign systems that sinks and sources name: addresses and passwords.",
+        description="JSON file of the external systems that sinks and sources name: addresses and passwords.",
     )
     compiled: bool = Field(
         default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
@@ -81,11 +81,11 @@ class ServiceSettings(ReachingSettings):
     )
     metrics_listen: Annotated[str, AfterValidator(listening)] | None = Field(
         None,
-        description="Where live figures are served to Prometheus, host:port, in plain text over HTTP: keep it from"
-        " strangers. docs/figures.md.",
+        description="Where live metrics are served to Prometheus, host:port, in plain text over HTTP: keep it from"
+        " strangers. docs/metrics.md.",
     )
     live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
-        500, description="How often live figures are written to Redis, in milliseconds."
+        500, description="How often live metrics are written to Redis, in milliseconds."
     )
 
 
@@ -225,7 +225,7 @@ class ProcessorSettings(ServiceSettings):
         Path("/dev/shm/bettong"),  # noqa: S108 - shared memory is the point: all workers of a machine map it
         description="Folder in shared memory where the newest state of each partition lies between batches.",
     )
-    snapshots: Annotated[str, AfterValidator(snapshots_place)] = Field(
+    snapshots: Annotated[str, AfterValidator(snapshots_url)] = Field(
         "redis",
         description="Where snapshots are kept: redis, file:///folder, or a URL that fsspec knows, s3://bucket/folder."
         " All workers must reach it.",
@@ -247,7 +247,7 @@ class ProcessorSettings(ServiceSettings):
 
     gap_alarm_s: Annotated[float, Ge(1), Le(86_400)] = Field(
         30.0,
-        description="How long a frame may be passed over because one before it is missing, in seconds, before"
+        description="How long a frame may be skipped because one before it is missing, in seconds, before"
         " `bettong status` and the metrics tell: a client resends within moments.",
     )
     exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(
@@ -342,7 +342,7 @@ class ClientSettings(BaseSettings):
         return self
 
 
-_Settings = TypeVar("_Settings", bound=ReachingSettings)
+_Settings = TypeVar("_Settings", bound=ConnectionSettings)
 
 
 def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _Settings:

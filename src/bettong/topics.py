@@ -4,15 +4,16 @@
 | ----------------------------- | ----------------------------------------- | ----------------- | ------------------- |
 | `{application}.stage.{stage}` | frames that enter a stage                 | sender, processor | processor           |
 | `{application}.sink.{sink}`   | frames of results                         | processor         | receiver            |
-| `{application}.cuts.{source}` | where a foreign topic is cut into frames  | sender            | sender              |
+| `{application}.cuts.{source}` | where frames of an external topic end     | sender            | sender              |
 | `{application}.dead-letters`  | frames whose rows are `DeadLetter`s       | processor,        | receiver            |
 |                               |                                           | receiver          |                     |
 | `{application}.exclusions`    | `Exclusion`s: messages that kill a worker | processor         | processor           |
 
-A sender writes to `dead-letters`, too: a mark for each letter that is sent again, without messages.
+A sender writes to `dead-letters`, too: a mark for each dead letter that is sent again, without messages.
 
-All topics but those of cuts have the same number of partitions, so that a partition of results comes from one partition
-of a stage and keeps its order. Those of cuts have one, are compacted, and made where a source reads a foreign topic.
+All topics but those of batch boundaries (`cuts`) have the same number of partitions, so that a partition of results
+comes from one partition of a stage and keeps its order. Those of batch boundaries have one, are compacted, and made
+where a source reads an external topic.
 """
 
 from collections.abc import Iterable
@@ -30,8 +31,8 @@ def sink_topic(application: str, sink: str) -> str:
     return dead_letter_topic(application) if sink == DEAD_LETTERS else f"{application}.sink.{sink}"
 
 
-def cuts_topic(application: str, source: str) -> str:
-    """The topic in which a sender remembers how it cuts the foreign topic of a source."""
+def boundaries_topic(application: str, source: str) -> str:
+    """The topic in which a sender stores where it ends the frames of an external topic."""
     return f"{application}.cuts.{source}"
 
 
@@ -51,7 +52,7 @@ def stage_of_topic(application: str, topic: str) -> str:
 
 
 def all_topics(application: str, *, stages: Iterable[str], sinks: Iterable[str]) -> tuple[str, ...]:
-    """Every topic that an application needs, but those of cuts."""
+    """Every topic that an application needs, but those of batch boundaries."""
     return (
         *(stage_topic(application, stage) for stage in stages),
         *(sink_topic(application, sink) for sink in sinks),

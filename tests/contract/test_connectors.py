@@ -11,7 +11,7 @@ import pytest
 
 from bettong.application.destinations import Postgres
 from bettong.application.schema import schema_of
-from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.edges.redis_store import RedisSink, RedisStore
@@ -28,7 +28,7 @@ from bettong_receiver.formats import formats
 from bettong_receiver.positions import PositionKey, decode
 from bettong_receiver.progress import SinkPartition
 from examples.sqlite_ledger import SqliteLedger, read_ledger
-from tests.foreign_topic import committed
+from tests.external_topic import committed
 from tests.postgres_server import PostgresServer
 from tests.result_frames import Note, planned
 from tests.sink_batches import APPLICATION, sink_batch
@@ -40,7 +40,7 @@ FRAME_BYTES_MAX = 100_000
 
 
 class System(Protocol):
-    """A foreign system, as the tests see it."""
+    """An external system, as the tests see it."""
 
     def connector(self) -> SinkConnector[Any]:
         """Another connector of the same sink, as another receiver would have."""

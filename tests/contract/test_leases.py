@@ -46,7 +46,7 @@ def keeper(
 
         def age(lease_ms: int) -> RedisLeases:
             leases = RedisLeases(store, lease_ms=lease_ms)
-            leases.look()
+            leases.notice_restart()
             client.hset(store.key("epoch"), "since", "0")
             return leases
 
@@ -268,17 +268,17 @@ def test_who_knows_that_no_session_lives_ends_the_time_to_settle_but_not_that_of
     first = leases.acquire(claim("one"))
     assert isinstance(first, Settling)
     forget()
-    leases.waive(first.epoch)
+    leases.skip_settling(first.epoch)
     second = leases.acquire(claim("one"))
     assert isinstance(second, Settling), "it has started anew since"
-    leases.waive(second.epoch)
+    leases.skip_settling(second.epoch)
     assert leases.acquire(claim("one")) == GRANTED
 
 
 def test_the_time_to_settle_runs_from_the_first_look(make: Make, forget: Forget) -> None:
     leases = make(LONG_MS)
     forget()
-    leases.look()
+    leases.notice_restart()
 
     def left_s() -> float:
         answer = leases.acquire(claim("one"))

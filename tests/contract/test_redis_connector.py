@@ -11,7 +11,7 @@ from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import StoreUnavailableError
 from bettong.local.redis_server import RedisServer
 from bettong_receiver.connectors.redis_results import RedisConnector
-from bettong_receiver.delivery.batcher import Batcher
+from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.progress import SinkPartition
 from tests.result_frames import rows
@@ -65,7 +65,7 @@ def record(partition: int, offset: int) -> SinkRecord[bytes]:
 
 def deliver_all(one: RedisConnector) -> None:
     """From the positions to the end of the log, a transaction for each record."""
-    batcher = Batcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
+    batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
     for offset in range(RECORDS):
         for partition in range(PARTITIONS):
             if batcher.progress["raw", partition].offset <= offset:
@@ -105,7 +105,7 @@ def test_an_answer_that_is_missing_is_waited_for_and_the_transaction_repeated_on
 ) -> None:
     waits: list[str | None] = []
     with closing(connector(store, waits.append)) as one:
-        batcher = Batcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
+        batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
         one._sink = faulty = Faulty(store, StoreUnavailableError("no answer"), at=0, behind=behind)
         one.deliver(batcher.fold([record(0, 0)]))
         one.flush()
@@ -120,7 +120,7 @@ def wait_for(event: threading.Event) -> None:
 
 def test_only_the_newest_wait_in_memory_while_redis_is_away(store: RedisStore) -> None:
     with closing(connector(store)) as one:
-        batcher = Batcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
+        batcher = SinkBatcher("app", [INPUT], beginnings=BEGINNINGS, stored=one.open(BEGINNINGS))
         away = threading.Event()
         one._background.start(lambda: wait_for(away))
         for offset in range(100):

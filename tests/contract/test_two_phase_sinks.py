@@ -17,7 +17,7 @@ class TestSqliteLedger(TwoPhaseSinkContract):
     path: Path
 
     @pytest.fixture(autouse=True)
-    def place(self, tmp_path: Path) -> None:
+    def destination(self, tmp_path: Path) -> None:
         self.path = tmp_path / "ledger.db"
 
     def open_sink(self) -> SqliteLedger:

@@ -12,9 +12,10 @@ from bettong import metrics
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
+from bettong.metrics import Metric
 from bettong.settings import Schedule
 from bettong.topics import stage_topic
 from tests.waiting import eventually
@@ -32,7 +33,7 @@ class RunningSuite:
 
     suite: Suite
     results: Path
-    figures: LiveFigures
+    metrics: LiveMetrics
 
     @property
     def sender(self) -> str:
@@ -43,9 +44,9 @@ class RunningSuite:
         """Messages that the processor has folded, over all stages."""
         return self.sum(metrics.MESSAGES)
 
-    def sum(self, figure: metrics.Figure) -> int:
-        """A figure over all partitions of all stages."""
-        return sum(int(record.get(figure.name, 0)) for record in self.figures.partitions().values())
+    def sum(self, metric: Metric) -> int:
+        """A metric over all partitions of all stages."""
+        return sum(int(record.get(metric.name, 0)) for record in self.metrics.partitions().values())
 
     def bytes_of(self, sink: str) -> dict[str, bytes]:
         """The files of a sink, by name."""
@@ -73,8 +74,8 @@ class RunningSuite:
 
         def settled() -> bool:
             nonlocal since_s, before
-            ends, folded = admin.ends(planned.topics), self.figures.partitions()
-            now = (ends, folded, self.figures.live().get("receiver", {}).get(metrics.LAG.name))
+            ends, folded = admin.ends(planned.topics), self.metrics.partitions()
+            now = (ends, folded, self.metrics.live().get("receiver", {}).get(metrics.LAG.name))
             if now != before:
                 since_s, before = time.monotonic(), now
             is_folded = all(
@@ -84,7 +85,7 @@ class RunningSuite:
             )
             return is_folded and now[2] == "0" and time.monotonic() - since_s >= QUIET_S
 
-        with LogAdmin(self.suite.record.kafka_place) as admin:
+        with LogAdmin(self.suite.record.kafka_connection) as admin:
             eventually(settled, seconds=RESULTS_S_MAX, what="all is folded and delivered, and nothing moves")
 
 
@@ -119,7 +120,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
                 environment=environment or {},
             )
             suite = stack.enter_context(Suite(options))
-            store = stack.enter_context(RedisStore(suite.record.redis_place, suite.record.name))
-            return RunningSuite(suite, results, LiveFigures(store))
+            store = stack.enter_context(RedisStore(suite.record.redis_connection, suite.record.name))
+            return RunningSuite(suite, results, LiveMetrics(store))
 
         yield start

@@ -16,7 +16,7 @@ from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
@@ -61,9 +61,11 @@ def totals(folder: Path) -> dict[str, list[tuple[object, object]]]:
     return found
 
 
-def processor_of(figures: LiveFigures) -> dict[str, str]:
+def processor_of(live_metrics: LiveMetrics) -> dict[str, str]:
     """Its live record."""
-    (found,) = (each for each in figures.live().values() if each.get(metrics.SERVICE.name) == "processor")
+    (found,) = (
+        each for each in live_metrics.live().values() if each.get(metrics.SERVICE.name) == "processor"
+    )
     return found
 
 
@@ -73,9 +75,9 @@ def output_of(record: SuiteRecord) -> tuple[Output, Output]:
     (stage,) = planned.stages
     source = stage_topic(planned.application, stage.name)
     topics = [source, sink_topic(planned.application, "totals"), dead_letter_topic(planned.application)]
-    with LogAdmin(record.kafka_place) as admin:
+    with LogAdmin(record.kafka_connection) as admin:
         ends = admin.ends(topics)
-    exclusions = ExclusionLog(record.kafka_place, planned.application, frame_bytes_max=FRAME_BYTES_MAX)
+    exclusions = ExclusionLog(record.kafka_connection, planned.application, frame_bytes_max=FRAME_BYTES_MAX)
     exclusions.refresh()
     exclusions.close()
     ready = program(stage, compiled=False)
@@ -88,7 +90,9 @@ def output_of(record: SuiteRecord) -> tuple[Output, Output]:
     put_out: Output = {}
     again: Output = {}
     left = sum(ends.values())
-    with LogReader(record.kafka_place, dict.fromkeys(ends, 0), frame_bytes_max=FRAME_BYTES_MAX) as reader:
+    with LogReader(
+        record.kafka_connection, dict.fromkeys(ends, 0), frame_bytes_max=FRAME_BYTES_MAX
+    ) as reader:
         deadline_s = time.monotonic() + 30
         while left:
             assert time.monotonic() < deadline_s
@@ -144,9 +148,11 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
         eventually(
             lambda: len(lines(folder, "totals")) >= 40 * 8 - len(deeds), seconds=240, what="all the others"
         )
-        eventually(lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all letters")
-        with RedisStore(suite.record.redis_place, suite.record.name) as store:
-            live = LiveFigures(store)
+        eventually(
+            lambda: len(lines(folder, "dead-letters")) >= len(deeds), seconds=30, what="all dead letters"
+        )
+        with RedisStore(suite.record.redis_connection, suite.record.name) as store:
+            live = LiveMetrics(store)
             eventually(
                 lambda: (
                     live.live()[next(name for name in live.live() if name.startswith("processor"))][
@@ -177,7 +183,7 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
     folder = tmp_path / "kept"
     with (
         Suite(options(folder, schedule, message_ms_max="0")) as suite,
-        RedisStore(suite.record.redis_place, suite.record.name) as store,
+        RedisStore(suite.record.redis_connection, suite.record.name) as store,
         Sender(suite.record.sender, "numbers", "feed") as sender,
     ):
         sender.send_messages([Number("a", 1, 0)])
@@ -195,7 +201,7 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
         begun_s = time.monotonic()
 
         def told() -> bool:
-            record = processor_of(LiveFigures(store))
+            record = processor_of(LiveMetrics(store))
             detail = record[metrics.DETAIL.name]
             named = "origin numbers/feed, sequence 3, index 1: folded for" in detail
             return named and "numbers/" in detail and record[metrics.STATE.name] != "running"

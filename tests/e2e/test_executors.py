@@ -103,18 +103,20 @@ def fed(
         settings={"spark_master": f"local-cluster[{executors},1,{MEMORY}]"},
     )
     chance = random.Random(executors)
-    places = set(chance.sample(range(2, len(feed) - 1), kills))
+    killing = set(chance.sample(range(2, len(feed) - 1), kills))
     assert len(executors_of(running)) == executors
     with ExitStack() as stack:
         senders = {name: stack.enter_context(Sender(running.sender, name, "feed")) for name in sources}
-        for place, (name, frame) in enumerate(feed):
-            if place in places:
+        for index, (name, frame) in enumerate(feed):
+            if index in killing:
                 victim = chance.choice(executors_of(running))
                 victim.kill()
                 eventually(lambda: len(executors_of(running)) == executors, seconds=60)
-            if schedule is Schedule.RESIDENT and place == len(feed) - 1:
+            if schedule is Schedule.RESIDENT and index == len(feed) - 1:
                 # At the start, among those that were left, and again among all.
-                eventually(lambda: deals(running) > 2 * kills, seconds=60, what="partitions are dealt anew")
+                eventually(
+                    lambda: assignments(running) > 2 * kills, seconds=60, what="partitions are assigned"
+                )
             send(senders[name], sources[name], frame)
     running.settle()
     if schedule is Schedule.RESIDENT and kills:
@@ -135,9 +137,9 @@ def send(sender: Sender, source: Source, frame: IngestFrame) -> None:
     sender.flush(60)
 
 
-def deals(running: RunningSuite) -> int:
-    """How often partitions were dealt, by the processor's log."""
-    return said(running).count("partitions are dealt")
+def assignments(running: RunningSuite) -> int:
+    """How often partitions were assigned, by the processor's log."""
+    return said(running).count("partitions are assigned")
 
 
 def said(running: RunningSuite) -> str:

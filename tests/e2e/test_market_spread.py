@@ -66,10 +66,10 @@ def test_undecodable_orders_become_dead_letters_and_their_neighbours_go_on(marke
     feed(market.sender, "orders", "junk", [[b"junk", good, b"\x09" + good[1:]]])
     eventually(lambda: market.folded() == before + 1, seconds=60)
     eventually(lambda: market.all_bytes_of("dead-letters").count(b'"origin":"orders/junk"') == 2, seconds=60)
-    letters = market.all_bytes_of("dead-letters")
-    assert b'"index":0' in letters
-    assert b'"index":2' in letters
-    assert b"expected 53" in letters
+    dead_letters = market.all_bytes_of("dead-letters")
+    assert b'"index":0' in dead_letters
+    assert b'"index":2' in dead_letters
+    assert b"expected 53" in dead_letters
     eventually(lambda: market.sum(metrics.DEAD_LETTERS) == 2, seconds=60, what="its partition counts them")
 
 
@@ -77,7 +77,7 @@ def test_generated_load_gives_exactly_the_orders_that_the_oracle_rejects(market:
     # What earlier tests of this module have led to must have arrived first.
     market.settle()
     already = by_symbol(market.all_bytes_of("rejected"))
-    letters = market.sum(metrics.DEAD_LETTERS)
+    dead_letters = market.sum(metrics.DEAD_LETTERS)
     load = list(rounds(60_000, seed=7, round_messages=20_000))
     right = rejected(load)
     with MarketSpreadClient(market.sender) as client:
@@ -87,4 +87,4 @@ def test_generated_load_gives_exactly_the_orders_that_the_oracle_rejects(market:
     }
     market.settle()
     assert by_symbol(market.all_bytes_of("rejected")) == expected
-    assert market.sum(metrics.DEAD_LETTERS) == letters
+    assert market.sum(metrics.DEAD_LETTERS) == dead_letters

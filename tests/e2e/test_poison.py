@@ -74,11 +74,11 @@ def test_a_function_that_raises_gives_a_dead_letter_and_the_stream_goes_on(
     found = [(each["share"], each["seen"]) for each in lines(folder, "shares")]
     assert found == [(100.0, 1), (25.0, 2), (20.0, 3)]
     eventually(lambda: len(lines(folder, "dead-letters")) >= 1, seconds=60)
-    (letter,) = lines(folder, "dead-letters")
-    assert letter["computation"] == "divide"
-    assert letter["reason"] == "ZeroDivisionError: division by zero"
-    assert (letter["origin"], letter["sequence"], letter["index"]) == ("numbers/feed", 1, 1)
-    assert json.loads(str(letter["message"])) == {"group": "a", "value": 0}
+    (dead_letter,) = lines(folder, "dead-letters")
+    assert dead_letter["computation"] == "divide"
+    assert dead_letter["reason"] == "ZeroDivisionError: division by zero"
+    assert (dead_letter["origin"], dead_letter["sequence"], dead_letter["index"]) == ("numbers/feed", 1, 1)
+    assert json.loads(str(dead_letter["message"])) == {"group": "a", "value": 0}
     monkeypatch.setenv("COLUMNS", "250")
 
     def is_shown() -> bool:
@@ -90,15 +90,15 @@ def test_a_function_that_raises_gives_a_dead_letter_and_the_stream_goes_on(
 
 def test_a_dead_letter_is_found_and_sent_again_and_a_second_time_is_nothing_new(run: Run) -> None:
     eventually(lambda: len(run("dead-letters list", "--json")) == 1, seconds=120)
-    (letter,) = run("dead-letters list", "--json")
-    assert (letter["computation"], letter["message"]) == ("divide", '{"group":"a","value":0}')
-    run("dead-letters retry", "--only", str(letter["letter"]))
-    # The code was not mended: it fails again, and that is another letter.
+    (dead_letter,) = run("dead-letters list", "--json")
+    assert (dead_letter["computation"], dead_letter["message"]) == ("divide", '{"group":"a","value":0}')
+    run("dead-letters retry", "--only", str(dead_letter["id"]))
+    # The code was not mended: it fails again, and that is another dead letter.
     eventually(lambda: len(run("dead-letters list", "--json")) == 2, seconds=60)
     newest, first = run("dead-letters list", "--json")
-    assert newest["origin"] == f"numbers/dead-letter.{letter['letter']}"
-    assert (first["letter"], first["sent_again"]) == (letter["letter"], True)
-    run("dead-letters retry", "--only", str(letter["letter"]))
+    assert newest["origin"] == f"numbers/dead-letter.{dead_letter['id']}"
+    assert (first["id"], first["sent_again"]) == (dead_letter["id"], True)
+    run("dead-letters retry", "--only", str(dead_letter["id"]))
     shares = run("replay", "--key", "a", "--json")
     assert [each["message"]["value"] for each in shares] == [1, 0, 4, 5, 0]  # type: ignore[index]
 
@@ -108,7 +108,7 @@ def test_a_key_has_a_history_and_a_state(run: Run) -> None:
         run("state list", "--json")
         return [each["state"] for each in run("state export", "-") if each["key"] == "a"]
 
-    # A snapshot is saved when the next batch begins: that of the letter that was sent again.
+    # A snapshot is saved when the next batch begins: that of the dead letter that was sent again.
     eventually(lambda: seen() == [{"seen": 3}], seconds=60)
     (state,) = run("state get", "a")
     assert (state["computation"], state["state"]) == ("divide", {"seen": 3})

@@ -57,7 +57,7 @@ def takes_over(running: RunningSuite, leader: str, standby: str) -> None:
 
 
 def state(running: RunningSuite, name: str) -> str | None:
-    return running.figures.live().get(name, {}).get(metrics.STATE.name)
+    return running.metrics.live().get(name, {}).get(metrics.STATE.name)
 
 
 def log(running: RunningSuite, name: str) -> str:

@@ -102,13 +102,13 @@ class World:
             sender.flush(30)
 
     def leader(self) -> str:
-        with RedisStore(self.suite.record.redis_place, "truth") as store:
+        with RedisStore(self.suite.record.redis_connection, "truth") as store:
             found = store.ask("asking who leads", lambda client: client.get(store.key("lead")))
             return str(found.decode()).partition("/")[0]
 
     def lose_tasks(self) -> None:
         """Another task seems to have taken each slot's place: each of ours ends by itself at once."""
-        with RedisStore(self.suite.record.redis_place, "truth") as store:
+        with RedisStore(self.suite.record.redis_connection, "truth") as store:
             slot = store.key("resident", "0")
             store.ask("superseding", lambda client: client.set(slot, 2**53, px=8000))
 
@@ -264,7 +264,7 @@ def status(
 ) -> Callable[[], tuple[int, str]]:
     """The command: its exit code, and what it prints."""
     monkeypatch.setenv("COLUMNS", "1000")
-    announced = next(iter(world.suite._places(world.suite.record)[1:]))
+    announced = next(iter(world.suite._folders(world.suite.record)[1:]))
 
     def asked() -> tuple[int, str]:
         capsys.readouterr()

@@ -100,7 +100,7 @@ def told_to_prometheus(running: RunningSuite) -> None:
     logs = {name: running.suite.record.services[name].log for name in SERVICES}
     found = {name: Scraped.of(log) for name, log in logs.items()}
     sender, processor, receiver = (found[name] for name in SERVICES)
-    told = overview(running.figures.live(), running.figures.partitions())
+    told = overview(running.metrics.live(), running.metrics.partitions())
     assert sender["bettong_sender_messages_total"] == told.messages
     assert sender["bettong_sender_sessions"] == 0
     assert receiver["bettong_receiver_messages_total", "counts"] == told.results
@@ -110,7 +110,7 @@ def told_to_prometheus(running: RunningSuite) -> None:
     for each in found.values():
         assert each["bettong_state", "running"] == 1
         assert 0 <= each["bettong_heartbeat_age_seconds"] < 60
-    for row in partition_rows(running.figures.live(), running.figures.partitions()):
+    for row in partition_rows(running.metrics.live(), running.metrics.partitions()):
         labels = (row.stage, str(row.partition))
         assert processor["bettong_partition_offset", *labels] == row.offset
         assert processor["bettong_partition_messages_total", *labels] == row.messages

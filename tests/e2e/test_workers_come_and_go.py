@@ -64,11 +64,11 @@ def test_a_worker_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
 
 def held(running: RunningSuite, shares: list[int]) -> None:
     """Waits until slots 0, 1 ... hold just so many partitions."""
-    with RedisStore(running.suite.record.redis_place, running.suite.record.name) as store:
+    with RedisStore(running.suite.record.redis_connection, running.suite.record.name) as store:
         membership = RedisMembership(store, ttl_ms=1)
 
         def counts() -> list[int]:
-            slots = list(membership.look("", range(2)).holders.values())
+            slots = list(membership.read_members("", range(2)).holders.values())
             return [slots.count(slot) for slot in range(len(shares))]
 
         eventually(

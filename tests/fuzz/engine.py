@@ -19,13 +19,13 @@ def fetch_atheris() -> Path:
     setup = Setup(Tree(ROOT), look())
     folder = setup.tree.share / "atheris"
     stamp = folder / "lock.stamp"
-    wish = digest((sys.version, LOCK.read_text()))
-    if not stamp.exists() or stamp.read_text() != wish:
+    fingerprint = digest((sys.version, LOCK.read_text()))
+    if not stamp.exists() or stamp.read_text() != fingerprint:
         shutil.rmtree(folder, ignore_errors=True)
         install = ["pip", "install", "--require-hashes", "--only-binary=:all:", "--python", sys.executable]
         command = [str(setup.tree.uv), *install, "--target", str(folder), "-r", str(LOCK)]
         setup.run("atheris", command, uv_settings(os.environ))
-        stamp.write_text(wish)
+        stamp.write_text(fingerprint)
     return folder
 
 

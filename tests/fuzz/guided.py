@@ -17,7 +17,7 @@ _SEEN = (
     "bettong.access",
     "bettong.application.layouts",
     "bettong.chaos.spec",
-    "bettong.cli.letter_views",
+    "bettong.cli.dead_letter_views",
     "bettong.client",
     "bettong.connections",
     "bettong.delivery",
@@ -28,7 +28,7 @@ _SEEN = (
     "bettong_receiver.json_lines",
     "bettong_receiver.positions",
     "bettong_receiver.subscriptions",
-    "bettong_sender.cuts",
+    "bettong_sender.batcher",
     "tomllib",
 )
 

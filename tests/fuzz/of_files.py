@@ -55,7 +55,7 @@ def _sent(path: Path, kind: Format, wanted: Wanted) -> None:
             schema = next(each for each in SCHEMAS if each.arrow.equals(wanted.schema))
             # What the client let through, the sender takes: but for bytes that are no text.
             with contextlib.suppress(BettongError):
-                Columns.of_foreign_payload(schema, portion.body.serialize().to_pybytes())
+                Columns.of_external_payload(schema, portion.body.serialize().to_pybytes())
 
 
 _LAYOUTS: tuple[Decoder, ...] = (

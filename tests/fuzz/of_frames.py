@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from typing import Annotated
 
@@ -15,7 +16,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import plan
 from bettong.application.schema import Schema, schema_of
-from bettong.cli.letter_views import Form, message_text
+from bettong.cli.dead_letter_views import Form, message_text
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode, encode
@@ -88,7 +89,7 @@ def read_columns(data: bytes) -> None:
     if not data:
         return
     schema = SCHEMAS[data[0] % len(SCHEMAS)]
-    for read in (Columns.of_payload, Columns.of_foreign_payload):
+    for read in (Columns.of_payload, Columns.of_external_payload):
         with contextlib.suppress(FrameError):
             columns = read(schema, data[1:])
             messages = columns.messages()
@@ -107,10 +108,10 @@ def total(message: Varying, kept: Sum) -> Fixed | None:
 
 @cache
 def stage() -> StageProgram:
-    """A stage with a state."""
+    """A stage with a state, which ends."""
     app = Application("fuzzed")
     varying = app.source("varying", schema=Varying, key="text")
-    varying.stateful(total, state=Sum).sink("totals")
+    varying.stateful(total, state=Sum, ttl=timedelta(days=1)).sink("totals")
     return program(plan(app).stages[0], compiled=False)
 
 
@@ -200,8 +201,10 @@ def _columns() -> Iterator[bytes]:
 
 def _results() -> Iterator[bytes]:
     yield from _frames()
-    letter = DeadLetter(computation="total", reason="no", origin="varying/a", sequence=3, message=b"{}")
-    yield encode(Frame(origin="dead-letters/s/0", sequence=9, previous=0, rows=[letter.SerializeToString()]))
+    dead_letter = DeadLetter(computation="total", reason="no", origin="varying/a", sequence=3, message=b"{}")
+    yield encode(
+        Frame(origin="dead-letters/s/0", sequence=9, previous=0, rows=[dead_letter.SerializeToString()])
+    )
 
 
 def _messages() -> Iterator[bytes]:

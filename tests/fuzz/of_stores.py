@@ -1,4 +1,4 @@
-"""Harnesses of what stores give back: snapshots, positions of sinks, cuts of foreign topics.
+"""Harnesses of what stores give back: snapshots, positions of sinks, boundaries of external topics.
 
 Their checksums find damage, so most inputs here are sealed anew after they were changed. The states in a snapshot are
 left as they were: who reads them has a harness of its own to give (`registry`).
@@ -15,15 +15,17 @@ from google.protobuf.message import DecodeError
 
 from bettong.delivery import DeliveryTable
 from bettong.errors import FrameError, SnapshotError
+from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.snapshots import snapshot as codec
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_receiver import positions
 from bettong_receiver.errors import PositionError
 from bettong_receiver.progress import Progress
-from bettong_sender.cuts import Cuts
+from bettong_sender.batcher import BatchBoundaries
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
+from tests.worker_samples import tick
 
 _POSITION_KEY = positions.PositionKey("fuzzed", "totals", 0)
 
@@ -69,16 +71,20 @@ def _sealed(content: bytes) -> bytes:
     return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
 
 
-def read_cuts(data: bytes) -> None:
-    """Where a foreign topic is cut."""
+def read_boundaries(data: bytes) -> None:
+    """Where an external topic is divided into frames."""
     with contextlib.suppress(FrameError):
-        cuts = Cuts.decode(data)
-        assert Cuts.decode(cuts.encode()) == cuts
+        boundaries = BatchBoundaries.decode(data)
+        assert BatchBoundaries.decode(boundaries.encode()) == boundaries
 
 
 def _snapshots() -> Iterator[bytes]:
     yield _good()
     worker = _worker()
+    yield worker.increment()[1]
+    worker.fold(0, record_of(1))
+    yield worker.increment()[1]
+    worker.fold(1, tick(CLOCK_NS_MAX))
     yield worker.increment()[1]
 
 
@@ -90,13 +96,13 @@ def _positions() -> Iterator[bytes]:
     yield positions.encode(_POSITION_KEY, progress, length_bytes=77)
 
 
-def _cuts() -> Iterator[bytes]:
-    yield Cuts(5, [11, 15]).encode()
-    yield Cuts(0).encode()
+def _boundaries() -> Iterator[bytes]:
+    yield BatchBoundaries(5, [11, 15]).encode()
+    yield BatchBoundaries(0).encode()
 
 
 HARNESSES = (
     Harness("snapshots", read_snapshot, _snapshots, (b"\xff\xff\xff\xff\x0f",)),
     Harness("sink-positions", read_position, _positions, (b"null", b"1e999", b"[", b"{}", b'"offset":')),
-    Harness("cuts", read_cuts, _cuts, (b"null", b"1e999", b"[", b'"ends"', b"-1")),
+    Harness("batch-boundaries", read_boundaries, _boundaries, (b"null", b"1e999", b"[", b'"ends"', b"-1")),
 )

@@ -110,17 +110,19 @@ def test_the_locks_of_an_image_have_all_that_library_and_service_ask_for(service
         have |= pinned("deploy/images/library.lock")
         manifests.append(ROOT / "pyproject.toml")
     for manifest in manifests:
-        for wish in map(Requirement, tomllib.loads(manifest.read_text())["project"]["dependencies"]):
-            name = canonicalize_name(wish.name)
-            assert name in have or name == "bettong", f"{service} wants {wish}: run `make lock`"
+        for requirement in map(Requirement, tomllib.loads(manifest.read_text())["project"]["dependencies"]):
+            name = canonicalize_name(requirement.name)
+            assert name in have or name == "bettong", f"{service} wants {requirement}: run `make lock`"
 
 
 def test_the_builders_are_those_that_our_manifests_ask_for() -> None:
     have = pinned("deploy/images/build.lock")
     for manifest in ROOT.glob("**/pyproject.toml"):
         if not any(part.startswith(".venv") for part in manifest.parts):
-            for wish in map(Requirement, tomllib.loads(manifest.read_text())["build-system"]["requires"]):
-                assert canonicalize_name(wish.name) in have
+            for requirement in map(
+                Requirement, tomllib.loads(manifest.read_text())["build-system"]["requires"]
+            ):
+                assert canonicalize_name(requirement.name) in have
 
 
 def test_a_lock_beyond_another_has_what_only_it_pins() -> None:

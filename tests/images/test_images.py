@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.probes import grpc_serves
@@ -183,7 +183,7 @@ def spark(kind: str, port: str, page: str) -> tuple[str, ...]:
 def is_running(redis: str, name: str) -> bool:
     """Whether the driver says that it runs."""
     with RedisStore(redis, name) as store:
-        return LiveFigures(store).live().get("driver", {}).get(metrics.STATE.name) == "running"
+        return LiveMetrics(store).live().get("driver", {}).get(metrics.STATE.name) == "running"
 
 
 def test_a_message_goes_through_the_images(

@@ -92,5 +92,5 @@ def members_store(redis_server: RedisServer, unique_name: Callable[..., str]) ->
 def members(members_store: RedisStore) -> RedisMembership:
     """Tasks of a resident processor, whose first run has begun."""
     one = RedisMembership(members_store, ttl_ms=TTL_MS)
-    one.begin("run-1")
+    one.begin_run("run-1")
     return one

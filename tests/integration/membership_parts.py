@@ -1,13 +1,16 @@
-"""Tasks, and a Redis that forgets or goes back: for the tests of members and of the dealer."""
+"""Tasks, and a Redis that forgets or goes back: for the tests of membership and of the assignor."""
 
 import itertools
 
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.connection import Client
-from bettong.edges.redis_store.membership import Heard, Task
+from bettong.edges.redis_store.membership import HeartbeatResponse, Task
+from bettong.identifiers import PartitionId
 
 # A slot that is silent for this long lives no more.
 TTL_MS = 300
+
+CHECK = [PartitionId("check", number) for number in range(4)]
 
 _incarnations = itertools.count(1)
 
@@ -17,10 +20,10 @@ def task_of(slot: int) -> Task:
     return Task(run="run-1", slot=slot, incarnation=next(_incarnations))
 
 
-def heard(answer: Heard | None) -> Heard:
-    """The answer to a beat of a task that is not superseded."""
-    assert answer is not None
-    return answer
+def answered(response: HeartbeatResponse | None) -> HeartbeatResponse:
+    """The response to a heartbeat of a task that is not superseded."""
+    assert response is not None
+    return response
 
 
 def emptied(store: RedisStore) -> None:
@@ -29,7 +32,7 @@ def emptied(store: RedisStore) -> None:
 
 
 def remembered(store: RedisStore) -> dict[bytes, bytes]:
-    """The deal and the holders as they are now: what the replica has that takes over later."""
+    """The assignment and the holders as they are now: what the replica has that takes over later."""
 
     def remember(client: Client) -> dict[bytes, bytes]:
         return {key: client.dump(key) for key in client.keys(store.key("resident*")) if client.pttl(key) < 0}

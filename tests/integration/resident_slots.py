@@ -15,10 +15,11 @@ from bettong import metrics
 from bettong.application.plan import Plan, plan
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
-from bettong.edges.redis_store.membership import Deal, RedisMembership, Task
+from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
+from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
+from bettong.identifiers import PartitionId
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -26,11 +27,10 @@ from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.programs import Programs
-from bettong_processor.resident.attendance import Attendance
-from bettong_processor.resident.dealing import place_of
+from bettong_processor.reporting import PartitionMetrics
+from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Limits, Restoring
-from bettong_processor.telling import PartitionFigures
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.waiting import eventually
 
@@ -84,16 +84,16 @@ class Slot:
 
 
 class Killed(Exception):
-    """A task that dies in the middle: nothing is drained, nothing let go."""
+    """A task that dies in the middle: nothing is drained, nothing revoked."""
 
 
-class Table:
-    """Who is dealt what, and who holds it. Two of them know nothing of each other."""
+class Group:
+    """The membership of some slots, and what they are assigned. Two groups know nothing of each other."""
 
     def __init__(self, store: RedisStore, *stages: str) -> None:
         self.membership = RedisMembership(store, ttl_ms=TTL_MS)
         self.run = "run-1"
-        self._incarnations = itertools.count(self.membership.begin(self.run))
+        self._incarnations = itertools.count(self.membership.begin_run(self.run))
         self._stages = stages
         self._epoch = 0
 
@@ -101,22 +101,25 @@ class Table:
         """The next task of a slot."""
         return Task(run=self.run, slot=slot, incarnation=next(self._incarnations))
 
-    def deal(self, slots: dict[int, list[int]], *, stop: bool = False) -> None:
-        """Deals: partitions by slot, those of all stages."""
+    def assign(self, slots: dict[int, list[int]], *, stop: bool = False) -> None:
+        """Publishes an assignment: partitions by slot, those of all stages."""
         self._epoch += 1
-        dealt = [(each, slot) for slot, numbers in slots.items() for each in numbers]
-        deal = {place_of(stage, each): slot for stage in self._stages for each, slot in dealt}
-        assert self.membership.publish(self.run, Deal(self._epoch, deal, stop))
+        pairs = [(each, slot) for slot, numbers in slots.items() for each in numbers]
+        partitions = {PartitionId(stage, each): slot for stage in self._stages for each, slot in pairs}
+        assignment = SlotAssignment(self._epoch, partitions, stop)
+        assert self.membership.publish_assignment(self.run, assignment)
 
     def holders(self) -> dict[int, int]:
         """Which slot holds which partition now."""
-        seen = self.membership.look(self.run, range(10)).holders
-        return {int(place.rpartition("/")[2]): slot for place, slot in seen.items()}
+        seen = self.membership.read_members(self.run, range(10)).holders
+        return {each.partition: slot for each, slot in seen.items()}
 
     def await_holders(self, wanted: dict[int, int]) -> None:
         """Waits until just these hold just that, of all stages."""
-        places = {place_of(stage, each): slot for stage in self._stages for each, slot in wanted.items()}
-        eventually(lambda: self.membership.look(self.run, range(10)).holders == places, what=f"{wanted} hold")
+        held = {PartitionId(stage, each): slot for stage in self._stages for each, slot in wanted.items()}
+        eventually(
+            lambda: self.membership.read_members(self.run, range(10)).holders == held, what=f"{wanted} hold"
+        )
 
 
 def programs_of(planned: Plan, *, compiled: bool) -> Programs:
@@ -135,8 +138,8 @@ class World:
         self.source, self.sink = stage_topic(name, self.stage.name), sink_topic(name, "sums")
         self.redis = RedisStore(redis, name)
         self.store: SnapshotStore = RedisSnapshots(self.redis)
-        self.figures = LiveFigures(self.redis)
-        self.table = Table(self.redis, *self.programs.stages)
+        self.metrics = LiveMetrics(self.redis)
+        self.group = Group(self.redis, *self.programs.stages)
         self.sequences = [itertools.count(1) for _ in range(PARTITIONS)]
         self.appended = [0] * PARTITIONS
         with LogAdmin(kafka) as admin:
@@ -153,7 +156,7 @@ class World:
 
     def close(self) -> None:
         """Ends the slots that are left."""
-        self.table.deal({}, stop=True)
+        self.group.assign({}, stop=True)
         for slot in self.slots:
             slot.ended()
         self.writer.close()
@@ -186,40 +189,45 @@ class World:
         *,
         snapshot_s: float = 0.05,
         writer: LogWriter | None = None,
-        table: Table | None = None,
+        group: Group | None = None,
     ) -> Slot:
         """Starts the task of a slot; `writer`: of its output, another than its own."""
         slot = Slot(number)
-        work = (slot, snapshot_s, writer, table or self.table)
+        work = (slot, snapshot_s, writer, group or self.group)
         slot.thread = threading.Thread(target=self._work, args=work, daemon=True)
         self.slots.append(slot)
         slot.thread.start()
         return slot
 
-    def _work(self, slot: Slot, snapshot_s: float, writer: LogWriter | None, table: Table) -> None:
+    def _work(self, slot: Slot, snapshot_s: float, writer: LogWriter | None, group: Group) -> None:
         log = structlog.get_logger()
-        figures = PartitionFigures(self.figures, time.monotonic, log, 30)
+        partition_metrics = PartitionMetrics(self.metrics, time.monotonic, log, 30)
         exclusions = ExclusionLog(self.kafka, self.name, frame_bytes_max=FRAME_BYTES_MAX)
         own = LogWriter(self.kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26)
         with (
             closing(exclusions),
             own,
             Reader(slot, self.kafka) as reader,
-            Attendance(table.membership, table.task(slot.number), log) as attendance,
+            Heartbeat(group.membership, group.task(slot.number), log) as heartbeat,
         ):
             try:
                 Loop(
                     Restoring(self.programs, Limits(PARTITIONS, FRAME_BYTES_MAX), log),
                     self.store,
-                    attendance=attendance,
+                    heartbeat=heartbeat,
                     reader=reader,
                     writer=writer or own,
-                    figures=figures,
-                    guard=Guard(Marks(Path(self.folder.name), PARTITIONS), exclusions, figures.tell, log),
+                    metrics=partition_metrics,
+                    guard=Guard(
+                        Marks(Path(self.folder.name), PARTITIONS),
+                        exclusions,
+                        partition_metrics.report_fault,
+                        log,
+                    ),
                     intervals=Intervals(snapshot_s, 0.05),
                     log=log,
                     output_bytes_max=self.output_bytes_max,
-                ).run()
+                ).fold_until_stopped()
             except BaseException as error:  # noqa: BLE001 - what ended it is what the test asks for
                 slot.error = error
 
@@ -234,9 +242,9 @@ class World:
         return found[-1].offset if found else 0
 
     def offset(self, partition: int = 0) -> int:
-        """How far a partition is folded, by its live figures."""
-        figures = self.figures.partitions().get((self.stage.name, partition), {})
-        return int(figures.get(metrics.OFFSET.name, 0))
+        """How far a partition is folded, by its live metrics."""
+        metric_values = self.metrics.partitions().get((self.stage.name, partition), {})
+        return int(metric_values.get(metrics.OFFSET.name, 0))
 
     def await_saved(self, partition: int) -> None:
         """Waits until all that was fed is in a snapshot."""

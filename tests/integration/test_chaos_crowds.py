@@ -1,4 +1,4 @@
-"""Clients that no service wishes for, at real services: they come, behave badly, and go."""
+"""Clients that behave badly, at real services: they come and go."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_each_stream_of_a_crowd_opens_and_ends(
         crowd = StreamCrowd(sender.address, "orders", STREAMS, names=lambda: next(names))
         assert crowd.wait(60.0)
         assert crowd.opened == STREAMS
-        eventually(lambda: sender.figures().get(SESSIONS.name) == "0", what="every session ends")
+        eventually(lambda: sender.metrics().get(SESSIONS.name) == "0", what="every session ends")
         opened = {
             frame.origin
             for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values()
@@ -48,7 +48,7 @@ def test_a_crowd_that_is_sent_away_opens_no_more(
         eventually(lambda: crowd.opened > 0)
         crowd.close()
         opened = crowd.opened
-        eventually(lambda: sender.figures().get(SESSIONS.name) == "0", what="every session ends")
+        eventually(lambda: sender.metrics().get(SESSIONS.name) == "0", what="every session ends")
         assert crowd.opened == opened < 1_000_000
 
 
@@ -61,10 +61,10 @@ def test_stalled_subscribers_stay_until_they_are_sent_away(
         with ReceiverProcess(name, tmp_path, kafka=kafka.bootstrap, redis=redis_server.url) as receiver:
             sinks = [sink.name for sink in feed.plan.sinks]
             stalled = StalledSubscribers(receiver.address, sinks, 5)
-            eventually(lambda: store.figures().get(SESSIONS.name) == "5", what="all subscribe")
+            eventually(lambda: store.metrics().get(SESSIONS.name) == "5", what="all subscribe")
             assert stalled.refused == 0
             stalled.close()
-            eventually(lambda: store.figures().get(SESSIONS.name) == "0", what="all go")
+            eventually(lambda: store.metrics().get(SESSIONS.name) == "0", what="all go")
     finally:
         feed.close()
         store.close()

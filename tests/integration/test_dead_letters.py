@@ -11,13 +11,13 @@ import pytest
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.cli.dead_letter_retry import Resend
 from bettong.cli.dead_letters import send_again
 from bettong.cli.ending import end_well
-from bettong.cli.letter_retry import Resend
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.edges.kafka_log import LogWriter
-from bettong.frames.letter_id import LetterId
+from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
@@ -143,14 +143,17 @@ def world(
 def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: World) -> None:
     world.send(b"a=1", b"!b=2", b"c=3", b"!\xff\x00=5")
     world.process()
-    letters = world.listed()
-    assert [(each["index"], each["message"]) for each in letters] == [(3, "base64:If8APTU="), (1, "!b=2")]
-    name = str(letters[1]["letter"])
+    dead_letters = world.listed()
+    assert [(each["index"], each["message"]) for each in dead_letters] == [
+        (3, "base64:If8APTU="),
+        (1, "!b=2"),
+    ]
+    name = str(dead_letters[1]["id"])
     code, text = world.run("show", name)
     assert code == 0
     for told in ("ValueError: starts with !", "goes to source numbers", "!b=2", "as received"):
         assert told in text
-    assert world.run("show", str(letters[0]["letter"]))[1].endswith("21 ff 00 3d 35\n")
+    assert world.run("show", str(dead_letters[0]["id"]))[1].endswith("21 ff 00 3d 35\n")
 
     code, text = world.run("retry", "--all", "--dry-run")
     assert (code, text.splitlines()[-1]) == (0, "2 would be sent; 0 were sent before, 0 cannot be sent again")
@@ -173,15 +176,15 @@ def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: Wor
     world.process()
     listed = world.listed()
     assert [each["sent_again"] for each in listed] == [False, True, True]
-    assert listed[0]["origin"] == f"numbers/dead-letter.{letters[0]['letter']}"
+    assert listed[0]["origin"] == f"numbers/dead-letter.{dead_letters[0]['id']}"
 
 
 def test_a_retry_that_died_before_it_left_its_mark_is_repeated_and_counts_once(world: World) -> None:
     world.send(b"!a=1")
     world.process()
     world.mend()
-    (letter,) = world.listed()
-    id_ = LetterId.of(str(letter["letter"]))
+    (dead_letter,) = world.listed()
+    id_ = DeadLetterId.of(str(dead_letter["id"]))
     assert id_ is not None
     with Sender(world.sender.address, "numbers", id_.stream) as sender:
         sender.send_rows([b"!a=1"], sequence=1)
@@ -194,15 +197,15 @@ def test_a_retry_that_died_before_it_left_its_mark_is_repeated_and_counts_once(w
     assert world.folded()[0].messages == 1
 
 
-def test_what_failed_in_a_stage_is_sent_as_a_message_and_a_replayed_letter_is_one_letter(
+def test_what_failed_in_a_stage_is_sent_as_a_message_and_a_replayed_dead_letter_is_one_dead_letter(
     world: World,
 ) -> None:
     world.send(b"a=1", b"a=-5", b"a=2")
     world.process()
     world.process()  # a replay: the same frames with the same numbers
-    (letter,) = world.listed()
-    assert (letter["computation"], letter["reason"]) == ("add", "ValueError: negative")
-    assert letter["message"] == '{"name":"a","value":-5}'
+    (dead_letter,) = world.listed()
+    assert (dead_letter["computation"], dead_letter["reason"]) == ("add", "ValueError: negative")
+    assert dead_letter["message"] == '{"name":"a","value":-5}'
     world.mend()
     code, text = world.run("retry", "--all")
     assert (code, text.splitlines()[-1]) == (0, "1 sent; 0 were sent before, 0 cannot be sent again")
@@ -220,7 +223,7 @@ def test_lists_have_pages_filters_and_counts(world: World) -> None:
     seen = [each["message"] for each in rest]
     page = rest
     while page:
-        page = world.listed("--limit", "3", "--before", str(page[-1]["letter"]))
+        page = world.listed("--limit", "3", "--before", str(page[-1]["id"]))
         seen += [each["message"] for each in page]
     assert seen == [f"!a={number}" for number in reversed(range(7))]
     assert len(world.listed("--computation", "numbers")) == 7
@@ -246,8 +249,8 @@ def test_wrong_names_and_places_say_what_to_do(world: World, tmp_path: Path) -> 
     assert world.run("retry", "--all", "--only", "0.0.0")[0] == 2
     world.send(b"!a=1")
     world.process()
-    (letter,) = world.listed()
-    assert world.run("show", str(letter["letter"]), "--as", "json")[0] == 1
+    (dead_letter,) = world.listed()
+    assert world.run("show", str(dead_letter["id"]), "--as", "json")[0] == 1
     program = str(world.sender.program)
     for line, code, told in (
         (["list", program, "--dir", str(tmp_path / "none")], 6, "or say where it runs with --kafka"),

@@ -87,14 +87,14 @@ def test_a_slot_leaves_out_what_was_decided_before_it_held_the_partition(
         log.append(world.stage.name, 2, exclusion(1))
         world.feed(2, 3)
         world.start(0)
-        world.table.deal({0: [2]})
+        world.group.assign({0: [2]})
         eventually(lambda: world.offset(2) == 3, what="all is folded")
-        record = world.figures.partitions()[world.stage.name, 2]
+        record = world.metrics.partitions()[world.stage.name, 2]
         assert (record[metrics.RESULTS.name], record[metrics.DEAD_LETTERS.name]) == ("2", "1")
-        with reader(kafka, {(dead_letter_topic(world.name), 2): 0}) as letters:
-            (value,) = [each.value for each in read_all(letters, 1)]
-        (letter,) = [DeadLetter.FromString(row) for row in decode(value).rows or ()]
-        assert (letter.computation, letter.reason, letter.sequence) == ("add", WHY, 2)
+        with reader(kafka, {(dead_letter_topic(world.name), 2): 0}) as dead_letters:
+            (value,) = [each.value for each in read_all(dead_letters, 1)]
+        (dead_letter,) = [DeadLetter.FromString(row) for row in decode(value).rows or ()]
+        assert (dead_letter.computation, dead_letter.reason, dead_letter.sequence) == ("add", WHY, 2)
     finally:
         log.close()
         world.close()

@@ -16,7 +16,7 @@ from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
-from tests.foreign_topic import Producer
+from tests.external_topic import Producer
 from tests.freezing import frozen
 from tests.sender_process import (
     FRAME_BYTES_MAX,
@@ -31,7 +31,7 @@ from tests.sender_samples import Order, as_row, orders, refused_in, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)
-FOREIGN_PARTITIONS = 2
+EXTERNAL_PARTITIONS = 2
 
 
 @pytest.fixture
@@ -40,9 +40,9 @@ def name(unique_name: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def foreign(name: str, kafka: KafkaBroker) -> str:
+def external(name: str, kafka: KafkaBroker) -> str:
     """A topic of the user's on the shared broker."""
-    return created(kafka, f"{name}.foreign")
+    return created(kafka, f"{name}.external")
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ Make = Callable[..., SenderProcess]
 
 @pytest.fixture
 def make(
-    name: str, foreign: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
+    name: str, external: str, kafka: KafkaBroker, redis_server: RedisServer, tmp_path: Path
 ) -> Iterator[Make]:
     """Makes senders that read the topic; none is started, all are killed at the end."""
     made: list[SenderProcess] = []
@@ -71,7 +71,7 @@ def make(
                 folder,
                 kafka=kafka.bootstrap,
                 redis=redis_server.url,
-                sources=f"orders_from=bettong.ExternalTopic({foreign!r}, connection='partner', {options})",
+                sources=f"orders_from=bettong.ExternalTopic({external!r}, connection='partner', {options})",
                 connections=json.dumps({"partner": {"bootstrap_servers": there, "client_id": "mine"}}),
                 **settings,
             )
@@ -85,12 +85,12 @@ def make(
 
 def created(broker: KafkaBroker, topic: str) -> str:
     with LogAdmin(broker.bootstrap) as admin:
-        admin.create_topics([topic], partitions=FOREIGN_PARTITIONS, replication=1, frame_bytes_max=1_000_000)
+        admin.create_topics([topic], partitions=EXTERNAL_PARTITIONS, replication=1, frame_bytes_max=1_000_000)
     return topic
 
 
 def numbers(kafka: KafkaBroker, name: str, partition: int, topic: str) -> list[int]:
-    """The numbers of all orders that a consumer takes from a foreign partition, symbol by symbol in log order."""
+    """The numbers of all orders that a consumer takes from an external partition, symbol by symbol in log order."""
     found: dict[str, list[int]] = {}
     for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values():
         for frame in taken(frames):
@@ -108,9 +108,9 @@ def rows(first: int, last: int) -> list[bytes]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_after_many_kills_every_record_is_taken_once_and_in_order(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer, seed: int
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer, seed: int
 ) -> None:
-    """SIGKILL at random moments, beside transactions that are aborted: their records, and markers, are holes."""
+    """SIGKILL at random moments, beside aborted transactions: their records, and markers, leave gaps of offsets."""
     chance = random.Random(seed)
     transactional = Producer(kafka.bootstrap, transactional_id=name)
     sender = make()
@@ -119,23 +119,23 @@ def test_after_many_kills_every_record_is_taken_once_and_in_order(
     for _ in range(6):
         sender.launch()
         for _ in range(chance.randrange(2, 6)):
-            for partition in range(FOREIGN_PARTITIONS):
+            for partition in range(EXTERNAL_PARTITIONS):
                 new = last[partition] + chance.randrange(1, 400)
                 values = rows(last[partition], new)
                 if chance.random() < 0.3:
-                    transactional.transaction(foreign, partition, rows(10**6, 10**6 + 5), commit=False)
-                    transactional.transaction(foreign, partition, values, commit=True)
+                    transactional.transaction(external, partition, rows(10**6, 10**6 + 5), commit=False)
+                    transactional.transaction(external, partition, values, commit=True)
                 else:
-                    producer.send(foreign, partition, values)
+                    producer.send(external, partition, values)
                 last[partition] = new
         if chance.random() < 0.8:
             wanted = chance.randrange(last[0])
-            eventually(lambda least=wanted: len(numbers(kafka, name, 0, foreign)) >= least, seconds=60)  # type: ignore[misc]
+            eventually(lambda least=wanted: len(numbers(kafka, name, 0, external)) >= least, seconds=60)  # type: ignore[misc]
         sender.kill()
     sender.start()
-    for partition in range(FOREIGN_PARTITIONS):
+    for partition in range(EXTERNAL_PARTITIONS):
         eventually(
-            lambda p=partition: numbers(kafka, name, p, foreign) == list(range(last[p])),  # type: ignore[misc]
+            lambda p=partition: numbers(kafka, name, p, external) == list(range(last[p])),  # type: ignore[misc]
             seconds=60,
             what="all of it, once",
         )
@@ -146,116 +146,118 @@ def test_after_many_kills_every_record_is_taken_once_and_in_order(
 
 
 def test_a_reader_that_was_thought_dead_doubles_nothing(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
 ) -> None:
     """It stands still, another sender takes over, it goes on: the first finds itself shut out and says so."""
     old, new = make(), make(BETTONG_INSTANCE="sender-2")
     old.start()
-    producer.send(foreign, 0, rows(0, 100))
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(100)), seconds=30)
+    producer.send(external, 0, rows(0, 100))
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(100)), seconds=30)
     with frozen(old):
-        producer.send(foreign, 0, rows(100, 300))
+        producer.send(external, 0, rows(100, 300))
         new.start()
-        eventually(lambda: len(numbers(kafka, name, 0, foreign)) == 300, seconds=60)
+        eventually(lambda: len(numbers(kafka, name, 0, external)) == 300, seconds=60)
     for first in range(300, 1300, 50):
-        producer.send(foreign, 0, rows(first, first + 50))
+        producer.send(external, 0, rows(first, first + 50))
     eventually(lambda: old.said("another process has taken over"), seconds=30)
     old.kill()
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(1300)), seconds=90)
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(1300)), seconds=90)
 
 
-def test_garbage_and_giants_become_dead_letters_and_tombstones_nothing(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+def test_garbage_and_oversized_records_become_dead_letters_and_tombstones_nothing(
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
 ) -> None:
     sender = make()
     sender.start()
-    producer.send(foreign, 1, [b"garbage", None, *rows(0, 3), b"", None])
-    eventually(lambda: numbers(kafka, name, 1, foreign) == [0, 1, 2], seconds=30)
+    producer.send(external, 1, [b"garbage", None, *rows(0, 3), b"", None])
+    eventually(lambda: numbers(kafka, name, 1, external) == [0, 1, 2], seconds=30)
 
-    def letters() -> list[Refused]:
+    def dead_letters() -> list[Refused]:
         return [
             each
             for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values()
             for frame in taken(frames)
-            if frame.origin == f"orders/kafka.{foreign}.1"
+            if frame.origin == f"orders/kafka.{external}.1"
             for each in refused_in(frame)
         ]
 
-    eventually(lambda: [letter.message for letter in letters()] == [b"garbage", b""], seconds=30)
-    eventually(lambda: sender.figures().get("lag/orders") == "0", seconds=30)
-    giant = b"g" * (FRAME_BYTES_MAX + 1)
-    producer.send(foreign, 1, [*rows(3, 4), giant, *rows(4, 6)])
-    eventually(lambda: numbers(kafka, name, 1, foreign) == list(range(6)), seconds=30, what="it goes on")
-    eventually(lambda: len(letters()) == 3, seconds=30)
-    letter = letters()[-1]
-    assert (
-        f"the record at offset 8 of partition 1 of topic {foreign} has {FRAME_BYTES_MAX + 1} bytes"
-        in letter.reason
+    eventually(
+        lambda: [dead_letter.message for dead_letter in dead_letters()] == [b"garbage", b""], seconds=30
     )
-    assert (letter.as_received, letter.cut) == (True, True)
-    assert giant.startswith(letter.message)
+    eventually(lambda: sender.metrics().get("lag/orders") == "0", seconds=30)
+    oversized = b"g" * (FRAME_BYTES_MAX + 1)
+    producer.send(external, 1, [*rows(3, 4), oversized, *rows(4, 6)])
+    eventually(lambda: numbers(kafka, name, 1, external) == list(range(6)), seconds=30, what="it goes on")
+    eventually(lambda: len(dead_letters()) == 3, seconds=30)
+    dead_letter = dead_letters()[-1]
+    assert (
+        f"the record at offset 8 of partition 1 of topic {external} has {FRAME_BYTES_MAX + 1} bytes"
+        in dead_letter.reason
+    )
+    assert (dead_letter.as_received, dead_letter.cut) == (True, True)
+    assert oversized.startswith(dead_letter.message)
     sender.kill()
     sender.start()
-    producer.send(foreign, 1, rows(6, 7))
-    eventually(lambda: numbers(kafka, name, 1, foreign) == list(range(7)), seconds=30)
-    assert len(letters()) == 3, "once"
+    producer.send(external, 1, rows(6, 7))
+    eventually(lambda: numbers(kafka, name, 1, external) == list(range(7)), seconds=30)
+    assert len(dead_letters()) == 3, "once"
 
 
 def test_a_cluster_that_is_away_is_waited_for_and_read_on(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, own_broker: KafkaBroker
+    make: Make, name: str, external: str, kafka: KafkaBroker, own_broker: KafkaBroker
 ) -> None:
     sender = make(there=own_broker.bootstrap)
     sender.start()
-    eventually(lambda: "there is no such topic" in sender.figures().get("detail", ""), seconds=30)
-    created(own_broker, foreign)
+    eventually(lambda: "there is no such topic" in sender.metrics().get("detail", ""), seconds=30)
+    created(own_broker, external)
     there = Producer(own_broker.bootstrap)
-    there.send(foreign, 0, rows(0, 10))
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=60)
-    eventually(lambda: sender.figures()["state"] == "running", seconds=30)
+    there.send(external, 0, rows(0, 10))
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=60)
+    eventually(lambda: sender.metrics()["state"] == "running", seconds=30)
     own_broker.kill()
     own_broker.start()
-    there.send(foreign, 0, rows(10, 20))
+    there.send(external, 0, rows(10, 20))
     there.close()
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(20)), seconds=60)
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(20)), seconds=60)
 
 
 @pytest.mark.parametrize("on_lost", ["stop", "skip"])
 def test_records_that_were_deleted_unread_stop_the_source_or_are_skipped_with_a_line(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer, on_lost: str
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer, on_lost: str
 ) -> None:
     sender = make(options=f"on_lost={on_lost!r}")
     sender.start()
-    producer.send(foreign, 0, rows(0, 10))
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=30)
+    producer.send(external, 0, rows(0, 10))
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=30)
     sender.stop()
-    producer.send(foreign, 0, rows(10, 30))
+    producer.send(external, 0, rows(10, 30))
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
-    admin.delete_records({TopicPartition(foreign, 0): 20})
+    admin.delete_records({TopicPartition(external, 0): 20})
     admin.close()
     sender.start()
     if on_lost == "stop":
         eventually(
             lambda: (
-                "records 10 to 19 were deleted before they were read" in sender.figures().get("detail", "")
+                "records 10 to 19 were deleted before they were read" in sender.metrics().get("detail", "")
             ),
             seconds=30,
         )
-        assert numbers(kafka, name, 0, foreign) == list(range(10))
+        assert numbers(kafka, name, 0, external) == list(range(10))
     else:
         wanted = [*range(10), *range(20, 30)]
-        eventually(lambda: numbers(kafka, name, 0, foreign) == wanted, seconds=30)
+        eventually(lambda: numbers(kafka, name, 0, external) == wanted, seconds=30)
         assert sender.said("records lost")
 
 
 def test_reading_may_begin_with_what_is_new(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
 ) -> None:
-    producer.send(foreign, 0, rows(0, 10))
+    producer.send(external, 0, rows(0, 10))
     sender = make(options="start='latest'")
     sender.start()
     eventually(lambda: sender.said("reads a topic"), seconds=30)
-    producer.send(foreign, 0, rows(10, 20))
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10, 20)), seconds=30)
+    producer.send(external, 0, rows(10, 20))
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10, 20)), seconds=30)
 
 
 @pytest.mark.parametrize(
@@ -276,25 +278,25 @@ def test_settings_that_do_not_fit_stop_the_start(make: Make, settings: dict[str,
 
 
 def test_clients_may_feed_the_source_too_but_not_under_a_partitions_name(
-    make: Make, name: str, foreign: str, kafka: KafkaBroker, producer: Producer
+    make: Make, name: str, external: str, kafka: KafkaBroker, producer: Producer
 ) -> None:
     sender = make()
     sender.start()
-    producer.send(foreign, 0, rows(0, 10))
+    producer.send(external, 0, rows(0, 10))
     with opened(sender.address, "orders", "client") as session:
         session.send(rows_frame(1, orders(range(100, 110))))
         session.acknowledged(1)
-    with BareSession(sender.address, hello("orders", f"kafka.{foreign}.0")) as session:
+    with BareSession(sender.address, hello("orders", f"kafka.{external}.0")) as session:
         status, text = session.status()
     assert status is grpc.StatusCode.INVALID_ARGUMENT
     assert "choose another name" in text
-    eventually(lambda: numbers(kafka, name, 0, foreign) == list(range(10)), seconds=30)
+    eventually(lambda: numbers(kafka, name, 0, external) == list(range(10)), seconds=30)
 
 
-def test_a_sender_that_shall_read_none_reads_none(make: Make, foreign: str, producer: Producer) -> None:
+def test_a_sender_that_shall_read_none_reads_none(make: Make, external: str, producer: Producer) -> None:
     sender = make(BETTONG_SENDER_TOPICS="none")
     sender.start()
-    producer.send(foreign, 0, rows(0, 1))
-    eventually(lambda: sender.figures().get("state") == "running", seconds=30)
+    producer.send(external, 0, rows(0, 1))
+    eventually(lambda: sender.metrics().get("state") == "running", seconds=30)
     sender.stop()
     assert not sender.said("reads a topic")

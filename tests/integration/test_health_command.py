@@ -9,7 +9,7 @@ import pytest
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
@@ -35,7 +35,7 @@ class Container:
         self.topic = stage_topic(name, "notes")
         self.kafka = kafka
         self.store = RedisStore(redis, name)
-        self.figures = LiveFigures(self.store)
+        self.metrics = LiveMetrics(self.store)
         self.memory = folder / "memory.json"
         self.file = folder / "app.py"
         self.file.write_text(PROGRAM.replace("{name!r}", repr(name)))
@@ -45,8 +45,8 @@ class Container:
     def health(self, *options: str) -> int:
         return end_well(command_line, ["health", "--memory", str(self.memory), *options], name="bettong")
 
-    def speak(self, state: str, **figures: str | int) -> None:
-        self.figures.write_live("here", {"state": state, **figures}, 60)
+    def speak(self, state: str, **metrics: str | int) -> None:
+        self.metrics.write_live("here", {"state": state, **metrics}, 60)
 
     def age(self, seconds: float) -> None:
         """As if the last look had been earlier."""
@@ -102,7 +102,7 @@ def test_it_has_stalled_when_records_wait_for_too_long(container: Container, tol
     container.age(300)
     assert container.health() == 7
     assert told().startswith("here: 0 records folded, 3 wait, for 6")
-    container.figures.write_partition("notes", 0, {"offset": 2})
+    container.metrics.write_partition("notes", 0, {"offset": 2})
     assert container.health("--stalled-s", "1") == 0
 
 

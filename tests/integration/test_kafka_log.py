@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogReader, LogWriter, Record
-from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
 from tests.freezing import frozen
 from tests.integration.log_parts import (
@@ -321,18 +321,18 @@ def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBrok
 
 
 @pytest.mark.parametrize("start", [1, 4])
-def test_an_offset_outside_the_log_is_a_hole(kafka: KafkaBroker, topic: str, start: int) -> None:
+def test_an_offset_outside_the_log_is_an_error(kafka: KafkaBroker, topic: str, start: int) -> None:
     append_all(kafka, topic, 0, [b"a", b"b", b"c"])
     delete_below(kafka, topic, 0, 2)
     with reader(kafka, {(topic, 0): start, (topic, 1): 0}) as log:
         for _ in range(2):  # it does not pass by being asked again
             with pytest.raises(
-                LogHoleError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
+                LogTruncatedError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
             ):
                 read_all(log, 1)
 
 
-def test_all_holes_are_named_and_a_broker_that_is_silent_is_asked_once(
+def test_all_truncated_partitions_are_named_and_a_broker_that_is_silent_is_asked_once(
     kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
@@ -341,14 +341,16 @@ def test_all_holes_are_named_and_a_broker_that_is_silent_is_asked_once(
         asked.append(partition)
 
     monkeypatch.setattr(LogReader, "_bounds", silent)
-    with reader(kafka, {(topic, 0): 4, (topic, 1): 5}) as log, pytest.raises(LogHoleError) as told:
+    with reader(kafka, {(topic, 0): 4, (topic, 1): 5}) as log, pytest.raises(LogTruncatedError) as told:
         read_all(log, 1)
     assert f"{topic}/0: offset 4 is needed" in str(told.value)
     assert f"{topic}/1: offset 5 is needed" in str(told.value)
     assert len(asked) == 1
 
 
-def test_a_hole_is_kept_until_its_own_partition_is_removed_or_sought(kafka: KafkaBroker, topic: str) -> None:
+def test_a_truncated_partition_stays_one_until_it_is_removed_or_sought(
+    kafka: KafkaBroker, topic: str
+) -> None:
     append_all(kafka, topic, 0, [b"a", b"b", b"c"])
     delete_below(kafka, topic, 0, 2)
     with reader(kafka, {(topic, 0): 1, (topic, 1): 0}) as log:
@@ -358,18 +360,18 @@ def test_a_hole_is_kept_until_its_own_partition_is_removed_or_sought(kafka: Kafk
             log.remove(topic, 1)
             log.add(topic, 1, 0)
 
-        with pytest.raises(LogHoleError, match=f"{topic}/0: offset 1 is needed"):
+        with pytest.raises(LogTruncatedError, match=f"{topic}/0: offset 1 is needed"):
             eventually(poll_and_move_another)
         log.seek(topic, 0, 2)
         assert [record.offset for record in read_all(log, 1)] == [2]
 
 
-def test_records_that_vanish_under_a_reader_are_a_hole(kafka: KafkaBroker, topic: str) -> None:
+def test_records_that_vanish_under_a_reader_are_an_error(kafka: KafkaBroker, topic: str) -> None:
     append_all(kafka, topic, 0, [bytes(200_000)] * 30)
     with reader(kafka, {(topic, 0): 0}) as log:
         read_all(log, 1)
         delete_below(kafka, topic, 0, 29)
-        with pytest.raises(LogHoleError, match="the log holds 29 up to 30"):
+        with pytest.raises(LogTruncatedError, match="the log holds 29 up to 30"):
             read_all(log, 29)
         assert log.positions()[topic, 0] < 29
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bettong.edges.foreign_kafka import ClientOptions, Outgoing, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, Outgoing, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError, SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.foreign_topic import committed
+from tests.external_topic import committed
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import Note, columns
 from tests.result_frames import note_frame as frame
@@ -38,7 +38,7 @@ def process(
     *,
     kafka: KafkaBroker,
     redis: RedisServer,
-    foreign: KafkaBroker,
+    external: KafkaBroker,
     **options: object,
 ) -> ReceiverProcess:
     return ReceiverProcess(
@@ -47,7 +47,7 @@ def process(
         kafka=kafka.bootstrap,
         redis=redis.url,
         destinations=f"notes_to=bettong.KafkaTopic('{name}.out', key='key')",
-        connections={"notes": {"bootstrap_servers": foreign.bootstrap, **options}},
+        connections={"notes": {"bootstrap_servers": external.bootstrap, **options}},
     )
 
 
@@ -65,7 +65,7 @@ def test_after_many_kills_each_record_is_there_once_and_in_order(
 ) -> None:
     chance = random.Random(seed)
     created(kafka.bootstrap, f"{name}.out")
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
     last = 0
     try:
         for _ in range(6):
@@ -98,18 +98,18 @@ def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
     tmp_path: Path,
 ) -> None:
     created(own_broker.bootstrap, f"{name}.out")
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=own_broker)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=own_broker)
     try:
         receiver.start()
         feed.append("notes", 1, [frame(1, 1)])
         eventually(lambda: delivered(own_broker, name, 1) == expected(1), seconds=30)
         own_broker.kill()
         feed.append("notes", 1, [frame(1, sequence) for sequence in range(2, 30)])
-        eventually(lambda: store.figures().get("messages") == "58", what="files go on")
-        eventually(lambda: "sink notes" in store.figures()["detail"], seconds=60)
+        eventually(lambda: store.metrics().get("messages") == "58", what="files go on")
+        eventually(lambda: "sink notes" in store.metrics()["detail"], seconds=60)
         own_broker.start()
         eventually(lambda: delivered(own_broker, name, 1) == expected(29), seconds=90)
-        eventually(lambda: store.figures()["state"] == "running", seconds=40)
+        eventually(lambda: store.metrics()["state"] == "running", seconds=40)
     finally:
         receiver.kill()
 
@@ -117,17 +117,17 @@ def test_others_go_on_while_the_cluster_is_away_and_it_catches_up(
 def test_a_topic_that_is_not_there_is_waited_for_and_said(
     name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
 ) -> None:
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
     words = f"topic {name}.out of Kafka at {kafka.bootstrap}: there is no such topic; create it"
     with closing(Store(redis_server.url, name)) as store:
         try:
             receiver.start()
             feed.append("notes", 0, [frame(0, 1)])
-            eventually(lambda: words in store.figures().get("detail", ""), seconds=30)
-            assert store.figures()["state"] == "waiting"
+            eventually(lambda: words in store.metrics().get("detail", ""), seconds=30)
+            assert store.metrics()["state"] == "waiting"
             created(kafka.bootstrap, f"{name}.out")
             eventually(lambda: delivered(kafka, name, 0) == [2, 3], seconds=60)
-            eventually(lambda: store.figures()["state"] == "running", seconds=30)
+            eventually(lambda: store.metrics()["state"] == "running", seconds=30)
         finally:
             receiver.kill()
 
@@ -171,22 +171,22 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
     name: str, kafka: KafkaBroker, redis_server: RedisServer, feed: Feed, tmp_path: Path
 ) -> None:
     created(kafka.bootstrap, f"{name}.out")
-    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, foreign=kafka)
-    giant = columns(
+    receiver = process(name, tmp_path, kafka=kafka, redis=redis_server, external=kafka)
+    oversized = columns(
         [Note("p0", 4, 0.5), Note("p0" * 200_000, 5, 0.5), Note("p0", 6, 0.5)],
-        origin="notes/same/0",
+        origin="notes/notes-in/0",
         sequence=2,
         previous=1,
     )
     try:
         receiver.start()
-        feed.append("notes", 0, [frame(0, 1), giant])
+        feed.append("notes", 0, [frame(0, 1), oversized])
         eventually(lambda: delivered(kafka, name, 0) == [2, 3, 4, 6], seconds=60)
-        eventually(lambda: len(feed.letters()) == 1, seconds=30)
-        (letter,) = feed.letters()
-        assert (letter.origin, letter.sequence, letter.index) == ("notes/same/0", 2, 1)
-        assert "larger than the topic takes" in letter.reason
-        assert json.loads(letter.message)["number"] == 5
+        eventually(lambda: len(feed.dead_letters()) == 1, seconds=30)
+        (dead_letter,) = feed.dead_letters()
+        assert (dead_letter.origin, dead_letter.sequence, dead_letter.index) == ("notes/notes-in/0", 2, 1)
+        assert "larger than the topic takes" in dead_letter.reason
+        assert json.loads(dead_letter.message)["number"] == 5
     finally:
         receiver.kill()
 

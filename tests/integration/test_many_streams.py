@@ -24,7 +24,7 @@ from tests.result_frames import planned
 from tests.waiting import eventually
 
 STREAMS = 200_000
-# A letter of 100 bytes and a position of one origin have 160. With an origin for each stream it was 5.5 MB a response.
+# A dead letter of 100 bytes and a position of one origin have 160. With an origin for each stream it was 5.5 MB.
 RESPONSE_BYTES_MAX = 300
 MEBIBYTE = 1024 * 1024
 # 13 measured; with the table of all origins it was 80.
@@ -69,24 +69,24 @@ def test_positions_and_memory_do_not_grow_with_the_number_of_streams(
         receiver = stack.enter_context(
             ReceiverProcess(name, tmp_path, kafka=kafka.bootstrap, redis=redis_server.url)
         )
-        eventually(lambda: store.figures().get("state") == "running", seconds=60)
+        eventually(lambda: store.metrics().get("state") == "running", seconds=60)
         assert receiver.process is not None
         process = psutil.Process(receiver.process.pid)
         before = process.memory_info().rss
         for partition, records in enumerate(put_out(name)):
             feed.append("dead-letters", partition, (record.value for record in records))
-        eventually(lambda: store.figures().get("dead_letters") == str(STREAMS), seconds=120)
-        assert store.figures()["unreadable"] == "0"
+        eventually(lambda: store.metrics().get("dead_letters") == str(STREAMS), seconds=120)
+        assert store.metrics()["unreadable"] == "0"
         assert process.memory_info().rss - before < GROWTH_BYTES_MAX
         for path in (receiver.results / "dead-letters").glob("*.position"):
             assert path.stat().st_size < 1024
         stub = SubscribeServiceStub(stack.enter_context(grpc.insecure_channel(receiver.address)))
         request = pb.SubscribeRequest(sink="dead-letters", start=pb.START_EARLIEST)
         responses = stub.Subscribe(request, timeout=60)
-        letters, size = 0, 0
-        while letters < 32:
+        dead_letters, size = 0, 0
+        while dead_letters < 32:
             response = next(responses)
-            letters += len(response.messages)
+            dead_letters += len(response.messages)
             size += response.ByteSize()
         responses.cancel()
         assert size < (PARTITIONS + 32) * RESPONSE_BYTES_MAX

@@ -145,9 +145,7 @@ def test_wrong_and_missing_credentials_are_told_and_never_quoted(
         assert store.increments("check", 0) == [whole(1)]
 
 
-def test_objects_that_are_no_increments_are_passed_over_and_left(
-    s3_server: S3Server, application: str
-) -> None:
+def test_objects_that_are_no_increments_are_skipped_and_left(s3_server: S3Server, application: str) -> None:
     store = ObjectSnapshots(URL, application)
     folder = f"states/{application}/check-0"
     garbage = ("", "readme.txt", "1-2", "-1-0-0", "9-9-9.tmp", "999-0-999/inside")

@@ -115,15 +115,15 @@ def test_rows_that_postgres_refuses_are_dead_letters_once_through_kills_and_the_
         receiver.kill()
     receiver.start()
     eventually(lambda: delivered(postgres, table, 0) == good, seconds=60, what="all good rows, in order")
-    eventually(lambda: len(feed.letters()) >= len(bad), seconds=30)
-    found = feed.letters()
-    assert [json.loads(letter.message)["number"] for letter in found] == bad
+    eventually(lambda: len(feed.dead_letters()) >= len(bad), seconds=30)
+    found = feed.dead_letters()
+    assert [json.loads(dead_letter.message)["number"] for dead_letter in found] == bad
     assert [(each.origin, each.sequence, each.index, each.computation) for each in found] == [
-        ("notes/same/0", number // 2, number % 2, "notes") for number in bad
+        ("notes/notes-in/0", number // 2, number % 2, "notes") for number in bad
     ]
     assert all("violates check constraint" in each.reason and "23514" in each.reason for each in found)
-    eventually(lambda: store.figures().get("dead_letters") == str(len(bad)), seconds=30)
-    assert "violates check constraint" in store.figures()["dead_letter_last"]
+    eventually(lambda: store.metrics().get("dead_letters") == str(len(bad)), seconds=30)
+    assert "violates check constraint" in store.metrics()["dead_letter_last"]
     lines = receiver.content("dead-letters", 0).splitlines()
     assert [json.loads(json.loads(line)["message"])["number"] for line in lines] == bad
 
@@ -138,13 +138,13 @@ def test_on_error_says_what_becomes_of_a_row_that_postgres_refuses(
     feed.append("notes", 0, [frame(0, sequence) for sequence in range(1, 4)])
     if on_error == "skip":
         eventually(lambda: delivered(postgres, table, 0) == [2, 3, 5, 6, 7], seconds=30)
-        eventually(lambda: store.figures().get("skipped") == "1", seconds=30)
+        eventually(lambda: store.metrics().get("skipped") == "1", seconds=30)
     else:
-        eventually(lambda: "violates check constraint" in store.figures().get("detail", ""), seconds=30)
+        eventually(lambda: "violates check constraint" in store.metrics().get("detail", ""), seconds=30)
         assert 4 not in delivered(postgres, table, 0)
         postgres.run(f"ALTER TABLE {table} DROP CONSTRAINT small")
         eventually(lambda: delivered(postgres, table, 0) == expected(3), seconds=60)
-    assert feed.letters() == []
+    assert feed.dead_letters() == []
 
 
 def test_a_kill_between_position_and_rows_leaves_neither(
@@ -186,23 +186,23 @@ def test_files_go_on_while_postgres_is_away_and_it_catches_up(
         receiver.start()
         feed.append("notes", 1, [frame(1, 1)])
         eventually(
-            lambda: store.figures().get("messages") == "2", what="others go on before it was ever there"
+            lambda: store.metrics().get("messages") == "2", what="others go on before it was ever there"
         )
         eventually(
-            lambda: "sink notes" in store.figures().get("detail", ""), what="it says what it waits for"
+            lambda: "sink notes" in store.metrics().get("detail", ""), what="it says what it waits for"
         )
         server.start()
         eventually(lambda: delivered(server, "notes", 1) == expected(1), seconds=60)
 
         server.kill()
         feed.append("notes", 1, [frame(1, sequence) for sequence in range(2, 50)])
-        eventually(lambda: store.figures().get("messages") == "98", what="others go on while it is away")
-        eventually(lambda: store.figures().get("state") == "waiting", seconds=30)
-        eventually(lambda: int(store.figures().get("lag/notes", 0)) > 0, what="it says how far behind it is")
+        eventually(lambda: store.metrics().get("messages") == "98", what="others go on while it is away")
+        eventually(lambda: store.metrics().get("state") == "waiting", seconds=30)
+        eventually(lambda: int(store.metrics().get("lag/notes", 0)) > 0, what="it says how far behind it is")
         server.start()
         eventually(lambda: delivered(server, "notes", 1) == expected(49), seconds=60)
-        eventually(lambda: store.figures().get("state") == "running", seconds=30)
-        eventually(lambda: store.figures().get("lag/notes") == "0", seconds=30)
+        eventually(lambda: store.metrics().get("state") == "running", seconds=30)
+        eventually(lambda: store.metrics().get("lag/notes") == "0", seconds=30)
     finally:
         receiver.kill()
         server.close()
@@ -213,8 +213,8 @@ def test_a_table_that_does_not_fit_is_waited_for_with_all_that_is_wrong(
 ) -> None:
     postgres.run(f"ALTER TABLE {table} ALTER price TYPE text, DROP key, ADD who int NOT NULL")
     receiver.launch()
-    eventually(lambda: "does not fit" in store.figures().get("detail", ""), seconds=60)
-    told = store.figures()
+    eventually(lambda: "does not fit" in store.metrics().get("detail", ""), seconds=60)
+    told = store.metrics()
     assert told["state"] == "waiting"
     for words in (
         "no column 'key', expected one of type text",
@@ -226,7 +226,7 @@ def test_a_table_that_does_not_fit_is_waited_for_with_all_that_is_wrong(
     postgres.run(f"DROP TABLE {table}")
     postgres.run(f"CREATE TABLE {table} {_TABLE}")
     eventually(lambda: delivered(postgres, table, 0) == expected(1), seconds=60)
-    eventually(lambda: store.figures()["state"] == "running", seconds=30)
+    eventually(lambda: store.metrics()["state"] == "running", seconds=30)
 
 
 def test_a_connection_that_is_not_there_stops_the_start(receiver: ReceiverProcess, tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_a_table_that_goes_in_the_middle_is_said_and_waited_for(
     eventually(lambda: delivered(postgres, table, 0) == expected(1))
     postgres.run(f"ALTER TABLE {table} RENAME TO {table}_away")
     feed.append("notes", 0, [frame(0, 2)])
-    eventually(lambda: "there is no such table; create it" in store.figures()["detail"], seconds=30)
-    assert store.figures()["messages"] == "4"
+    eventually(lambda: "there is no such table; create it" in store.metrics()["detail"], seconds=30)
+    assert store.metrics()["messages"] == "4"
     postgres.run(f"ALTER TABLE {table}_away RENAME TO {table}")
     eventually(lambda: delivered(postgres, table, 0) == expected(2), seconds=60)
-    eventually(lambda: store.figures().get("state") == "running", seconds=30)
+    eventually(lambda: store.metrics().get("state") == "running", seconds=30)
 
 
 def connector(url: str, table: str) -> PostgresConnector:

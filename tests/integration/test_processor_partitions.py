@@ -11,7 +11,7 @@ import bettong
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
-from bettong.errors import LogHoleError, StateChangedError, StoreError
+from bettong.errors import LogTruncatedError, StateChangedError, StoreError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
@@ -209,7 +209,7 @@ def test_without_any_state_the_whole_log_is_folded_again(world: World) -> None:
     assert world.batch(world.process(), 20, 30).snapshot() == world.straight(30)
 
 
-def test_a_damaged_state_is_passed_over_for_an_older_one(world: World) -> None:
+def test_a_damaged_state_is_skipped_for_an_older_one(world: World) -> None:
     process = world.process()
     world.batch(process, 0, 10)
     world.batch(process, 10, 20)
@@ -230,7 +230,9 @@ def test_a_log_that_no_longer_reaches_back_stops_the_stage_with_what_was_tried(w
 
     process = world.process()
     process._replay_log = Trimmed("127.0.0.1:1", frame_bytes_max=FRAME_BYTES_MAX)
-    with pytest.raises(LogHoleError, match=r"partition 0: no state reaches offset 20: tried nowhere at 0"):
+    with pytest.raises(
+        LogTruncatedError, match=r"partition 0: no state reaches offset 20: tried nowhere at 0"
+    ):
         process.begin(world.topic, 0, 20)
 
 

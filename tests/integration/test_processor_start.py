@@ -15,7 +15,7 @@ from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
 from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
@@ -100,8 +100,10 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
     processor = start(kafka=own_broker.bootstrap)
 
     def reason() -> str | None:
-        figures = processor.figures()
-        return figures[metrics.DETAIL.name] if figures.get(metrics.STATE.name) == "waiting" else None
+        metric_values = processor.metrics()
+        return (
+            metric_values[metrics.DETAIL.name] if metric_values.get(metrics.STATE.name) == "waiting" else None
+        )
 
     assert own_broker.bootstrap in eventually(reason, seconds=2 * MINUTE_S, what="it says that it waits")
     own_broker.start()
@@ -157,7 +159,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
 
     def folded() -> set[str]:
         with RedisStore(redis_server.url, processor.name) as store:
-            return {each[metrics.OFFSET.name] for each in LiveFigures(store).partitions().values()}
+            return {each[metrics.OFFSET.name] for each in LiveMetrics(store).partitions().values()}
 
     fed(1)
     eventually(lambda: folded() == {"1"}, seconds=MINUTE_S)
@@ -170,7 +172,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     processor.launch()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs again")
     with RedisStore(redis_server.url, processor.name) as store:
-        found = LiveFigures(store).partitions().values()
+        found = LiveMetrics(store).partitions().values()
         assert [each[metrics.SNAPSHOT_OFFSET.name] for each in found] == ["1"] * PARTITIONS
     fed(2)
     eventually(lambda: folded() == {"2"}, seconds=2 * MINUTE_S)
@@ -207,14 +209,14 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     """Without a task nothing is folded: it says so, and only then that it runs."""
     processor = start(BETTONG_SCHEDULE="resident", BETTONG_CHECKPOINT="/proc/foo", BETTONG_SPARK_UI="true")
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
-    assert "partitions are dealt" in processor.said()
-    eventually(lambda: processor.figures().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
+    assert "partitions are assigned" in processor.said()
+    eventually(lambda: processor.metrics().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
     page = spark_page(processor)
     (job,) = slot_jobs(page)
     assert (job["description"], job["status"]) == ("bettong resident slot 0", "RUNNING")
     superseded(processor, redis_server, for_s=SUPERSEDED_S)
     assert 1 < len(slot_jobs(page)) <= 1 + SUPERSEDED_S, "submitted again, but not again and again"
-    eventually(lambda: processor.figures().get(metrics.STATE.name) == "running", seconds=MINUTE_S)
+    eventually(lambda: processor.metrics().get(metrics.STATE.name) == "running", seconds=MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
     assert "schedule stopped" in processor.said()

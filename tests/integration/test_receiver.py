@@ -35,7 +35,7 @@ def raw(partition: int, sequence: int, previous: int, *, sent_ns: int = 0) -> by
     """A frame of two messages that tell which frame they are."""
     messages = [b"<%d.%d.%d>" % (partition, sequence, place) for place in range(2)]
     return rows(
-        messages, origin=f"raw/again/{partition}", sequence=sequence, previous=previous, sent_ns=sent_ns
+        messages, origin=f"raw/notes-in/{partition}", sequence=sequence, previous=previous, sent_ns=sent_ns
     )
 
 
@@ -62,12 +62,12 @@ def test_each_message_is_delivered_once_to_files_and_redis_and_counted(
                 raw(partition, 1, 0),
             ],
         )
-    feed.append("notes", 1, [columns(notes, origin="notes/same/1", sequence=5, previous=0)])
+    feed.append("notes", 1, [columns(notes, origin="notes/notes-in/1", sequence=5, previous=0)])
     feed.append(
         "dead-letters", 2, [rows([dead_letter(b"bad")], origin="dead-letters/x/2", sequence=1, previous=0)]
     )
     receiver.start()
-    eventually(lambda: store.figures().get("lag") == "0", seconds=30, what="everything is delivered")
+    eventually(lambda: store.metrics().get("lag") == "0", seconds=30, what="everything is delivered")
 
     for partition in range(PARTITIONS):
         assert receiver.content("raw", partition) == expected(partition, 3)
@@ -79,9 +79,9 @@ def test_each_message_is_delivered_once_to_files_and_redis_and_counted(
     assert json.loads(receiver.content("dead-letters", 2))["message"] == "bad"
     assert receiver.content("notes", 0) == b""
 
-    eventually(lambda: store.figures().get("frames") == "10")
-    figures = store.figures()
-    counted = {key: figures[key] for key in ("messages", "duplicates", "gaps", "unreadable", "dead_letters")}
+    eventually(lambda: store.metrics().get("frames") == "10")
+    metrics = store.metrics()
+    counted = {key: metrics[key] for key in ("messages", "duplicates", "gaps", "unreadable", "dead_letters")}
     assert counted == {
         "messages": "20",
         "duplicates": "6",
@@ -89,12 +89,12 @@ def test_each_message_is_delivered_once_to_files_and_redis_and_counted(
         "unreadable": "3",
         "dead_letters": "1",
     }
-    assert figures["state"] == "running"
+    assert metrics["state"] == "running"
     assert (
-        figures["dead_letter_last"] == "x: no"
-        or "origin orders/feed, sequence 7" in figures["dead_letter_last"]
+        metrics["dead_letter_last"] == "x: no"
+        or "origin orders/feed, sequence 7" in metrics["dead_letter_last"]
     )
-    assert 0 < float(figures["latency_p50_ms"]) <= float(figures["latency_max_ms"]) < 60_000
+    assert 0 < float(metrics["latency_p50_ms"]) <= float(metrics["latency_max_ms"]) < 60_000
     eventually(lambda: len(store.results("raw")) == 6 * PARTITIONS)
     assert b"".join(each for each in store.results("raw") if each.startswith(b"<1.")) == expected(1, 3)
     assert store.results("notes") == lines
@@ -120,7 +120,7 @@ def test_the_files_after_many_kills_are_those_of_an_undisturbed_run(
     for partition in range(PARTITIONS):
         whole = expected(partition, last[partition])
         eventually(lambda p=partition, w=whole: receiver.content("raw", p) == w, seconds=30, what="all of it")  # type: ignore[misc]
-    eventually(lambda: store.figures().get("messages") == str(2 * sum(last.values())))
+    eventually(lambda: store.metrics().get("messages") == str(2 * sum(last.values())))
     eventually(lambda: len(store.results("raw")) == 2 * sum(last.values()))
     kept = store.results("raw")
     for partition in range(PARTITIONS):
@@ -154,7 +154,7 @@ def test_sigterm_saves_what_was_delivered_and_ends_well(
     assert receiver.process.ending.status == 0
     position = json.loads((receiver.results / "raw" / "00000.position").read_text().splitlines()[1])
     assert (position["offset"], position["length_bytes"]) == (2, len(expected(0, 2)))
-    assert store.figures()["state"] == "stopping"
+    assert store.metrics()["state"] == "stopping"
     assert len(store.results("raw")) == 4
     feed.append("raw", 0, [raw(0, 3, 2)])
     receiver.start()
@@ -219,9 +219,9 @@ def test_a_broker_that_is_away_is_waited_for_at_start_and_in_the_middle(
     try:
         receiver.launch()
         eventually(
-            lambda: store.figures().get("state") == "waiting", seconds=30, what="it says that it waits"
+            lambda: store.metrics().get("state") == "waiting", seconds=30, what="it says that it waits"
         )
-        assert "Kafka" in store.figures()["detail"]
+        assert "Kafka" in store.metrics()["detail"]
         assert not receiver.answers()
         assert health(receiver.address, "alive") == SERVING
         receiver.stop()
@@ -234,16 +234,16 @@ def test_a_broker_that_is_away_is_waited_for_at_start_and_in_the_middle(
         feed = Feed(name, broker.bootstrap)
         feed.append("raw", 0, [raw(0, 1, 0)])
         eventually(lambda: receiver.content("raw", 0) == expected(0, 1), seconds=30)
-        assert store.figures()["state"] == "running"
+        assert store.metrics()["state"] == "running"
 
         broker.kill()
         eventually(
-            lambda: store.figures().get("state") == "waiting", seconds=40, what="it says that it waits again"
+            lambda: store.metrics().get("state") == "waiting", seconds=40, what="it says that it waits again"
         )
         broker.start()
         feed.append("raw", 0, [raw(0, 2, 1)])
         eventually(lambda: receiver.content("raw", 0) == expected(0, 2), seconds=60)
-        eventually(lambda: store.figures().get("state") == "running", seconds=30)
+        eventually(lambda: store.metrics().get("state") == "running", seconds=30)
         feed.close()
     finally:
         receiver.kill()

@@ -8,10 +8,10 @@ import pytest
 
 from bettong import metrics
 from bettong.cli.inspection import inspect_remote
+from bettong.connection_settings import RedisConnection
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.reaching import RedisPlace
 from tests.integration.log_parts import NOBODY
 from tests.postgres_server import PostgresServer
 from tests.receiver_process import ReceiverProcess, Store
@@ -77,18 +77,18 @@ def test_it_waits_and_says_why(
     }
     receiver = start(urls.get(fault, postgres.url), **({"there": NOBODY} if fault == "Kafka is away" else {}))
     seen: set[str] = set()
-    eventually(store.figures, seconds=START_S, what="it says something")
+    eventually(store.metrics, seconds=START_S, what="it says something")
     began_s = time.monotonic()
 
     def says_why() -> bool:
-        record = store.figures()
+        record = store.metrics()
         seen.add(record.get(metrics.STATE.name, ""))
         return record.get(metrics.STATE.name) == "waiting" and words in record[metrics.DETAIL.name]
 
-    eventually(says_why, seconds=START_S, what=f"{words}; it says {store.figures()}")
+    eventually(says_why, seconds=START_S, what=f"{words}; it says {store.metrics()}")
     assert time.monotonic() - began_s < TRUE_S
     assert "running" not in seen
-    found = inspect_remote(name, RedisPlace(redis_server.url), None)
+    found = inspect_remote(name, RedisConnection(redis_server.url), None)
     (row,) = [row for row in found.services if row.name == "receiver-1"]
     assert (row.state, words in row.detail) == ("waiting", True)
     assert found.overview.lag is None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
 from bettong.metrics import STATE
 from tests.certificates import Authority
@@ -26,10 +26,10 @@ def url_of(
     return f"rediss://{user}:{password}@{server.address}/0?ssl_ca_certs={ca}"
 
 
-def test_figures_go_by_tls_under_the_user_of_the_url(server: SecuredRedis) -> None:
+def test_metrics_go_by_tls_under_the_user_of_the_url(server: SecuredRedis) -> None:
     with RedisStore(url_of(server), "shop") as store:
-        LiveFigures(store).write_live("sender-1", {STATE.name: "running"}, 60)
-        assert LiveFigures(store).live()["sender-1"][STATE.name] == "running"
+        LiveMetrics(store).write_live("sender-1", {STATE.name: "running"}, 60)
+        assert LiveMetrics(store).live()["sender-1"][STATE.name] == "running"
 
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "guessed-word"), ("stranger", SECRET)])

@@ -1,4 +1,4 @@
-"""The edge to Redis against a real server: figures, results, positions, and a server that goes away or refuses."""
+"""The edge to Redis against a real server: metrics, results, positions, and a server that goes away or refuses."""
 
 import random
 import time
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from bettong.edges.redis_store import LiveFigures, RedisSink, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisSnapshots, RedisStore
 from bettong.errors import StoreError
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import AGE_S, LAG, MESSAGES, STATE, TTL_S
@@ -46,11 +46,11 @@ def own_server(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
-# Live figures
+# Live metrics
 
 
-def test_figures_are_read_back_as_text_and_replace_those_before(store: RedisStore) -> None:
-    live = LiveFigures(store)
+def test_metrics_are_read_back_as_text_and_replace_those_before(store: RedisStore) -> None:
+    live = LiveMetrics(store)
     live.write_live("sender-1", {STATE.name: "running", MESSAGES.name: 12, LAG.name: 1.5}, 60)
     live.write_live("sender-2", {STATE.name: "waiting"}, 60)
     live.write_live("sender-1", {STATE.name: "stopping", MESSAGES.name: 13}, 60)
@@ -62,8 +62,8 @@ def test_figures_are_read_back_as_text_and_replace_those_before(store: RedisStor
         assert (record[TTL_S], 0 <= float(record[AGE_S]) < 10) == ("60", True)
 
 
-def test_figures_of_an_instance_that_does_not_write_go_by_themselves(store: RedisStore) -> None:
-    live = LiveFigures(store)
+def test_metrics_of_an_instance_that_does_not_write_go_by_themselves(store: RedisStore) -> None:
+    live = LiveMetrics(store)
     live.write_live("dies", {STATE.name: "running"}, 0.05)
     live.write_live("lives", {STATE.name: "running"}, 60)
     eventually(lambda: list(live.live()) == ["lives"])
@@ -71,8 +71,8 @@ def test_figures_of_an_instance_that_does_not_write_go_by_themselves(store: Redi
     assert sorted(live.live()) == ["dies", "lives"]
 
 
-def test_figures_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
-    live = LiveFigures(store)
+def test_metrics_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
+    live = LiveMetrics(store)
     live.write_partition("check", 1, {LAG.name: 5})
     live.write_partition("check", 11, {LAG.name: 6})
     live.write_partition("check", 1, {MESSAGES.name: 7})
@@ -86,11 +86,11 @@ def test_figures_of_partitions_stay_and_do_not_mix(store: RedisStore) -> None:
 
 def test_applications_do_not_see_each_other(redis_server: RedisServer, unique_name: Name) -> None:
     one, other = (RedisStore(redis_server.url, unique_name()) for _ in range(2))
-    LiveFigures(one).write_live("sender", {STATE.name: "running"}, 60)
+    LiveMetrics(one).write_live("sender", {STATE.name: "running"}, 60)
     RedisSnapshots(one).save("check", 0, WHOLE, b"state")
     RedisSink(one).deliver("alerts", 0, messages=[b"a"], position=b"p", results_max=10)
     RedisSnapshots(other).clear()
-    assert LiveFigures(other).live() == {}
+    assert LiveMetrics(other).live() == {}
     assert RedisSnapshots(one).load("check", 0, WHOLE) == b"state"
     assert RedisSink(other).position("alerts", 0) is None
     assert RedisSink(other).results("alerts", newest=10) == []
@@ -190,7 +190,7 @@ def test_waiting_ends_when_the_server_answers(tmp_path: Path) -> None:
 
     try:
         store.wait(60, tell)
-        assert LiveFigures(store).live() == {}
+        assert LiveMetrics(store).live() == {}
     finally:
         store.close()
         server.stop()
@@ -217,7 +217,7 @@ def test_a_killed_server_is_an_error_in_time_and_all_is_there_when_it_is_back(
     own_server: RedisServer,
 ) -> None:
     with RedisStore(own_server.url, "app") as store:
-        snapshots, sink, live = RedisSnapshots(store), RedisSink(store), LiveFigures(store)
+        snapshots, sink, live = RedisSnapshots(store), RedisSink(store), LiveMetrics(store)
         snapshots.save("check", 0, WHOLE, b"state")
         sink.deliver("alerts", 0, messages=[b"a"], position=b"one", results_max=10)
         live.write_partition("check", 0, {LAG.name: 1})

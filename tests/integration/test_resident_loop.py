@@ -1,4 +1,4 @@
-"""The loop of a resident slot: takes, folds, saves, lets go, and is taken over. Real Kafka and Redis, no Spark."""
+"""The loop of a resident slot: acquires, folds, saves, revokes, and is superseded. Real Kafka and Redis, no Spark."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -10,14 +10,15 @@ import pytest
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
-from bettong.edges.redis_store.membership import Heard, RedisMembership, Task
+from bettong.edges.redis_store.membership import HeartbeatResponse, RedisMembership, Task
 from bettong.errors import PoisonError, StoreError
+from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from tests.freezing import frozen
 from tests.integration.log_parts import FRAME_BYTES_MAX
-from tests.integration.resident_slots import TTL_MS, Slot, Table, World
+from tests.integration.resident_slots import TTL_MS, Group, Slot, World
 from tests.waiting import eventually
 
 
@@ -28,20 +29,20 @@ def world(kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[.
     one.close()
 
 
-def test_a_slot_folds_what_it_is_dealt_saves_it_and_drains_when_told_to_stop(world: World) -> None:
+def test_a_slot_folds_what_it_is_assigned_saves_it_and_drains_when_told_to_stop(world: World) -> None:
     world.feed(0, 20)
     slot = world.start(0)
-    world.table.deal({0: [0, 1]})
-    world.table.await_holders({0: 0, 1: 0})
+    world.group.assign({0: [0, 1]})
+    world.group.await_holders({0: 0, 1: 0})
     world.await_results(0)
     world.feed(0, 5)
     world.feed(1, 5)
     world.await_results(0)
     world.await_saved(1)
     world.feed(1, 1)
-    world.table.deal({0: [0, 1]}, stop=True)
+    world.group.assign({0: [0, 1]}, stop=True)
     assert slot.ended() is None
-    assert world.table.holders() == {}
+    assert world.group.holders() == {}
     folded = world.saved(1)
     assert len(world.results(1)) == folded, "what is folded is put out and saved, and nothing else"
 
@@ -51,13 +52,13 @@ def test_a_partition_moves_with_its_state_and_the_others_stay(world: World) -> N
         world.feed(partition, 10)
     world.start(0, snapshot_s=60.0)
     world.start(1)
-    world.table.deal({0: [0, 1, 2, 3]})
-    world.table.await_holders(dict.fromkeys(range(4), 0))
+    world.group.assign({0: [0, 1, 2, 3]})
+    world.group.await_holders(dict.fromkeys(range(4), 0))
     for partition in range(4):
         world.await_results(partition)
     assert world.saved(3) == 0, "nothing is due for a minute"
-    world.table.deal({0: [0, 1], 1: [2, 3]})
-    world.table.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
+    world.group.assign({0: [0, 1], 1: [2, 3]})
+    world.group.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
     for partition in range(4):
         world.feed(partition, 10)
         world.await_results(partition)
@@ -69,12 +70,12 @@ def test_what_a_lost_task_held_goes_on_from_its_snapshots(world: World) -> None:
     world.feed(0, 30)
     slot = world.start(0)
     world.start(1)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     world.await_saved(0)
     world.feed(0, 10)
     world.kill(slot)
-    world.table.deal({1: [0]})
-    world.table.await_holders({0: 1})
+    world.group.assign({1: [0]})
+    world.group.await_holders({0: 1})
     world.feed(0, 10)
     world.await_results(0)
     assert len(world.results(0)) <= 60, "not from the beginning"
@@ -82,55 +83,55 @@ def test_what_a_lost_task_held_goes_on_from_its_snapshots(world: World) -> None:
 
 def test_what_a_lost_task_held_goes_on_at_once_when_it_is_dismissed(world: World) -> None:
     """Its own time would be over after two minutes only."""
-    table = world.table
-    table.membership = RedisMembership(world.redis, ttl_ms=120_000)
+    group = world.group
+    group.membership = RedisMembership(world.redis, ttl_ms=120_000)
     world.feed(0, 30)
     slot = world.start(0)
     world.start(1)
-    table.deal({0: [0]})
+    group.assign({0: [0]})
     world.await_results(0)
     world.kill(slot)
-    table.deal({1: [0]})
+    group.assign({1: [0]})
     world.feed(0, 10)
-    (lost,) = eventually(lambda: table.membership.look(table.run, [0, 1]).silent)
+    (lost,) = eventually(lambda: group.membership.read_members(group.run, [0, 1]).silent)
     assert lost.slot == 0
-    assert table.membership.dismiss(lost)
-    table.await_holders({0: 1})
+    assert group.membership.dismiss_task(lost)
+    group.await_holders({0: 1})
     world.await_results(0)
 
 
 def test_the_next_task_of_a_slot_takes_over_at_once_and_the_old_one_ends(world: World) -> None:
     world.feed(0, 10)
     old = world.start(0)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     world.await_results(0)
     world.start(0)
     assert old.ended() is None, "superseded, it ends without a fault"
     world.feed(0, 10)
     world.await_results(0)
-    world.table.await_holders({0: 0})
+    world.group.await_holders({0: 0})
 
 
 def test_two_owners_at_once_only_cost_work(world: World, redis_server: RedisServer) -> None:
-    """A slot that is thought dead and folds on: each of two tables says that its slot is the owner."""
+    """A slot that is thought dead and folds on: each of two groups says that its slot is the owner."""
     world.feed(0, 10)
     world.start(0)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     world.await_results(0)
     with RedisStore(redis_server.url, f"{world.name}-other") as other:
-        table = Table(other, world.stage.name)
-        second = world.start(1, table=table)
-        table.deal({1: [0]})
-        table.await_holders({0: 1})
+        group = Group(other, world.stage.name)
+        second = world.start(1, group=group)
+        group.assign({1: [0]})
+        group.await_holders({0: 1})
         world.feed(0, 30)
         world.await_results(0)
         eventually(lambda: len(world.results(0)) > 60, what="both have written")
         world.await_results(0)
-        table.deal({}, stop=True)
+        group.assign({}, stop=True)
         assert second.ended() is None
     world.kill(world.slots[0])
     third = world.start(2)
-    world.table.deal({2: [0]})
+    world.group.assign({2: [0]})
     world.feed(0, 10)
     world.await_results(0)
     assert third.error is None, "their snapshots do for the next"
@@ -140,7 +141,7 @@ def test_a_message_that_cannot_be_processed_ends_the_task_and_what_came_before_i
     world.feed(0, 10)
     world.feed(0, 1, value=0)
     slot = world.start(0)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     error = slot.ended()
     assert isinstance(error, PoisonError)
     assert "offset 10" in str(error)
@@ -154,19 +155,19 @@ def test_without_redis_a_slot_folds_on_what_it_holds_and_saves_it_later(
         world = World(unique_name("resident"), kafka.bootstrap, redis.url)
         world.feed(0, 10)
         slot = world.start(0)
-        world.table.deal({0: [0]})
+        world.group.assign({0: [0]})
         world.await_saved(0)
         redis.kill()
         for _ in range(3):
             world.feed(0, 5)
             world.await_results(0)
         redis.start()
-        # It comes back empty: nothing is dealt, and the slot says what it holds.
-        eventually(lambda: world.table.holders() == {0: 0}, what="it claims its partition again")
+        # It comes back empty: nothing is assigned, and the slot says what it holds.
+        eventually(lambda: world.group.holders() == {0: 0}, what="it claims its partition again")
         world.feed(0, 5)
         world.await_results(0)
         assert slot.error is None
-        world.table.deal({0: [0]})
+        world.group.assign({0: [0]})
         world.close()
 
 
@@ -175,26 +176,26 @@ class Unforeseen(RedisMembership):
 
     fails = False
 
-    def beat(
+    def send_heartbeat(
         self,
         task: Task,
         epoch: int,
         *,
-        held: Iterable[str] = (),
-        wanted: Iterable[str] = (),
-        let_go: Iterable[str] = (),
-    ) -> Heard | None:
+        held: Iterable[PartitionId] = (),
+        wanted: Iterable[PartitionId] = (),
+        revoked: Iterable[PartitionId] = (),
+    ) -> HeartbeatResponse | None:
         if self.fails:
             raise ZeroDivisionError
-        return super().beat(task, epoch, held=held, wanted=wanted, let_go=let_go)
+        return super().send_heartbeat(task, epoch, held=held, wanted=wanted, revoked=revoked)
 
 
-def test_a_slot_that_can_hear_no_orders_any_more_ends_with_the_reason(world: World) -> None:
-    """It would fold for ever what others were dealt meanwhile, and never hear a stop."""
-    world.table.membership = membership = Unforeseen(world.redis, ttl_ms=TTL_MS)
+def test_a_slot_whose_heartbeats_end_ends_with_the_reason(world: World) -> None:
+    """It would fold for ever what others were assigned meanwhile, and never hear a stop."""
+    world.group.membership = membership = Unforeseen(world.redis, ttl_ms=TTL_MS)
     world.feed(0, 10)
     slot = world.start(0)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     world.await_results(0)
     membership.fails = True
     assert isinstance(slot.ended(), ZeroDivisionError)
@@ -216,13 +217,13 @@ def test_a_store_that_is_away_holds_nothing_up_and_gets_what_it_lacks_later(worl
     world.feed(0, 10)
     world.start(0)
     world.start(1)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     for _ in range(3):
         world.feed(0, 5)
         world.await_results(0)
-    # A partition is let go all the same: the next owner folds more again.
-    world.table.deal({1: [0]})
-    world.table.await_holders({0: 1})
+    # A partition is revoked all the same: the next owner folds more again.
+    world.group.assign({1: [0]})
+    world.group.await_holders({0: 1})
     world.feed(0, 10)
     world.await_results(0)
     assert world.saved(0) == 0
@@ -242,7 +243,7 @@ def test_a_slow_broker_stops_the_reading_and_memory_stays_bounded(
             assert 1 < stuck < 100, "no more than what 20 kB of results stand for"
             assert world.saved(0) == 1, "what is not durable is in no snapshot"
         world.await_saved(0)
-        world.table.deal({}, stop=True)
+        world.group.assign({}, stop=True)
         assert slot.ended() is None
 
 
@@ -265,7 +266,7 @@ def writing_to(broker: KafkaBroker, world: World) -> Iterator[Slot]:
         admin.create_topics([world.sink], partitions=1, replication=1, frame_bytes_max=FRAME_BYTES_MAX)
     with LogWriter(broker.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
         slot = world.start(0, writer=writer)
-        world.table.deal({0: [0]})
+        world.group.assign({0: [0]})
         world.feed(0, 1)
         world.await_saved(0)
         yield slot
@@ -284,19 +285,19 @@ class Still:
         return value if time.monotonic() - self._since_s > 0.5 and value > 1 else None
 
 
-def test_figures_tell_lag_rate_and_latency(world: World) -> None:
+def test_metrics_tell_lag_rate_and_latency(world: World) -> None:
     world.start(0)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     world.feed(0, 50)
 
-    def figures() -> dict[str, str]:
-        return world.figures.partitions().get((world.stage.name, 0), {})
+    def written() -> dict[str, str]:
+        return world.metrics.partitions().get((world.stage.name, 0), {})
 
-    eventually(lambda: figures().get(metrics.OFFSET.name) == "50" and figures().get(metrics.LAG.name) == "0")
+    eventually(lambda: written().get(metrics.OFFSET.name) == "50" and written().get(metrics.LAG.name) == "0")
 
     def measured() -> dict[str, str] | None:
         world.feed(0, 1)
-        told = figures()
+        told = written()
         return told if told.get(metrics.LATENCY_P99.name) and float(told[metrics.RATE.name] or 0) else None
 
     told = eventually(measured)
@@ -305,19 +306,19 @@ def test_figures_tell_lag_rate_and_latency(world: World) -> None:
     assert 0 < float(told[metrics.RATE.name]) < 10_000
 
     def quiet() -> bool:
-        told = figures()
+        told = written()
         return told[metrics.RATE.name] == "0" and not told[metrics.LATENCY_P99.name]
 
     eventually(quiet, what="a partition without messages has no latency")
 
 
-def test_figures_of_an_idle_partition_are_told_again_after_redis_has_lost_them(world: World) -> None:
+def test_metrics_of_an_idle_partition_are_told_again_after_redis_has_lost_them(world: World) -> None:
     world.start(0)
-    world.table.deal({0: [0]})
+    world.group.assign({0: [0]})
     world.feed(0, 5)
 
     def is_told() -> bool:
-        record = world.figures.partitions().get((world.stage.name, 0), {})
+        record = world.metrics.partitions().get((world.stage.name, 0), {})
         return record.get(metrics.OFFSET.name) == "5"
 
     eventually(is_told)

@@ -89,10 +89,10 @@ def killed_and_run_again(
 ) -> None:
     """Runs a client; kills it some times after it has sent a part of its frames, then lets it finish."""
     for _ in range(KILLS):
-        goal = int(sender.figures()["frames"]) + chance.randrange(5, frames // (2 * KILLS))
+        goal = int(sender.metrics()["frames"]) + chance.randrange(5, frames // (2 * KILLS))
         client = Process(command)
         try:
-            eventually(lambda goal=goal: int(sender.figures()["frames"]) >= goal, seconds=60)  # type: ignore[misc]
+            eventually(lambda goal=goal: int(sender.metrics()["frames"]) >= goal, seconds=60)  # type: ignore[misc]
             assert client.ending is None, f"it finished before it was killed: {client.obituary()}"
         finally:
             client.kill()

@@ -111,14 +111,14 @@ def run_resident(world: World, fed: list[Record]) -> None:
     """Two slots fold it all; half of it comes when they hold other partitions than before."""
     world.start(0)
     world.start(1)
-    world.table.deal({0: [0, 1, 2, 3]})
+    world.group.assign({0: [0, 1, 2, 3]})
     append(world, fed[: len(fed) // 2])
     await_saved(world)
-    world.table.deal({0: [0, 1], 1: [2, 3]})
-    world.table.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
+    world.group.assign({0: [0, 1], 1: [2, 3]})
+    world.group.await_holders({0: 0, 1: 0, 2: 1, 3: 1})
     append(world, fed[len(fed) // 2 :])
     await_saved(world)
-    world.table.deal({}, stop=True)
+    world.group.assign({}, stop=True)
     assert [slot.ended() for slot in world.slots] == [None, None]
 
 

@@ -15,15 +15,15 @@ import pytest
 
 from bettong import metrics
 from bettong.client import Sender, Subscriber
+from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from bettong.local.services import spark_places
-from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
+from bettong.local.services import spark_folders
 from tests.certificates import Authority
 from tests.integration.applications import SUMS
 from tests.secured_broker import PASSWORD, SecuredBroker, pkcs8
@@ -46,18 +46,18 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredRedis]:
         yield server
 
 
-def wrong_places(broker: SecuredBroker, folder: Path) -> dict[str, tuple[KafkaPlace, str]]:
+def wrong_connections(broker: SecuredBroker, folder: Path) -> dict[str, tuple[KafkaConnection, str]]:
     """What is refused, and which settings the error names."""
     guessed = folder / "guessed"
     guessed.write_text("guessed-word")
-    place, change = broker.place, dataclasses.replace
+    connection, change = broker.connection, dataclasses.replace
     return {
-        "password": (change(place, password_file=guessed), "BETTONG_KAFKA_PASSWORD_FILE"),
-        "mechanism": (change(place, mechanism=KafkaMechanism.PLAIN), "BETTONG_KAFKA_MECHANISM"),
-        "authority": (change(place, ca=Authority(folder / "stranger").ca), "BETTONG_KAFKA_CA"),
-        "plain text": (KafkaPlace(place.bootstrap), "BETTONG_KAFKA_SECURITY is plaintext"),
+        "password": (change(connection, password_file=guessed), "BETTONG_KAFKA_PASSWORD_FILE"),
+        "mechanism": (change(connection, mechanism=KafkaMechanism.PLAIN), "BETTONG_KAFKA_MECHANISM"),
+        "authority": (change(connection, ca=Authority(folder / "stranger").ca), "BETTONG_KAFKA_CA"),
+        "plain text": (KafkaConnection(connection.bootstrap), "BETTONG_KAFKA_SECURITY is plaintext"),
         "no password": (
-            change(place, security=KafkaSecurity.SSL, password_file=None),
+            change(connection, security=KafkaSecurity.SSL, password_file=None),
             "BETTONG_KAFKA_SECURITY is ssl",
         ),
     }
@@ -67,8 +67,8 @@ def wrong_places(broker: SecuredBroker, folder: Path) -> dict[str, tuple[KafkaPl
 def test_who_is_not_let_in_is_told_which_setting_to_correct(
     broker: SecuredBroker, tmp_path: Path, what: str
 ) -> None:
-    place, setting = wrong_places(broker, tmp_path)[what]
-    with LogAdmin(place) as admin, pytest.raises(LogError, match=setting) as told:
+    connection, setting = wrong_connections(broker, tmp_path)[what]
+    with LogAdmin(connection) as admin, pytest.raises(LogError, match=setting) as told:
         admin.wait(0.1, lambda _: None)
     passes = what in {"authority", "plain text", "no password"}
     assert isinstance(told.value, LogUnavailableError) is passes, (
@@ -81,24 +81,24 @@ def test_who_is_not_let_in_is_told_which_setting_to_correct(
 def test_writers_and_readers_are_refused_with_the_same_words(broker: SecuredBroker, tmp_path: Path) -> None:
     """Those are clients of librdkafka, and topics are asked for by one of kafka-python."""
     for what in ("password", "authority"):
-        place, setting = wrong_places(broker, tmp_path)[what]
+        connection, setting = wrong_connections(broker, tmp_path)[what]
         with pytest.raises(LogError, match=setting):
-            LogWriter(place, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 20)
+            LogWriter(connection, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 20)
 
 
 def test_files_that_are_none_are_named(broker: SecuredBroker, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
-    for place in (
-        dataclasses.replace(broker.place, ca=nothing),
-        dataclasses.replace(broker.place, certificate=nothing, key=nothing),
+    for connection in (
+        dataclasses.replace(broker.connection, ca=nothing),
+        dataclasses.replace(broker.connection, certificate=nothing, key=nothing),
     ):
-        with LogAdmin(place) as admin, pytest.raises(LogError, match="BETTONG_KAFKA_CERTIFICATE"):
+        with LogAdmin(connection) as admin, pytest.raises(LogError, match="BETTONG_KAFKA_CERTIFICATE"):
             admin.wait(0.1, lambda _: None)
         with pytest.raises(LogError, match="BETTONG_KAFKA_CERTIFICATE"):
-            LogReader(place, {}, frame_bytes_max=FRAME_BYTES_MAX)
-    place = dataclasses.replace(broker.place, password_file=nothing)
+            LogReader(connection, {}, frame_bytes_max=FRAME_BYTES_MAX)
+    connection = dataclasses.replace(broker.connection, password_file=nothing)
     with (
-        LogAdmin(place) as admin,
+        LogAdmin(connection) as admin,
         pytest.raises(SettingsError, match="BETTONG_KAFKA_PASSWORD_FILE: cannot read"),
     ):
         admin.wait(0.1, lambda _: None)
@@ -109,12 +109,15 @@ def test_redis_refuses_a_wrong_password_a_wrong_authority_and_plain_text(
 ) -> None:
     guessed = tmp_path / "guessed"
     guessed.write_text("guessed-word")
-    place, change = redis.place, dataclasses.replace
-    wrong: dict[str, tuple[RedisPlace, type[StoreError]]] = {
-        "BETTONG_REDIS_PASSWORD_FILE": (change(place, password_file=guessed), StoreError),
-        "BETTONG_REDIS_CA": (change(place, ca=Authority(tmp_path / "stranger").ca), StoreUnavailableError),
+    connection, change = redis.connection, dataclasses.replace
+    wrong: dict[str, tuple[RedisConnection, type[StoreError]]] = {
+        "BETTONG_REDIS_PASSWORD_FILE": (change(connection, password_file=guessed), StoreError),
+        "BETTONG_REDIS_CA": (
+            change(connection, ca=Authority(tmp_path / "stranger").ca),
+            StoreUnavailableError,
+        ),
         "does not answer": (
-            change(place, url=place.url.replace("rediss", "redis"), ca=None),
+            change(connection, url=connection.url.replace("rediss", "redis"), ca=None),
             StoreUnavailableError,
         ),
     }
@@ -128,7 +131,7 @@ def test_redis_refuses_a_wrong_password_a_wrong_authority_and_plain_text(
 def test_a_new_password_counts_from_the_next_connection_on(redis: SecuredRedis, tmp_path: Path) -> None:
     word = tmp_path / "word"
     word.write_text("guessed-word")
-    with RedisStore(dataclasses.replace(redis.place, password_file=word), "shop") as store:
+    with RedisStore(dataclasses.replace(redis.connection, password_file=word), "shop") as store:
         with pytest.raises(StoreError, match="refuses"):
             store.wait(0.1, lambda _: None)
         word.write_text(SECRET)
@@ -139,11 +142,11 @@ def test_a_password_that_cannot_be_read_is_told_at_the_start_and_waited_for_late
     redis: SecuredRedis, tmp_path: Path
 ) -> None:
     word = tmp_path / "word"
-    place = dataclasses.replace(redis.place, password_file=word)
+    connection = dataclasses.replace(redis.connection, password_file=word)
     with pytest.raises(SettingsError, match="BETTONG_REDIS_PASSWORD_FILE: cannot read"):
-        RedisStore(place, "shop")
+        RedisStore(connection, "shop")
     word.write_text(SECRET)
-    with RedisStore(place, "shop") as store:
+    with RedisStore(connection, "shop") as store:
         store.wait(5.0, lambda _: None)
         word.unlink()
         redis.kill()
@@ -161,7 +164,7 @@ def test_a_password_that_cannot_be_read_is_told_at_the_start_and_waited_for_late
 
 
 class Service(Server):
-    """One service as a process, with the settings of `place`; `log` is all that it says."""
+    """One service as a process, with the settings of `connection`; `log` is all that it says."""
 
     def __init__(
         self, service: str, folder: Path, answers: Callable[[], bool], settings: dict[str, str]
@@ -181,17 +184,17 @@ def settings_of(broker: SecuredBroker, redis: SecuredRedis, folder: Path, name: 
     key.write_bytes(pkcs8(pair).partition(b"-----BEGIN CERTIFICATE")[0])
     return {
         "BETTONG_APPLICATION": str(file),
-        "BETTONG_KAFKA": broker.place.bootstrap,
+        "BETTONG_KAFKA": broker.connection.bootstrap,
         "BETTONG_KAFKA_SECURITY": "sasl_ssl",
         "BETTONG_KAFKA_CA": str(broker.authority.ca),
         "BETTONG_KAFKA_CERTIFICATE": str(pair.certificate),
         "BETTONG_KAFKA_KEY": str(key),
-        "BETTONG_KAFKA_USER": broker.place.user,
+        "BETTONG_KAFKA_USER": broker.connection.user,
         "BETTONG_KAFKA_PASSWORD_FILE": str(broker.password_file),
-        "BETTONG_REDIS": redis.place.url,
-        "BETTONG_REDIS_CA": str(redis.place.ca),
-        "BETTONG_REDIS_USER": redis.place.user,
-        "BETTONG_REDIS_PASSWORD_FILE": str(redis.place.password_file),
+        "BETTONG_REDIS": redis.connection.url,
+        "BETTONG_REDIS_CA": str(redis.connection.ca),
+        "BETTONG_REDIS_USER": redis.connection.user,
+        "BETTONG_REDIS_PASSWORD_FILE": str(redis.connection.password_file),
         "BETTONG_PARTITIONS": "1",
         "BETTONG_LIVE_INTERVAL_MS": "100",
         "BETTONG_LOG_LEVEL": "debug",
@@ -214,13 +217,13 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
             "BETTONG_EXCLUSIVE_CPUS": "4096",
             "BETTONG_CHECKPOINT": str(tmp_path / "checkpoint"),
             "BETTONG_STATE_DIR": str(tmp_path / "state"),
-            **spark_places(tmp_path),
+            **spark_folders(tmp_path),
         },
     }
 
     def runs() -> bool:
-        with RedisStore(redis.place, name) as store:
-            records = LiveFigures(store).live().values()
+        with RedisStore(redis.connection, name) as store:
+            records = LiveMetrics(store).live().values()
             return any(
                 each[metrics.SERVICE.name] == "processor" and each[metrics.STATE.name] == "running"
                 for each in records
@@ -247,8 +250,8 @@ def test_a_message_goes_through_all_services_and_nobody_tells_a_password(
         with Subscriber(receiver, "out") as results:
             found = [json.loads(message) for message in next(results).messages]
         assert found == [{"account": "ann", "amount": 2.0}, {"account": "ann", "amount": 5.0}]
-        with RedisStore(redis.place, name) as store:
-            live = LiveFigures(store)
+        with RedisStore(redis.connection, name) as store:
+            live = LiveMetrics(store)
             eventually(
                 lambda: [each.get(metrics.EXCLUSIVE.name) for each in live.partitions().values()] == ["0"],
                 seconds=60,

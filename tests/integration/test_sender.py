@@ -171,7 +171,7 @@ def test_unreadable_rows_go_to_their_stage_and_the_stream_goes_on(
     sender: SenderProcess, kafka: KafkaBroker
 ) -> None:
     good = orders(range(10))
-    before = int(sender.figures().get("dead_letters", "0"))
+    before = int(sender.metrics().get("dead_letters", "0"))
     with opened(sender.address, stream="unreadable") as session:
         session.send(rows_frame(1, good[:5], spoilt=[b"not an order"]), rows_frame(2, good[5:]))
         assert session.acknowledged(2).dead_letters == 1
@@ -180,24 +180,26 @@ def test_unreadable_rows_go_to_their_stage_and_the_stream_goes_on(
     assert refused_by(kafka.bootstrap, sender, "orders/unreadable") == [
         (1, Refused(5, "12 bytes, expected 18", b"not an order", as_received=True))
     ]
-    letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))
-    assert not any(letters.values()), "that the stage makes of it; no client's session leaves anything there"
-    eventually(lambda: int(sender.figures()["dead_letters"]) > before)
-    assert "12 bytes, expected 18 (orders/unreadable, frame 1" in sender.figures()["dead_letter_last"]
+    dead_letters = frames_in(kafka.bootstrap, dead_letter_topic(sender.name))
+    assert not any(dead_letters.values()), (
+        "that the stage makes of it; no client's session leaves anything there"
+    )
+    eventually(lambda: int(sender.metrics()["dead_letters"]) > before)
+    assert "12 bytes, expected 18 (orders/unreadable, frame 1" in sender.metrics()["dead_letter_last"]
 
 
 def test_a_source_that_skips_counts_unreadable_rows_and_gives_receipts_without_a_record(
     sender: SenderProcess, kafka: KafkaBroker
 ) -> None:
     good = orders(range(10))
-    before = int(sender.figures().get("skipped", "0"))
+    before = int(sender.metrics().get("skipped", "0"))
     with opened(sender.address, "lenient", "skips") as session:
         session.send(rows_frame(1, good, spoilt=[b"not an order"]), rows_frame(2, [], spoilt=[b"nor this"]))
         assert session.acknowledged(2).dead_letters == 0
         session.finish()
     assert orders_in(kafka.bootstrap, sender, "skips", "lenient") == expected(good)
     assert refused_by(kafka.bootstrap, sender, "lenient/skips") == []
-    eventually(lambda: int(sender.figures()["skipped"]) == before + 2)
+    eventually(lambda: int(sender.metrics()["skipped"]) == before + 2)
 
 
 def test_a_source_that_stops_refuses_the_frame_and_takes_it_when_it_is_mended(
@@ -255,7 +257,7 @@ def test_what_came_before_a_refused_frame_is_receipted_first(sender: SenderProce
 
 
 def test_one_session_too_many_is_refused_until_another_ends(sender: SenderProcess) -> None:
-    eventually(lambda: sender.figures()["sessions"] == "0")
+    eventually(lambda: sender.metrics()["sessions"] == "0")
     with ExitStack() as stack:
         sessions = [
             stack.enter_context(opened(sender.address, stream=f"many-{number}"))
@@ -265,12 +267,12 @@ def test_one_session_too_many_is_refused_until_another_ends(sender: SenderProces
             code, text = session.status()
         assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "BETTONG_SENDER_SESSIONS_MAX" in text
-        eventually(lambda: sender.figures()["sessions"] == str(SESSIONS_MAX))
+        eventually(lambda: sender.metrics()["sessions"] == str(SESSIONS_MAX))
         sessions[0].close()
-        eventually(lambda: sender.figures()["sessions"] == str(SESSIONS_MAX - 1))
+        eventually(lambda: sender.metrics()["sessions"] == str(SESSIONS_MAX - 1))
         with opened(sender.address, stream="more"):
             pass
-    eventually(lambda: sender.figures()["sessions"] == "0", what="there is room for the next test")
+    eventually(lambda: sender.metrics()["sessions"] == "0", what="there is room for the next test")
 
 
 def test_a_client_that_vanishes_comes_back_and_each_message_counts_once(
@@ -288,21 +290,21 @@ def test_a_client_that_vanishes_comes_back_and_each_message_counts_once(
     assert orders_in(kafka.bootstrap, sender, "vanishing") == expected(messages)
 
 
-def test_live_figures_tell_state_and_counts(sender: SenderProcess) -> None:
-    before = int(sender.figures()["messages"])
+def test_live_metrics_tell_state_and_counts(sender: SenderProcess) -> None:
+    before = int(sender.metrics()["messages"])
     with opened(sender.address, stream="counted") as session:
         session.send(rows_frame(1, orders(range(25))))
         session.acknowledged(1)
-        # Figures are written every 100 ms: `before` may be of a moment ago, and count less than there was.
+        # Metrics are written every 100 ms: `before` may be of a moment ago, and count less than there was.
         eventually(
             lambda: (
-                int((figures := sender.figures())["messages"]) >= before + 25
-                and int(figures["sessions"]) >= 1
+                int((metrics := sender.metrics())["messages"]) >= before + 25
+                and int(metrics["sessions"]) >= 1
             )
         )
-        figures = sender.figures()
-    assert (figures["state"], figures["detail"]) == ("running", "")
-    assert int(figures["frames"]) >= 1
+        metrics = sender.metrics()
+    assert (metrics["state"], metrics["detail"]) == ("running", "")
+    assert int(metrics["frames"]) >= 1
 
 
 def test_lines_without_a_key_are_dealt_by_frames(sender: SenderProcess, kafka: KafkaBroker) -> None:

@@ -137,7 +137,7 @@ def test_a_decoder_that_sleeps_stops_no_other_source_and_status_says_which_is_bu
             quick.send(IngestFrame(sequence=sequence, rows=Rows(messages=[b"a", b"b"])))
             quick.acknowledged(sequence)
             waits.append(time.monotonic() - sent_s)
-        detail = eventually(lambda: sender.figures().get(metrics.DETAIL.name), seconds=20)
+        detail = eventually(lambda: sender.metrics().get(metrics.DETAIL.name), seconds=20)
         assert detail.startswith("source decoded is busy with one frame of decoded/feed since 20")
         assert time.monotonic() - begun_s < 30, "it must still be at it"
         sys.stderr.write(f"receipts beside it after {max(waits) * 1e3:.0f} ms at most\n")

@@ -96,8 +96,8 @@ def test_without_a_broker_at_start_it_says_so_waits_and_goes_on(
     own_broker.stop()
     sender = launched()
     waiting = f"waiting for Kafka at {own_broker.bootstrap}"
-    eventually(lambda: sender.figures().get("state") == "waiting", seconds=60)
-    assert sender.figures()["detail"] == waiting
+    eventually(lambda: sender.metrics().get("state") == "waiting", seconds=60)
+    assert sender.metrics()["detail"] == waiting
     assert health(sender.address, "bettong.v1.IngestService") == NOT_SERVING
     assert health(sender.address, "alive") == SERVING
     with BareSession(sender.address, hello()) as session:
@@ -123,12 +123,12 @@ def test_a_broker_killed_in_the_middle_loses_nothing_and_a_session_goes_on(
         session.acknowledged(2)
         with killed(own_broker):
             session.send(*ours[2:6])
-            eventually(lambda: steady.figures().get("state") == "waiting", seconds=30)
-            assert "waiting for Kafka" in steady.figures()["detail"]
+            eventually(lambda: steady.metrics().get("state") == "waiting", seconds=30)
+            assert "waiting for Kafka" in steady.metrics()["detail"]
         session.acknowledged(6)
         session.send(*ours[6:])
         session.acknowledged(8)
-    eventually(lambda: steady.figures()["state"] == "running")
+    eventually(lambda: steady.metrics()["state"] == "running")
     assert 1 <= steady.said("no answer for") == steady.said("Kafka answers again")
     assert numbers(own_broker, steady, "goes-on") == list(range(10, 90))
 
@@ -140,15 +140,15 @@ def test_a_client_that_gives_up_while_the_broker_is_mute_resends_and_each_messag
     with opened(steady.address, stream="gives-up") as session:
         session.send(ours[0])
         session.acknowledged(1)
-        before = int(steady.figures()["frames"])
+        before = int(steady.metrics()["frames"])
         with frozen(own_broker):
             session.send(*ours[1:3])
-            eventually(lambda: int(steady.figures()["frames"]) >= before + 2)
+            eventually(lambda: int(steady.metrics()["frames"]) >= before + 2)
             session.close()
             with BareSession(steady.address, hello(stream="gives-up", acknowledged=1)) as second:
                 second.welcome()
                 second.send(*ours[1:3])
-                eventually(lambda: int(steady.figures()["frames"]) >= before + 4)
+                eventually(lambda: int(steady.metrics()["frames"]) >= before + 4)
     with BareSession(steady.address, hello(stream="gives-up", acknowledged=1)) as third:
         third.welcome()
         third.send(*ours[1:])
@@ -182,10 +182,10 @@ def test_a_full_buffer_stops_credits_and_reading_until_it_has_room(
     with opened(sender.address) as session:
         with frozen(own_broker):
             session.send(*ours)
-            eventually(lambda: int(sender.figures().get("buffered", "0")) >= MEBIBYTE, seconds=30)
+            eventually(lambda: int(sender.metrics().get("buffered", "0")) >= MEBIBYTE, seconds=30)
             with BareSession(sender.address, hello(stream="late")) as late:
                 assert late.welcome().credits == 0
-                assert int(sender.figures()["buffered"]) <= MEBIBYTE + size + 1024
+                assert int(sender.metrics()["buffered"]) <= MEBIBYTE + size + 1024
         assert session.acknowledged(20).credits == 20
     assert numbers(own_broker, sender) == list(range(12_000, 252_000))
 
@@ -200,7 +200,7 @@ def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_wi
         own_redis.kill()
         session.send(*frames(3))
         session.acknowledged(3)
-        eventually(lambda: sender.said("no live figures"), seconds=30)
+        eventually(lambda: sender.said("no live metrics"), seconds=30)
         assert sender.process is not None
         sender.process.terminate()
         code, text = session.status()
@@ -209,7 +209,7 @@ def test_told_to_stop_it_settles_what_is_under_way_and_ends_its_sessions_also_wi
     ending = sender.process.wait(30.0)
     assert ending is not None
     assert ending.status == 0
-    assert sender.said("no live figures") == 1
+    assert sender.said("no live metrics") == 1
     assert numbers(own_broker, sender) == list(range(10, 40))
 
 

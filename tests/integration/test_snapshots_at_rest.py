@@ -7,7 +7,7 @@ import pytest
 
 from bettong import metrics
 from bettong.edges.kafka_log import LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -57,7 +57,7 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
         snapshots = snapshot_store(REDIS, name, store)
 
         def folded() -> list[int]:
-            told = LiveFigures(store).partitions()
+            told = LiveMetrics(store).partitions()
             return [
                 int(told.get(("payments", each), {}).get(metrics.OFFSET.name, 0))
                 for each in range(PARTITIONS)

@@ -14,7 +14,7 @@ from bettong.application.plan import Stage, plan
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisSnapshots, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
@@ -182,7 +182,7 @@ def test_what_is_not_there_and_what_is_wrong_says_so(world: World) -> None:
     assert "/nowhere/states.jsonl cannot be written" in text
 
 
-def test_a_damaged_snapshot_is_passed_over_for_the_one_before_it(world: World) -> None:
+def test_a_damaged_snapshot_is_skipped_for_the_one_before_it(world: World) -> None:
     world.snapshots(compiled=True)
     partition = partition_of("ann", PARTITIONS)
     with RedisStore(world.redis, world.name) as store:
@@ -205,11 +205,11 @@ def test_reset_deletes_snapshots_and_only_when_nothing_can_go_wrong(world: World
             0,
             f"would delete all snapshots of {world.name}; the next start folds 4 records\n",
         )
-        LiveFigures(store).write_live("processor", {"state": "running", "service": "processor"}, 60.0)
+        LiveMetrics(store).write_live("processor", {"state": "running", "service": "processor"}, 60.0)
         code, text = world.run("reset", "--yes")
         assert code == 6
         assert "processor of" in text
-        LiveFigures(store).write_live("processor", {"state": "running", "service": "processor"}, 0.001)
+        LiveMetrics(store).write_live("processor", {"state": "running", "service": "processor"}, 0.001)
         assert {p: RedisSnapshots(store).increments("payments", p) for p in range(PARTITIONS)} == offsets
 
         code, text = world.run("reset", "--yes")

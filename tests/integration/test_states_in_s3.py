@@ -46,7 +46,7 @@ def test_a_partition_is_restored_from_s3_and_the_log_folded_on(world: World) -> 
     assert world.batch(world.process(), 25, 30).snapshot() == world.straight(30)
 
 
-def test_a_damaged_object_is_passed_over_for_the_one_before_it(world: World, s3_server: S3Server) -> None:
+def test_a_damaged_object_is_skipped_for_the_one_before_it(world: World, s3_server: S3Server) -> None:
     process = world.process()
     for first in (0, 10, 20):
         world.batch(process, first, first + 10)

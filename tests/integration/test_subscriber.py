@@ -43,9 +43,9 @@ def receiver(
     feed = Feed(one.name, kafka.bootstrap)
     for partition in range(PARTITIONS):
         feed.append("raw", partition, itertools.chain.from_iterable(twice(partition, 1, 100)))
-    feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/same/0", sequence=1, previous=0)])
-    letter = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
-    feed.append("dead-letters", 1, [letter])
+    feed.append("notes", 0, [columns([Note("a", 1, 0.5)], origin="notes/notes-in/0", sequence=1, previous=0)])
+    record = rows([dead_letter(b"bad")], origin="dead-letters/check/1", sequence=1, previous=0)
+    feed.append("dead-letters", 1, [record])
     feed.close()
     with one:
         yield one
@@ -73,7 +73,7 @@ def twice(partition: int, first: int, last: int) -> Iterator[tuple[bytes, bytes]
     for number in range(first, last + 1):
         value = rows(
             [message(partition, number)],
-            origin=f"raw/again/{partition}",
+            origin=f"raw/notes-in/{partition}",
             sequence=number,
             previous=number - 1,
             sent_ns=number,
@@ -107,16 +107,16 @@ def test_without_a_folder_there_are_no_files_and_everything_else_is_there(
     receiver: ReceiverProcess, redis_server: RedisServer
 ) -> None:
     store = Store(redis_server.url, receiver.name)
-    eventually(lambda: int(store.figures().get("messages", 0)) >= 100 * PARTITIONS)
+    eventually(lambda: int(store.metrics().get("messages", 0)) >= 100 * PARTITIONS)
     eventually(lambda: len(store.results("raw")) == 100 * PARTITIONS)
     assert not receiver.results.exists()
     store.close()
 
 
 def test_messages_are_those_of_the_files(receiver: ReceiverProcess) -> None:
-    with subscriber(receiver, "notes") as notes, subscriber(receiver, "dead-letters") as letters:
+    with subscriber(receiver, "notes") as notes, subscriber(receiver, "dead-letters") as dead_letters:
         assert next(notes).messages == [b'{"key":"a","number":1,"price":0.5}']
-        assert b'"message":"bad"' in next(letters).messages[0]
+        assert b'"message":"bad"' in next(dead_letters).messages[0]
 
 
 @pytest.mark.parametrize("seen", [0, 1, 150, 299])
@@ -146,12 +146,14 @@ def test_latest_starts_with_the_next_result(
     receiver: ReceiverProcess, feed: Feed, redis_server: RedisServer
 ) -> None:
     store = Store(redis_server.url, receiver.name)
-    eventually(lambda: store.figures().get("lag") == "0")
+    eventually(lambda: store.metrics().get("lag") == "0")
     store.close()
     with subscriber(receiver, "notes", start="latest") as one, ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, one)
         eventually(lambda: len(one.positions) == PARTITIONS)
-        feed.append("notes", 2, [columns([Note("b", 2, 1.5)], origin="notes/same/2", sequence=1, previous=0)])
+        feed.append(
+            "notes", 2, [columns([Note("b", 2, 1.5)], origin="notes/notes-in/2", sequence=1, previous=0)]
+        )
         assert coming.result(30.0).messages == [b'{"key":"b","number":2,"price":1.5}']
 
 
@@ -171,7 +173,7 @@ def test_latest_starts_with_the_next_result(
             "two positions for partition 0",
         ),
         (
-            pb.SubscribeRequest(sink="raw", positions=[pb.Position(highest={"notes/same/0": 1})]),
+            pb.SubscribeRequest(sink="raw", positions=[pb.Position(highest={"notes/notes-in/0": 1})]),
             "INVALID_ARGUMENT",
             "is not one of sink 'raw'",
         ),
@@ -223,9 +225,9 @@ def test_subscribers_that_go_are_no_longer_counted(
     store = Store(redis_server.url, receiver.name)
     call = stub.Subscribe(pb.SubscribeRequest(sink="notes"))
     next(call)
-    eventually(lambda: store.figures().get("sessions") == "1")
+    eventually(lambda: store.metrics().get("sessions") == "1")
     call.cancel()
-    eventually(lambda: store.figures().get("sessions") == "0")
+    eventually(lambda: store.metrics().get("sessions") == "0")
     store.close()
 
 
@@ -238,7 +240,7 @@ def test_a_subscriber_that_does_not_read_slows_nobody(
     feed.append(
         "notes",
         1,
-        [columns([large] * 5, origin="notes/same/1", sequence=n, previous=n - 1) for n in range(1, 31)],
+        [columns([large] * 5, origin="notes/notes-in/1", sequence=n, previous=n - 1) for n in range(1, 31)],
     )
     with subscriber(receiver, "notes") as one:
         results = [each for each in take(one, 31) if each.position.partition == 1]

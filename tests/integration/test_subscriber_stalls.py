@@ -40,7 +40,10 @@ def receiver(
     feed.append(
         "raw",
         0,
-        [rows([MESSAGE], origin="raw/again/0", sequence=n, previous=n - 1) for n in range(1, MESSAGES + 1)],
+        [
+            rows([MESSAGE], origin="raw/notes-in/0", sequence=n, previous=n - 1)
+            for n in range(1, MESSAGES + 1)
+        ],
     )
     one = ReceiverProcess(
         name,
@@ -145,7 +148,7 @@ def test_one_that_reads_again_is_told_how_far_it_was_sent_and_goes_on_from_there
     assert 0 < offset < MESSAGES
     # The response that was under way came, too.
     assert f"partition 0 offset {offset - 1}" in text
-    position = pb.Position(partition=0, offset=offset, highest={"raw/again/0": offset})
+    position = pb.Position(partition=0, offset=offset, highest={"raw/notes-in/0": offset})
     with Subscriber(receiver.address, "raw", [position]) as results:
         assert next(results).position.offset == offset + 1
 
@@ -154,7 +157,7 @@ def test_one_that_never_reads_loses_its_connection(
     receiver: ReceiverProcess, stalled: Callable[[], Any], store: Store
 ) -> None:
     call = stalled()
-    eventually(lambda: store.figures().get("sessions") == "1")
-    eventually(lambda: store.figures().get("sessions") == "0", seconds=60)
+    eventually(lambda: store.metrics().get("sessions") == "1")
+    eventually(lambda: store.metrics().get("sessions") == "0", seconds=60)
     code, _, _ = status_of(call)
     assert code is grpc.StatusCode.UNAVAILABLE

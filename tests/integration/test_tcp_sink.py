@@ -59,6 +59,6 @@ def test_through_kills_and_faults_of_the_peer_every_message_comes_and_first_in_o
             receiver.start()
             feed.append("notes", 0, [frame(0, last + 1)])
             eventually(lambda: firsts() == expected(last + 1), seconds=60)
-            eventually(lambda: store.figures().get("state") == "running", seconds=30)
+            eventually(lambda: store.metrics().get("state") == "running", seconds=30)
         finally:
             receiver.kill()

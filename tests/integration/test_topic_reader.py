@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from bettong.edges.foreign_kafka import ClientOptions, TopicReader
+from bettong.edges.external_kafka import ClientOptions, TopicReader
 from bettong.edges.kafka_log import LogAdmin
-from bettong.errors import LogError, LogHoleError, LogUnavailableError
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
-from tests.foreign_topic import Producer
+from tests.external_topic import Producer
 from tests.waiting import eventually
 
 
@@ -25,7 +25,7 @@ def reader_of(bootstrap: str, topic: str, **options: object) -> TopicReader:
     return TopicReader(ClientOptions("test", {"bootstrap_servers": bootstrap, **options}), topic)
 
 
-def test_what_was_aborted_is_passed_over_and_positions_go_behind_it(topic: str, kafka: KafkaBroker) -> None:
+def test_what_was_aborted_is_skipped_and_positions_go_behind_it(topic: str, kafka: KafkaBroker) -> None:
     producer = Producer(kafka.bootstrap, transactional_id=topic)
     producer.transaction(topic, 0, [b"a", b"b"], commit=True)  # offsets 0, 1, and 2 is its marker
     producer.transaction(topic, 0, [b"lost"] * 3, commit=False)  # 3 to 5, and 6
@@ -66,10 +66,10 @@ def test_a_reader_that_was_full_goes_on_at_once(topic: str, kafka: KafkaBroker) 
     producer.close()
 
 
-def test_an_offset_that_is_not_there_is_a_hole_with_its_name(topic: str, kafka: KafkaBroker) -> None:
+def test_an_offset_that_is_not_there_is_an_error_with_its_name(topic: str, kafka: KafkaBroker) -> None:
     with reader_of(kafka.bootstrap, topic) as reader:
         reader.assign({0: 0, 1: 99})
-        with pytest.raises(LogHoleError, match=f"{topic}.*99 of partition 1"):
+        with pytest.raises(LogTruncatedError, match=f"{topic}.*99 of partition 1"):
             eventually(lambda: reader.poll(100, 10) and False, seconds=10)
 
 

@@ -44,7 +44,9 @@ def receiver(
 
 
 def frame(partition: int, sequence: int) -> bytes:
-    return rows([b"%d" % sequence], origin=f"raw/again/{partition}", sequence=sequence, previous=sequence - 1)
+    return rows(
+        [b"%d" % sequence], origin=f"raw/notes-in/{partition}", sequence=sequence, previous=sequence - 1
+    )
 
 
 def expected(last: int) -> list[bytes]:
@@ -113,13 +115,13 @@ def test_what_the_sink_raises_is_said_and_the_others_go_on(
         file.execute("ALTER TABLE ledger RENAME TO away")
         file.commit()
         feed.append("raw", 0, [frame(0, 2)])
-        eventually(lambda: store.figures().get("messages") == "2", what="files go on")
-        eventually(lambda: "OperationalError" in store.figures()["detail"], seconds=30)
+        eventually(lambda: store.metrics().get("messages") == "2", what="files go on")
+        eventually(lambda: "OperationalError" in store.metrics()["detail"], seconds=30)
         file.execute("DROP TABLE IF EXISTS ledger")
         file.execute("ALTER TABLE away RENAME TO ledger")
         file.commit()
         eventually(lambda: delivered(ledger, 0) == expected(2), seconds=30)
-        eventually(lambda: store.figures()["state"] == "running", seconds=30)
+        eventually(lambda: store.metrics()["state"] == "running", seconds=30)
 
 
 def test_a_sink_that_cannot_be_opened_is_waited_for_and_the_others_go_on(
@@ -129,6 +131,6 @@ def test_a_sink_that_cannot_be_opened_is_waited_for_and_the_others_go_on(
     receiver.start()
     feed.append("raw", 0, [frame(0, 1)])
     with closing(Store(redis_server.url, name)) as store:
-        eventually(lambda: "opening: KeyError: 'path'" in store.figures().get("detail", ""), seconds=30)
-        assert store.figures()["state"] == "waiting"
-        eventually(lambda: store.figures().get("messages") == "1", what="files go on")
+        eventually(lambda: "opening: KeyError: 'path'" in store.metrics().get("detail", ""), seconds=30)
+        assert store.metrics()["state"] == "waiting"
+        eventually(lambda: store.metrics().get("messages") == "1", what="files go on")

@@ -159,11 +159,11 @@ def test_refusals_and_absence_are_waited_out_and_said_without_secrets(
     assert receiver.said("answered 404 Not Found; correct the address")
     hook.stop()
     feed.append("notes", 2, [frame(2, 2)])
-    eventually(lambda: "no answer" in store.figures()["detail"], seconds=30)
-    eventually(lambda: store.figures()["messages"] == "4", what="files go on")
+    eventually(lambda: "no answer" in store.metrics()["detail"], seconds=30)
+    eventually(lambda: store.metrics()["messages"] == "4", what="files go on")
     hook.start()
     eventually(lambda: hook.firsts(2) == expected(2), seconds=60)
-    eventually(lambda: store.figures()["state"] == "running", seconds=30)
+    eventually(lambda: store.metrics()["state"] == "running", seconds=30)
     assert not receiver.said("secret")
 
 

@@ -13,8 +13,8 @@ from kubernetes.client.exceptions import ApiException
 
 from bettong_node_tuner.effects import Effects
 from bettong_node_tuner.errors import NodeError
-from bettong_node_tuner.figures import Figures
 from bettong_node_tuner.keeping import Keeping
+from bettong_node_tuner.metrics import TunerMetrics
 from bettong_node_tuner.node import TAINT, Node
 from bettong_node_tuner.report import ANNOTATION
 from bettong_node_tuner.service import Tuner
@@ -144,7 +144,7 @@ def tuner_of(folder: Path, api: client.CoreV1Api, mode: Mode) -> Iterator[tuple[
     node = FakeNode(folder / "node")
     settings = TunerSettings(mode=mode, sysctls={"vm.swappiness": "1"})
     with Keeping(folder / "journal") as keeping:
-        yield Tuner(settings, Effects(node, keeping), Figures(), Node(api, "fake-0")), node
+        yield Tuner(settings, Effects(node, keeping), TunerMetrics(), Node(api, "fake-0")), node
 
 
 def told(cluster: ControlPlane) -> str:
@@ -181,7 +181,7 @@ def test_an_uninstall_removes_pods_and_rights_and_the_annotation_stays(
         "ClusterRoleBinding",
     }
     with tuner_of(tmp_path, api_of(cluster, space), Mode.APPLY) as (tuner, node):
-        tuner.look()
+        tuner.check()
         said = told(cluster)
         assert '"mode":"apply"' in said
         cluster.helm(major, "uninstall", RELEASE, "--namespace", space)
@@ -208,7 +208,7 @@ def test_a_revert_before_the_uninstall_is_told(
     }
     assert modes == {"revert"}
     with tuner_of(tmp_path, api_of(cluster, space), Mode.REVERT) as (tuner, _):
-        tuner.look()
+        tuner.check()
     columns = "custom-columns=NODE:.metadata.name,TUNING:.metadata.annotations.bettong/node-tuning"
     shown = cluster.kubectl("get", "nodes", "-l", "bettong/tuned=true", "-o", columns)
     assert re.search(r'fake-0 +\{"mode":"revert","done":true', shown)

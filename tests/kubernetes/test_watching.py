@@ -29,7 +29,7 @@ def test_without_a_word_nothing_is_told_and_no_foreign_object_is_rendered(chart:
     assert "metrics" not in str(rendered.objects).lower()
 
 
-def test_every_service_of_ours_tells_its_figures_once(chart: Chart) -> None:
+def test_every_service_of_ours_tells_its_metrics_once(chart: Chart) -> None:
     """A pod behind two services with the port would be read twice."""
     rendered = chart.render(FULL)
     (monitor,) = rendered.of("ServiceMonitor").values()
@@ -57,7 +57,7 @@ def test_every_service_of_ours_tells_its_figures_once(chart: Chart) -> None:
         assert ports["metrics"] == PORT
 
 
-def test_figures_are_for_those_that_are_named(chart: Chart) -> None:
+def test_metrics_are_for_those_that_are_named(chart: Chart) -> None:
     def rule(values: dict[str, Any], name: str) -> dict[str, Any]:
         (found,) = (
             each

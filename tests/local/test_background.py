@@ -158,7 +158,7 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
     record = find(folder)
     assert record is not None
     topic = stage_topic("kept", "notes")
-    with LogAdmin(record.kafka_place) as admin:
+    with LogAdmin(record.kafka_connection) as admin:
         end = admin.ends([topic])[topic, 0]
 
     def saved() -> bool:
@@ -167,7 +167,7 @@ def test_up_fails_with_the_reason_where_the_application_cannot_go_on(shell: Shel
 
     eventually(saved, seconds=60, what="it is saved, though nothing follows")
     eventually(lambda: "lag 0, " in shell("status").stdout, seconds=60)
-    deleting = KafkaAdminClient(bootstrap_servers=record.kafka, **python_options(record.kafka_place))
+    deleting = KafkaAdminClient(bootstrap_servers=record.kafka, **python_options(record.kafka_connection))
     deleting.delete_records({TopicPartition(topic, 0): end})
     deleting.close()
     shell.right("down")

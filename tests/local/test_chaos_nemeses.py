@@ -19,7 +19,7 @@ from bettong.chaos.proxy import Proxy
 from bettong.chaos.spec import Link, Target
 from bettong.chaos.timetable import Fault
 from bettong.chaos.victims import processes
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError, StoreError
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord
 from bettong.local.redis_server import RedisServer
@@ -121,30 +121,30 @@ def test_a_number_that_another_process_has_by_now_is_nobody(sleepers: dict[str, 
 
 def test_a_wiped_redis_holds_nothing(tmp_path: Path) -> None:
     with RedisServer(tmp_path / "redis") as server, RedisStore(server.url, "app") as store:
-        figures = LiveFigures(store)
-        figures.write_partition("stage", 0, {"offset": 1})
+        live_metrics = LiveMetrics(store)
+        live_metrics.write_partition("stage", 0, {"offset": 1})
         with Nemesis(Arena(lambda: suite({}, server.url), {})) as nemesis:
             assert nemesis.begin(fault("wipe")).missed == ""
-        assert figures.partitions() == {}
+        assert live_metrics.partitions() == {}
 
 
 def test_a_starved_redis_refuses_writes_until_the_last_such_fault_is_over(tmp_path: Path) -> None:
     with RedisServer(tmp_path / "redis") as server, RedisStore(server.url, "app") as store:
-        figures = LiveFigures(store)
+        live_metrics = LiveMetrics(store)
         with Nemesis(Arena(lambda: suite({}, server.url), {})) as nemesis:
             first = nemesis.begin(fault("starve", for_s=9.0))
             second = nemesis.begin(fault("starve", for_s=9.0, number=2))
             with pytest.raises(StoreError, match="is full; raise its maxmemory"):
-                figures.write_partition("stage", 0, {"offset": 1})
-            assert figures.partitions() == {}
+                live_metrics.write_partition("stage", 0, {"offset": 1})
+            assert live_metrics.partitions() == {}
             nemesis.end(first)
             with pytest.raises(StoreError, match="is full"):
-                figures.write_partition("stage", 0, {"offset": 1})
+                live_metrics.write_partition("stage", 0, {"offset": 1})
             nemesis.end(second)
-            figures.write_partition("stage", 0, {"offset": 1})
+            live_metrics.write_partition("stage", 0, {"offset": 1})
             nemesis.begin(fault("starve", for_s=9.0, number=3))
-        figures.write_partition("stage", 0, {"offset": 2})
-        assert figures.partitions() == {("stage", 0): {"offset": "2"}}
+        live_metrics.write_partition("stage", 0, {"offset": 2})
+        assert live_metrics.partitions() == {("stage", 0): {"offset": "2"}}
 
 
 def test_cuts_and_delays_are_those_of_the_link_and_end_with_the_run() -> None:

@@ -1,4 +1,4 @@
-"""What `bettong status` and `bettong run` make of live figures."""
+"""What `bettong status` and `bettong run` make of live metrics."""
 
 import io
 
@@ -107,7 +107,7 @@ def test_stages_are_summed_over_their_partitions() -> None:
         results=40,
         dead_letters=4,
         skipped=2,
-        passed_over=3,
+        skipped_frames=3,
     )
     assert stages(PARTITIONS) == [expected]
     assert "1,500" in printed(stages_table([expected]))
@@ -222,7 +222,7 @@ def test_what_a_process_says_counts_only_while_it_runs() -> None:
             "kafka": facts(),
             "sender": facts(runs=False),
             "processor": facts(restarts=2),
-            "receiver": facts(started_s=120.0),  # its figures are of the process before
+            "receiver": facts(started_s=120.0),  # its metrics are of the process before
         },
     )
     assert [(row.name, row.state, row.detail) for row in rows] == [

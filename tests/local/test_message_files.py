@@ -228,7 +228,7 @@ def told(tmp_path: Path, lines: bytes) -> list[Told]:
     return [
         each
         for payload in payloads
-        for each in Columns.of_foreign_payload(schema_of(Told), payload).messages()
+        for each in Columns.of_external_payload(schema_of(Told), payload).messages()
     ]
 
 

@@ -16,13 +16,13 @@ import pytest
 
 from bettong.access import digest
 from bettong.client import Credentials, Sender, Subscriber
+from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, RefusedError, StoreError
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
-from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
 
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"
 
@@ -137,8 +137,8 @@ def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteReco
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong")
     for place in (
-        KafkaPlace(record.kafka),
-        KafkaPlace(
+        KafkaConnection(record.kafka),
+        KafkaConnection(
             record.kafka,
             KafkaSecurity.SASL_PLAINTEXT,
             mechanism=KafkaMechanism.PLAIN,
@@ -148,9 +148,9 @@ def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteReco
     ):
         with pytest.raises(LogError), LogAdmin(place) as admin:
             admin.ends(["word-count.dead-letters"])
-    with pytest.raises(StoreError), RedisStore(RedisPlace(record.redis), record.name) as store:
-        LiveFigures(store).live()
-    with LogAdmin(record.kafka_place) as admin, RedisStore(record.redis_place, record.name):
+    with pytest.raises(StoreError), RedisStore(RedisConnection(record.redis), record.name) as store:
+        LiveMetrics(store).live()
+    with LogAdmin(record.kafka_connection) as admin, RedisStore(record.redis_connection, record.name):
         assert admin.ends([f"{record.name}.dead-letters"])
 
 

@@ -52,11 +52,11 @@ def test_a_record_that_cannot_be_written_is_told_once_and_written_when_there_is_
     blocked = tmp_path / "suite"
     blocked.write_text("no folder can be here")
     suite._note(ready=True)
-    suite._look()
+    suite._check_processes()
     (line,) = said
     assert "suite.json cannot be written" in line
     blocked.unlink()
-    suite._look()
+    suite._check_processes()
     found = find(blocked)
     assert found is not None
     assert found.ready
@@ -65,12 +65,12 @@ def test_a_record_that_cannot_be_written_is_told_once_and_written_when_there_is_
 def test_a_process_that_cannot_be_started_for_want_of_room_is_started_later(tmp_path: Path) -> None:
     suite, server, said = prepared(tmp_path)
     suite._due_s["sender"] = 0.0
-    suite._look()
+    suite._check_processes()
     assert (
         "sender cannot be started ([Errno 28] No space left on device) and is started again in 0 s" in said[0]
     )
     server.full = False
-    suite._look()
+    suite._check_processes()
     try:
         assert server.process is not None
         assert psutil.pid_exists(server.process.pid)
@@ -83,9 +83,9 @@ def test_it_is_not_tried_for_ever(tmp_path: Path) -> None:
     suite, _, said = prepared(tmp_path, deaths_max=3)
     suite._due_s["sender"] = 0.0
     for _ in range(3):
-        suite._look()
+        suite._check_processes()
     assert not suite.given_up
-    suite._look()
-    suite._look()
+    suite._check_processes()
+    suite._check_processes()
     assert "died 4 times with less than 30 s in between" in suite.given_up["sender"]
     assert "sender stopped for good, everything else runs on" in said[-1]

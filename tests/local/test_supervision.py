@@ -7,7 +7,7 @@ from bettong.local.supervision import DEATHS_MAX, FORGET_S, GiveUp, StartAgain, 
 
 def test_the_wait_doubles_with_each_death_in_a_row_up_to_a_bound() -> None:
     waits = [decide([float(second) for second in range(count)]) for count in range(1, DEATHS_MAX + 1)]
-    assert waits == [StartAgain(0.2), StartAgain(0.4), StartAgain(0.8), StartAgain(1.6), StartAgain(3.2)]
+    assert waits == [StartAgain(0.0), StartAgain(0.4), StartAgain(0.8), StartAgain(1.6), StartAgain(3.2)]
 
 
 def test_one_death_more_than_the_bound_ends_it() -> None:
@@ -16,7 +16,7 @@ def test_one_death_more_than_the_bound_ends_it() -> None:
 
 def test_a_rest_without_a_death_makes_the_next_wait_short_again() -> None:
     row = [0.0, 1.0, 2.0, 3.0, 4.0]
-    assert decide([*row, 4.0 + FORGET_S + 0.1]) == StartAgain(0.2)
+    assert decide([*row, 4.0 + FORGET_S + 0.1]) == StartAgain(0.0)
     assert decide([*row, 40.0, 41.0]) == StartAgain(0.4)
 
 
@@ -27,7 +27,7 @@ def test_deaths_that_keep_coming_are_one_row_however_long_it_takes() -> None:
 
 def test_deaths_long_ago_do_not_count() -> None:
     deaths = list(itertools.accumulate([FORGET_S + 1] * 20))
-    assert all(decide(deaths[:count]) == StartAgain(0.2) for count in range(1, 21))
+    assert all(decide(deaths[:count]) == StartAgain(0.0) for count in range(1, 21))
 
 
 def test_who_kills_on_purpose_allows_more_deaths_and_waits_less() -> None:

@@ -109,7 +109,7 @@ class GuestTuner:
         """It applies from now on."""
         self._number = self._agent.start(f"{self._script('--mode apply')} 2> {_LOG}", self._variables)
 
-    def figures(self) -> Scraped:
+    def metrics(self) -> Scraped:
         """What it tells Prometheus; nothing while it does not answer."""
         ask = "exec 3<>/dev/tcp/127.0.0.1/7400; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
         ended = self._agent.run(f'bash -c "{ask}"')
@@ -120,7 +120,7 @@ class GuestTuner:
 
         def done() -> Scraped | None:
             assert self._agent.ended(self._number) is None, self.log()
-            found = self.figures()
+            found = self.metrics()
             return found if found.values.get(("bettong_node_tuner_done",)) == 1 else None
 
         return eventually(done, seconds=_WAIT_S_MAX, what="all is set that can be set")

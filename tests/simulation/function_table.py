@@ -13,7 +13,7 @@ from typing import Any
 import bettong
 from bettong.application.ways import Way
 from tests.simulation import functions as f
-from tests.simulation.functions import Held, Item, Kept, Note, Part
+from tests.simulation.messages import Held, Item, Kept, Note, Part
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Function:
     forms: Mapping[Way, Mapping[type[Any], Callable[..., Any]]]
     state: Callable[[], Any] | None = None
     many: bool = False
+    # By way, as `forms`: whether a state is to be deleted.
+    delete_when: Mapping[Way, Callable[[Any], bool]] | None = None
 
     @property
     def python(self) -> Mapping[type[Any], Callable[..., Any]]:
@@ -59,8 +61,18 @@ def _function(
         forms[Way.COMPILED] = {takes: _compiled(function) for takes, function in python.items()}
     if vectorized is not None:
         forms[Way.VECTORIZED] = vectorized
-    name = next(iter(python.values())).__name__
+    name = more.pop("name", next(iter(python.values())).__name__)
     return Function(name, kind, gives, forms, **more)
+
+
+def _is_full(kept: Kept) -> bool:
+    """Raises for some, after a change of the state."""
+    if kept.count == 5:
+        raise ValueError("five")
+    return kept.count % 3 == 0
+
+
+_DELETES = {Way.PYTHON: _is_full, Way.COMPILED: _compiled(_is_full)}
 
 
 _TALLY: dict[type[Any], Callable[..., Any]] = {Item: f.tally, Part: f.tally_part}
@@ -83,7 +95,7 @@ FUNCTIONS: dict[str, Function] = {
         _function("filter", Item, {Item: f.pry}),
         _function("filter", Part, {Part: f.narrow}, {Part: f.all_narrow}),
         _function("filter", Note, {Note: f.told}),
-        _function("flat_map", Part, {Item: f.split}, compiled=True),
+        _function("flat_map", Part, {Item: f.split}, {Item: f.split_all}, compiled=True),
         _function("flat_map", Part, {Item: f.halve}, {Item: f.halve_all}),
         _function("flat_map", Item, {Item: f.again}),
         _function("flat_map", Item, {Item: f.echo}),
@@ -98,6 +110,25 @@ FUNCTIONS: dict[str, Function] = {
         ),
         _function(
             "stateful", Part, {Item: f.steps}, {Item: f.all_steps}, compiled=True, state=Kept, many=True
+        ),
+        _function(
+            "stateful",
+            Part,
+            _TALLY,
+            compiled=True,
+            state=Kept,
+            name="tally_three",
+            delete_when=_DELETES,
+        ),
+        _function(
+            "stateful",
+            Part,
+            {Item: f.steps},
+            compiled=True,
+            state=Kept,
+            many=True,
+            name="steps_to_three",
+            delete_when=_DELETES,
         ),
         _function("stateful", Part, _INSIDE, state=Held),
         _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),

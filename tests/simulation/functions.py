@@ -1,4 +1,4 @@
-"""Messages and functions that random graphs are made of.
+"""Functions that random graphs are made of.
 
 The functions misbehave where the contract lets them: they raise for some values, give what does not fit, change the
 messages that they take, give one object several times, keep results in their state to change them later. None changes
@@ -8,64 +8,14 @@ a message's `key` or `slot`, so that results can be told by key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import bettong
-from bettong import Places, Width
-
-KEYS = ("a", "b", "äö")
-SLOTS_PER_KEY = 3
-
-
-@dataclass(slots=True)
-class Item:
-    """A slot belongs to one key: `key_by("slot")` keeps the messages of a slot in the order of their key."""
-
-    key: Annotated[str, Width(4)]
-    slot: bettong.u8
-    value: bettong.i32
-
-
-@dataclass(slots=True)
-class Part:
-    """Narrow: a number beyond 255 or a tag of more than three bytes does not fit."""
-
-    key: Annotated[str, Width(4)]
-    slot: bettong.u8
-    small: bettong.u8
-    tag: Annotated[str, Width(3)]
-
-
-@dataclass(slots=True)
-class Note:
-    """With text of any length, which is not compiled."""
-
-    key: Annotated[str, Width(4)]
-    slot: bettong.u8
-    text: str
-
-
-MESSAGES: tuple[type[Any], ...] = (Item, Part, Note)
-
-
-@dataclass(slots=True)
-class Kept:
-    """A state of numbers."""
-
-    count: int = 0
-    total: int = 0
-
-
-@dataclass(slots=True)
-class Held:
-    """A state that holds messages."""
-
-    part: Part = field(default_factory=lambda: Part("", 0, 0, ""))
-    item: Item | None = None
+from bettong import Places
+from tests.simulation.messages import Held, Item, Kept, Note, Part
 
 
 def shrink(item: Item) -> Part:
@@ -198,6 +148,17 @@ def split(item: Item) -> list[Part]:
     return [Part(item.key, item.slot, item.value * step, "f") for step in range(1, 4)]
 
 
+@bettong.vectorized
+def split_all(item: Item) -> tuple[Part, Places]:
+    if np.any(item.value == 13):
+        raise ValueError("thirteen")
+    rows = np.repeat(np.arange(len(np.asarray(item.value))), 3)
+    small: Any = np.asarray(item.value)[rows] * np.tile(np.arange(1, 4), len(rows) // 3)
+    key: Any = np.asarray(item.key)[rows]
+    slot: Any = np.asarray(item.slot)[rows]
+    return Part(key, slot, small, "f"), rows
+
+
 def halve(item: Item) -> list[Part]:
     if item.value == 13:
         raise ValueError("thirteen")
@@ -237,8 +198,8 @@ def echo(item: Item) -> list[Item]:
 
 
 def spell(note: Note) -> Iterator[Part]:
-    for step, letter in enumerate(note.text):
-        yield Part(note.key, note.slot, step, letter)
+    for step, character in enumerate(note.text):
+        yield Part(note.key, note.slot, step, character)
 
 
 def tally(item: Item, kept: Kept) -> Part | None:
@@ -288,13 +249,13 @@ def tally_all_parts(part: Part, kept: Kept, places: Places) -> tuple[Part, Place
 
 
 def steps(item: Item, kept: Kept) -> list[Part]:
-    """Several results, with a change of the state between them; raises half-way for some."""
+    """Several results, some of which do not fit, with a change of the state between them; raises half-way for some."""
     found = []
     for step in range(item.value % 4):
         kept.count += 1
         if item.value == 7 and step == 2:
             raise ValueError("half-way")
-        found.append(Part(item.key, item.slot, kept.count % 250, "n"))
+        found.append(Part(item.key, item.slot, kept.count * 37 % 300, "n"))
     return found
 
 
@@ -307,7 +268,7 @@ def all_steps(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
             _counted(kept, place, 0)
             if value == 7 and step == 2:
                 raise ValueError("half-way")
-            counts.append(int(_columns(kept).count[place]) % 250)
+            counts.append(int(_columns(kept).count[place]) * 37 % 300)
             rows.append(row)
     return _parts(item, rows, counts, "n")
 

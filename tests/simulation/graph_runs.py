@@ -1,6 +1,6 @@
 """Runs a graph over real partition workers, and holds each of them to the interpreter, frame by frame.
 
-messages -> cut into frames -> dealt to partitions -> workers -> output records -> the next stage's workers -> sinks
+messages -> cut into frames -> spread over partitions -> workers -> output records -> the next stage's workers -> sinks
 
 A channel is what reaches one partition of a stage from one writer: its records stay in order, while a seed decides
 which channel is next. Records come twice, or before the one that they follow, as they do when senders retry.
@@ -28,9 +28,9 @@ from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from tests.simulation.functions import MESSAGES
 from tests.simulation.graphs import Graph, application
 from tests.simulation.interpreter import Given, Interpreter, StoppedError, key_of
+from tests.simulation.messages import MESSAGES
 from tests.simulation.random_graphs import Case
 from tests.worker_samples import FRAME_BYTES_MAX, data
 
@@ -43,7 +43,7 @@ _FIELD = re.compile(r"(?:\w+: )?(field '\w+'): .*", re.DOTALL)
 
 # By exit, what it gives in order: a sink's messages by class, those of a key_by by partition.
 Results = dict[tuple[str, Any], list[Any]]
-Letter = tuple[str, str, str]  # computation, reason, message
+DeadLetterFields = tuple[str, str, str]  # computation, reason, message
 
 
 class _Stop(Exception):
@@ -55,7 +55,7 @@ class Delivered:
     """What a graph gives as a whole. `results`: by sink, class and slot. `counters`: the sum of all partitions."""
 
     results: dict[tuple[str, str, int], list[Any]] = field(default_factory=lambda: defaultdict(list))
-    letters: Counter[Letter] = field(default_factory=Counter)
+    dead_letters: Counter[DeadLetterFields] = field(default_factory=Counter)
     counters: Counter[str] = field(default_factory=Counter)
 
     def add(self, sink: str, result: Any) -> None:
@@ -88,8 +88,8 @@ def expected(case: Case) -> Delivered:
 
     def pass_on(entrance: str, message: Any) -> None:
         given = interpreter.take(entrance, message)
-        for computation, reason in given.letters:
-            found.letters[computation, reason, _text(message)] += 1
+        for computation, reason in given.dead_letters:
+            found.dead_letters[computation, reason, _text(message)] += 1
         for target, result in given.results:
             if case.graph[target].kind == "key_by":
                 pass_on(target, result)
@@ -156,16 +156,16 @@ class _Run:
             self.delivered.count(worker.counters)
 
     def _sent(self) -> list[tuple[str, int, bytes]]:
-        """The frames of sources, as a sender cuts and deals them."""
+        """The frames of sources, as a sender cuts and partitions them."""
         found: list[tuple[str, int, bytes]] = []
         sequences: Counter[tuple[str, int]] = Counter()
         for number, (source, messages) in enumerate(self._cut()):
-            dealt: defaultdict[int, list[Any]] = defaultdict(list)
+            by_partition: defaultdict[int, list[Any]] = defaultdict(list)
             for message in messages:
                 key = key_of(self.graph[source], message)
                 of = number % self.case.partitions if key is None else partition_of(key, self.case.partitions)
-                dealt[of].append(message)
-            for partition, part in sorted(dealt.items()):
+                by_partition[of].append(message)
+            for partition, part in sorted(by_partition.items()):
                 sequences[source, partition] += 1
                 value = data(f"{source}/client", sequences[source, partition], part)
                 found.append((source, partition, value))
@@ -222,19 +222,21 @@ class _Run:
         self, frame: Frame, messages: list[Any], givens: list[Given], records: list[OutputRecord]
     ) -> None:
         results: Results = defaultdict(list)
-        letters: list[tuple[str, str, int, str]] = []
+        dead_letters: list[tuple[str, str, int, str]] = []
         for place, given in enumerate(givens):
             for target, result in given.results:
                 results[target, self._apart(target, result)].append(result)
-            letters += [(*letter, place, _text(messages[place])) for letter in given.letters]
+            dead_letters += [
+                (*dead_letter, place, _text(messages[place])) for dead_letter in given.dead_letters
+            ]
         given_results = self._results(records)
         assert given_results == results, f"gave {dict(given_results)}, not {dict(results)}"
-        dead = _letters(records)
+        dead = _dead_letters(records)
         found = [(each.computation, _reason(each), each.index, each.message.decode()) for each in dead]
         # Order holds among messages and computations, not among what one computation says of one message.
-        in_order = [(each[0], each[2]) for each in found] == [(each[0], each[2]) for each in letters]
-        assert in_order, f"dead letters {found}, not {letters}"
-        assert Counter(found) == Counter(letters), f"dead letters {found}, not {letters}"
+        in_order = [(each[0], each[2]) for each in found] == [(each[0], each[2]) for each in dead_letters]
+        assert in_order, f"dead letters {found}, not {dead_letters}"
+        assert Counter(found) == Counter(dead_letters), f"dead letters {found}, not {dead_letters}"
         assert {(each.origin, each.sequence) for each in dead} <= {(frame.origin, frame.sequence)}
 
     def _apart(self, target: str, result: Any) -> Any:
@@ -264,8 +266,8 @@ class _Run:
         for record in records:
             frame = decode(record.value)
             if record.topic == dead_letter_topic(APPLICATION):
-                for each in _letters([record]):
-                    self.delivered.letters[each.computation, _reason(each), each.message.decode()] += 1
+                for each in _dead_letters([record]):
+                    self.delivered.dead_letters[each.computation, _reason(each), each.message.decode()] += 1
             elif self.graph[frame.stream].kind == "sink":
                 for result in _messages(frame):
                     self.delivered.add(frame.stream, result)
@@ -289,14 +291,14 @@ def _messages(frame: Frame) -> list[Any]:
     return found
 
 
-def _letters(records: list[OutputRecord]) -> list[DeadLetter]:
+def _dead_letters(records: list[OutputRecord]) -> list[DeadLetter]:
     topic = dead_letter_topic(APPLICATION)
     rows = [row for record in records if record.topic == topic for row in decode(record.value).rows or ()]
     return [DeadLetter.FromString(row) for row in rows]
 
 
-def _reason(letter: DeadLetter) -> str:
-    return _FIELD.sub(r"\1", letter.reason)
+def _reason(dead_letter: DeadLetter) -> str:
+    return _FIELD.sub(r"\1", dead_letter.reason)
 
 
 def _text(message: Any) -> str:

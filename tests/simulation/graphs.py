@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bettong import Application
+from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, OnError
-from bettong.application.streams import Key, Merged
+from bettong.application.streams import Merged
 from bettong.application.ways import Way
 from tests.simulation.function_table import Function
 
@@ -104,7 +105,13 @@ def application(graph: Graph, name: str) -> Application:
             if node.kind == "stateful":
                 parts = graph.parts(node.parents[0])
                 handlers = {made[part]: functions[_class(graph, part)] for part in parts}
-                made[node.name] = parents[0].stateful(handlers, state=node.function.state, **options)
+                deletes = node.function.delete_when
+                made[node.name] = parents[0].stateful(
+                    handlers,
+                    state=node.function.state,
+                    delete_when=deletes[node.way] if deletes is not None else None,
+                    **options,
+                )
             else:
                 function = functions[_class(graph, node.parents[0])]
                 made[node.name] = getattr(parents[0], node.kind)(function, **options)

@@ -7,7 +7,7 @@ It is the specification that random graphs are held to:
 - a function takes a copy, and a result is copied when it is given: nobody sees what is changed later; so a filter
   keeps a message as it came
 - a result that does not fit its schema is refused where it is given, under the name and `on_error` of who gives it
-- what a stateful function has changed before it raised stays
+- what a stateful function has changed before it raised stays; a state that is to be deleted is new for the next one
 - dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
   stops a partition is the first of them that must
 - of several results of one message each is judged alone; None among them does not fit
@@ -24,6 +24,7 @@ import numpy as np
 from bettong.application.fields import Kind
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.schema import schema_of
+from bettong.application.ways import Way
 from tests.simulation.graphs import Graph, Node
 
 
@@ -39,7 +40,7 @@ class Given:
     """What one message led to: (exit, message or its bytes), and (computation, reason)."""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
-    letters: list[tuple[str, str]] = field(default_factory=list)
+    dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Interpreter:
@@ -87,7 +88,7 @@ class Interpreter:
             self._refuse(node, f"{type(error).__name__}: {error}")
             return
         for each in given:
-            if (reason := misfit(each, node.function.gives)) is None:
+            if (reason := schema_violation(each, node.function.gives)) is None:
                 yield each
             else:
                 self._refuse(node, reason)
@@ -106,9 +107,13 @@ class Interpreter:
         if (node.name, key) not in self.states:
             self.states[node.name, key] = node.function.state()
         given = function(message, self.states[node.name, key])
-        if given is None:
-            return []
-        return [copy(each) for each in given] if node.function.many else [copy(given)]
+        found = (
+            [] if given is None else [copy(each) for each in given] if node.function.many else [copy(given)]
+        )
+        deletes = node.function.delete_when
+        if deletes is not None and deletes[Way.PYTHON](self.states[node.name, key]):
+            del self.states[node.name, key]
+        return found
 
     def _leave(self, node: Node, row: Any) -> None:
         try:
@@ -127,7 +132,7 @@ class Interpreter:
             self.counters["skipped"] += 1
         else:
             self.counters["dead_letters"] += 1
-            self._given.letters.append((node.name, reason))
+            self._given.dead_letters.append((node.name, reason))
 
 
 def key_of(entrance: Node, message: Any) -> Any:
@@ -137,7 +142,7 @@ def key_of(entrance: Node, message: Any) -> Any:
     return getattr(message, entrance.key) if isinstance(entrance.key, str) else entrance.key(copy(message))
 
 
-def misfit(result: Any, message: type[Any]) -> str | None:
+def schema_violation(result: Any, message: type[Any]) -> str | None:
     """Why a result is none of its class: the field, or what it is instead."""
     if not isinstance(result, message):
         return f"{type(result).__name__} is no {message.__name__}"

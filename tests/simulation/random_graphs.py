@@ -1,4 +1,4 @@
-"""Hypothesis draws graphs, messages for them, and how those are cut into frames and dealt to partitions."""
+"""Hypothesis draws graphs, messages for them, and how those are cut into frames and spread over partitions."""
 
 from __future__ import annotations
 
@@ -8,21 +8,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.streams import Key
 from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS, Function
-from tests.simulation.functions import (
-    KEYS,
-    SLOTS_PER_KEY,
-    Item,
-    Note,
-    Part,
-    by_key,
-    by_slot,
-    coded,
-)
+from tests.simulation.functions import by_key, by_slot, coded
 from tests.simulation.graphs import Graph, Node
+from tests.simulation.messages import KEYS, SLOTS_PER_KEY, Item, Note, Part
 
 # Keys by which the messages of a key stay in one partition from source to sink, and keys that mix them anew.
 _FINER: tuple[Key, ...] = ("slot", by_slot)

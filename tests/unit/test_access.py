@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.access import TOKEN_CHARACTERS_MAX, Holder, Look, Read, Wish, Write, digest, parse
+from bettong.access import TOKEN_CHARACTERS_MAX, Holder, ListSources, Permission, Read, Write, digest, parse
 
 FEED, OTHER = digest("a"), digest("b")
 FILE = f"""
@@ -29,15 +29,21 @@ def holder(token: str) -> Holder:
 
 
 @pytest.mark.parametrize(
-    "wish",
-    [Write("orders", "feed-1"), Write("orders", "feed-"), Write("nbbo", "x"), Read("rejected"), Look()],
+    "permission",
+    [
+        Write("orders", "feed-1"),
+        Write("orders", "feed-"),
+        Write("nbbo", "x"),
+        Read("rejected"),
+        ListSources(),
+    ],
 )
-def test_what_is_named_is_allowed(wish: Wish) -> None:
-    assert holder("a").may(wish)
+def test_what_is_named_is_allowed(permission: Permission) -> None:
+    assert holder("a").may(permission)
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "permission",
     [
         Write("orders", "other"),
         Write("orders", "a-feed-1"),
@@ -52,8 +58,8 @@ def test_what_is_named_is_allowed(wish: Wish) -> None:
         Read(""),
     ],
 )
-def test_what_is_not_named_is_not(wish: Wish) -> None:
-    assert not holder("a").may(wish)
+def test_what_is_not_named_is_not(permission: Permission) -> None:
+    assert not holder("a").may(permission)
 
 
 def test_who_may_read_all_may_write_nothing() -> None:

@@ -13,7 +13,7 @@ from bettong.application.decoders import each
 from bettong.application.plan import plan
 from bettong.application.schema import schema_of
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, letters, worker
+from tests.worker_samples import data, dead_letters, fold, worker
 
 
 class Odd(BaseException):
@@ -96,8 +96,8 @@ def test_it_is_a_dead_letter_and_the_next_message_goes_on(kind: type[BaseExcepti
     builds(kind)[build](app)
     messages = [Number("a", 1), Number("a", 0), Number("a", 2)]
     records = fold(worker(program(plan(app).stages[0], compiled=False)), [data("in/a", 1, messages)])
-    (letter,) = letters(records)
-    assert (letter.index, letter.reason) == (1, f"{kind.__name__}: why")
+    (dead_letter,) = dead_letters(records)
+    assert (dead_letter.index, dead_letter.reason) == (1, f"{kind.__name__}: why")
     assert sum(record.count for record in records if not record.topic.endswith("dead-letters")) == 2
 
 

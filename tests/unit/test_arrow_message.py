@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bettong.frames.arrow_message import value_places
+from bettong.frames.arrow_message import value_layout
 
 TYPES = {"u1": pa.uint8(), "<i4": pa.int32(), "<i8": pa.int64(), "<f8": pa.float64(), "S5": pa.binary(5)}
 KINDS = st.lists(st.sampled_from(sorted(TYPES)), min_size=1, max_size=6)
@@ -20,7 +20,7 @@ def batch(kinds: list[str], rows: int) -> pa.RecordBatch:
         pa.Array.from_buffers(TYPES[kind], rows, [None, pa.py_buffer(column)])
         for kind, column in zip(kinds, columns, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(arrays, [f"c{place}" for place in range(len(kinds))])
+    return pa.RecordBatch.from_arrays(arrays, [f"c{index}" for index in range(len(kinds))])
 
 
 def sizes(kinds: list[str]) -> tuple[int, ...]:
@@ -31,7 +31,7 @@ def sizes(kinds: list[str]) -> tuple[int, ...]:
 def test_values_are_found_where_arrow_finds_them(kinds: list[str], rows: int, first: int) -> None:
     made = batch(kinds, rows + first).slice(first)
     payload = made.serialize().to_pybytes()
-    found = value_places(payload, sizes(kinds))
+    found = value_layout(payload, sizes(kinds))
     assert found is not None
     assert found.rows == rows
     assert 0 <= found.spare < 8
@@ -68,7 +68,7 @@ def test_values_are_found_where_arrow_finds_them(kinds: list[str], rows: int, fi
     ],
 )
 def test_anything_else_is_left_to_arrow(payload: bytes, widths: tuple[int, ...]) -> None:
-    assert value_places(payload, widths) is None
+    assert value_layout(payload, widths) is None
 
 
 def test_compressed_columns_are_left_to_arrow() -> None:
@@ -79,15 +79,15 @@ def test_compressed_columns_are_left_to_arrow() -> None:
         stream.write_batch(made)
     reader = pa.ipc.MessageReader.open_stream(sink.getvalue())
     reader.read_next_message()
-    assert value_places(reader.read_next_message().serialize().to_pybytes(), (8,)) is None
+    assert value_layout(reader.read_next_message().serialize().to_pybytes(), (8,)) is None
 
 
 @settings(max_examples=400)
 @given(st.integers(0, 400), st.integers(0, 255))
-def test_a_damaged_message_never_leads_outside_of_it(place: int, value: int) -> None:
+def test_a_damaged_message_never_leads_outside_of_it(index: int, value: int) -> None:
     payload = bytearray(batch(["<i8", "u1", "S5"], 20).serialize().to_pybytes())
-    payload[place % len(payload)] = value
-    found = value_places(bytes(payload), (8, 1, 5))
+    payload[index % len(payload)] = value
+    found = value_layout(bytes(payload), (8, 1, 5))
     if found is not None:
         for start, size in zip(found.starts, [8, 1, 5], strict=True):
             assert 0 <= start <= len(payload) - found.rows * size

@@ -33,7 +33,7 @@ def test_a_chain_goes_from_the_root_to_the_state(last: int, expected: list[int])
 
 
 @pytest.mark.parametrize("lost", SAVED[1:-1])
-def test_a_chain_with_a_hole_is_none(lost: Increment) -> None:
+def test_a_chain_with_a_missing_increment_is_none(lost: Increment) -> None:
     assert chain([each for each in SAVED if each != lost], SAVED[-1]) is None
 
 

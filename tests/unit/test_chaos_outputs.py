@@ -95,9 +95,9 @@ def test_behind_one_stage_files_are_compared_and_behind_a_second_one_keys() -> N
 
 
 def test_dead_letters_are_compared_without_their_numbers() -> None:
-    def letter(sequence: int, reason: str) -> bytes:
+    def dead_letter(sequence: int, reason: str) -> bytes:
         values = {"computation": "f", "reason": reason, "origin": "a/1", "sequence": sequence, "message": "x"}
         return json.dumps(values).encode() + b"\n"
 
-    assert without_numbers(letter(1, "bad")) == without_numbers(letter(9, "bad"))
-    assert without_numbers(letter(1, "bad")) != without_numbers(letter(1, "worse"))
+    assert without_numbers(dead_letter(1, "bad")) == without_numbers(dead_letter(9, "bad"))
+    assert without_numbers(dead_letter(1, "bad")) != without_numbers(dead_letter(1, "worse"))

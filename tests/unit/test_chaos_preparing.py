@@ -1,4 +1,4 @@
-"""A spec made ready: inputs are counted and dealt, and all that is wrong is told before anything runs."""
+"""A spec made ready: inputs are counted and spread, and all that is wrong is told before anything runs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,21 +51,21 @@ def test_inputs_are_counted_and_cut_so_that_each_round_has_a_frame(folder: Path)
     ready = prepare(spec(), folder)
     (feed,) = ready.feeds
     assert (feed.total, ready.rounds, feed.stream) == (1000, 50, "chaos-1")
-    dealt = list(feed.rounds(ready.rounds))
-    assert [sum(len(each.body) for each in frames) for frames in dealt] == [20] * 50
+    spread = list(feed.rounds(ready.rounds))
+    assert [sum(len(each.body) for each in frames) for frames in spread] == [20] * 50
 
 
 @given(total=st.integers(1, 300), rounds=st.integers(1, 400), size=st.integers(1, 50))
 def test_every_frame_is_dealt_once_in_order(
     total: int, rounds: int, size: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    file = tmp_path_factory.getbasetemp() / "dealt.txt"
+    file = tmp_path_factory.getbasetemp() / "spread.txt"
     file.write_text("".join(f"{number}\n" for number in range(total)))
     wanted = Wanted(prepare_schema(), takes_rows=True, messages_max=size, bytes_max=10_000)
     feed = Feed("lines", "s", file, Format.LINES, wanted, total)
-    dealt = list(feed.rounds(rounds))
-    assert len(dealt) == rounds
-    flat = [portion for frames in dealt for portion in frames]
+    spread = list(feed.rounds(rounds))
+    assert len(spread) == rounds
+    flat = [portion for frames in spread for portion in frames]
     assert [(each.last, each.body) for each in flat] == [
         (each.last, each.body) for each in portions(file, Format.LINES, wanted)
     ]

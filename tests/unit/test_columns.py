@@ -16,7 +16,8 @@ import bettong
 from bettong import Width
 from bettong.application.schema import schema_of
 from bettong.errors import FrameError, SchemaError
-from bettong.frames.columns import Columns, fitting
+from bettong.frames.columns import Columns
+from bettong.frames.fitting import fitting
 
 
 @dataclass
@@ -79,7 +80,7 @@ def changed(**values: Any) -> Wide:
 @given(st.lists(MESSAGE, max_size=5))
 def test_messages_come_back_from_a_payload_as_they_went_in(messages: list[Wide]) -> None:
     payload = Columns.of_messages(WIDE, messages).payload()
-    for read in (Columns.of_payload, Columns.of_foreign_payload):
+    for read in (Columns.of_payload, Columns.of_external_payload):
         columns = read(WIDE, payload)
         assert columns.length == len(messages)
         assert same(columns.messages(), messages)
@@ -97,7 +98,7 @@ def test_any_rows_can_be_taken_and_sliced(count: int, data: st.DataObject) -> No
     sliced = columns.slice(start, stop)
     assert same(sliced.messages(), messages[start:stop])
     assert same(Columns.of_payload(WIDE, sliced.payload()).messages(), messages[start:stop])
-    shares = [Columns.of_foreign_payload(WIDE, each) for each in columns.payloads([0, start, stop])]
+    shares = [Columns.of_external_payload(WIDE, each) for each in columns.payloads([0, start, stop])]
     assert same(shares[0].messages(), messages[:start])
     assert same(shares[1].messages(), messages[start:stop])
 
@@ -134,6 +135,28 @@ def test_a_value_of_another_type_is_refused_by_the_name_of_its_field(name: str, 
     assert same(columns.messages(), [PLAIN, PLAIN])
     assert list(refused) == [1]
     assert f"field {name!r}" in refused[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("i64", np.array(5)), ("u8", np.array(5, np.uint8)), ("f64", np.array(0.5)), ("f32", np.array(0.5)),
+        ("flag", np.array(True)), ("text", bytearray(b"a")), ("text", memoryview(bytearray(b"a"))),  # noqa: FBT003
+        ("blob", bytearray(b"a")), ("blob4", bytearray(b"abcd")),
+    ],
+)  # fmt: skip
+def test_a_value_that_can_change_later_is_refused(name: str, value: Any) -> None:
+    columns, refused = fitting(WIDE, [PLAIN, changed(**{name: value})])
+    assert columns.length == 1
+    assert f"field {name!r}" in refused[1]
+
+
+def test_numbers_of_numpy_fit() -> None:
+    columns, refused = fitting(
+        WIDE, [changed(i64=np.int64(-3), u8=np.uint8(255), f32=np.float64(0.5), flag=np.True_)]
+    )
+    assert not refused
+    assert (columns.messages()[0].i64, columns.messages()[0].u8, columns.messages()[0].f32) == (-3, 255, 0.5)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, 3.4028235e38, 1e-300, 0.1])
@@ -224,7 +247,7 @@ class Narrow:
 
 @pytest.mark.parametrize("payload", [b"", b"\0", b"garbage", b"\xff" * 200])
 def test_bytes_that_are_no_columns_are_refused(payload: bytes) -> None:
-    for read in (Columns.of_payload, Columns.of_foreign_payload):
+    for read in (Columns.of_payload, Columns.of_external_payload):
         with pytest.raises(FrameError, match="columns of Wide"):
             read(WIDE, payload)
 
@@ -234,16 +257,16 @@ def test_a_cut_payload_is_refused(data: st.DataObject) -> None:
     payload = Columns.of_messages(WIDE, [PLAIN] * 3).payload()
     cut = data.draw(st.integers(0, len(payload) - 1))
     with pytest.raises(FrameError):
-        Columns.of_foreign_payload(WIDE, payload[:cut])
+        Columns.of_external_payload(WIDE, payload[:cut])
 
 
 def test_columns_of_another_schema_are_refused() -> None:
     payload = Columns.of_messages(schema_of(Narrow), [Narrow(1, "x")]).payload()
     with pytest.raises(FrameError, match="2 columns, expected 15"):
-        Columns.of_foreign_payload(WIDE, payload)
+        Columns.of_external_payload(WIDE, payload)
 
 
-def foreign(text: list[bytes | None], flag: list[int | None]) -> bytes:
+def external(text: list[bytes | None], flag: list[int | None]) -> bytes:
     arrays = [pa.array(text, pa.binary(4)), pa.array(flag, pa.uint8())]
     body: bytes = pa.RecordBatch.from_arrays(arrays, names=["text", "flag"]).serialize().to_pybytes()
     return body
@@ -251,22 +274,24 @@ def foreign(text: list[bytes | None], flag: list[int | None]) -> bytes:
 
 def test_a_client_may_not_send_nulls_broken_text_or_half_truths() -> None:
     schema = schema_of(Text)
-    assert Columns.of_foreign_payload(schema, foreign([b"abcd"], [1])).messages() == [Text("abcd", flag=True)]
+    assert Columns.of_external_payload(schema, external([b"abcd"], [1])).messages() == [
+        Text("abcd", flag=True)
+    ]
     for payload, reason in [
-        (foreign([None], [1]), "field 'text' has nulls"),
-        (foreign([b"abcd"], [None]), "field 'flag' has nulls"),
-        (foreign([b"abcd", b"ab\xff\0"], [1, 1]), "field 'text' of message 1 is no UTF-8"),
-        (foreign([b"abcd"], [2]), "field 'flag' has bytes other than 0 and 1"),
+        (external([None], [1]), "field 'text' has nulls"),
+        (external([b"abcd"], [None]), "field 'flag' has nulls"),
+        (external([b"abcd", b"ab\xff\0"], [1, 1]), "field 'text' of message 1 is no UTF-8"),
+        (external([b"abcd"], [2]), "field 'flag' has bytes other than 0 and 1"),
     ]:
         with pytest.raises(FrameError, match=reason):
-            Columns.of_foreign_payload(schema, payload)
+            Columns.of_external_payload(schema, payload)
 
 
 def test_columns_of_a_wider_field_are_refused() -> None:
     wider = [pa.array([b"abcd"] * 80, pa.binary(4)), pa.array([1] * 80, pa.uint32())]
     payload = pa.RecordBatch.from_arrays(wider, names=["text", "flag"]).serialize().to_pybytes()
     with pytest.raises(FrameError, match="field 'flag' has 320 bytes, expected 80"):
-        Columns.of_foreign_payload(schema_of(Text), payload)
+        Columns.of_external_payload(schema_of(Text), payload)
 
 
 @settings(max_examples=500)
@@ -274,15 +299,15 @@ def test_columns_of_a_wider_field_are_refused() -> None:
 def test_damaged_columns_of_fixed_width_are_refused_or_can_be_read_to_the_end(
     changes: list[tuple[int, int]],
 ) -> None:
-    damaged = bytearray(foreign([b"abcd"] * 20, [1] * 20))
+    damaged = bytearray(external([b"abcd"] * 20, [1] * 20))
     for place, value in changes:
         damaged[place % len(damaged)] = value
     try:
-        columns = Columns.of_foreign_payload(schema_of(Text), bytes(damaged))
+        columns = Columns.of_external_payload(schema_of(Text), bytes(damaged))
     except FrameError:
         return
     assert len(columns.messages()) == columns.length
-    assert Columns.of_foreign_payload(schema_of(Text), columns.payload()).messages() == columns.messages()
+    assert Columns.of_external_payload(schema_of(Text), columns.payload()).messages() == columns.messages()
 
 
 def test_size_bytes_is_about_what_the_payload_takes() -> None:

@@ -22,7 +22,7 @@ from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 
-READERS = [Columns.of_payload, Columns.of_foreign_payload]
+READERS = [Columns.of_payload, Columns.of_external_payload]
 
 
 @dataclass
@@ -168,8 +168,8 @@ def test_a_worker_turns_the_record_into_a_dead_letter_and_goes_on(name: str) -> 
     record = RECORDS[name]
     (refused,) = worker.fold(0, record)
     assert refused.topic == "notes-app.dead-letters"
-    letter = DeadLetter.FromString((decode(refused.value).rows or [b""])[0])
-    assert ("columns of Note" if name in LIES else "5 messages, it says 4") in letter.reason
-    assert (letter.message, letter.as_received) == (record[: 32 * 1024], True)
+    dead_letter = DeadLetter.FromString((decode(refused.value).rows or [b""])[0])
+    assert ("columns of Note" if name in LIES else "5 messages, it says 4") in dead_letter.reason
+    assert (dead_letter.message, dead_letter.as_received) == (record[: 32 * 1024], True)
     (result,) = worker.fold(1, frame(2, payload()))
     assert result.count == 5

@@ -22,16 +22,28 @@ class Word:
     word: Annotated[str, Width(4)]
     size: bettong.u32
 
+    def doubled(self) -> int:
+        return 2 * self.size
+
 
 @dataclass
 class Seen:
     total: int = 0
+    last: Annotated[str, Width(4)] = ""
 
 
 @dataclass
 class Count:
     word: Annotated[str, Width(4)]
     total: bettong.u8
+
+
+@dataclass
+class Odd:  # noqa: PLW1641 - it is only compared
+    number: int
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Odd) and self.number % 2 == other.number % 2
 
 
 PRICES = {"IBM": 1.0}
@@ -57,21 +69,26 @@ def writes_an_unknown_state(word: Word, seen: Seen) -> Count | None:
     return Count(word.word, seen.total)
 
 
-def formats_text(word: Word, seen: Seen) -> Count | None:
+def formats_a_fraction(word: Word, seen: Seen) -> Count | None:
     seen.total += 1
-    text = f"{word.word}-{seen.total}"  # wrong
+    text = f"{word.word}-{seen.total / 2}"  # wrong
     return Count(text, seen.total)
 
 
-def compares_a_number_as_text(word: Word, seen: Seen) -> Count | None:
-    if str(word.size) == "1":  # wrong
+def formats_in_a_width(word: Word, seen: Seen) -> Count | None:
+    seen.total += 1
+    return Count(f"{word.size:03d}", seen.total)  # wrong
+
+
+def makes_text_of_a_message(word: Word, seen: Seen) -> Count | None:
+    if str(word) == "1":  # wrong
         return None
     return Count(word.word, seen.total)
 
 
-def compares_a_letter(word: Word, seen: Seen) -> Count | None:
-    letters = [chr(97 + each) for each in range(3)]  # wrong
-    return Count(word.word, 1 if letters[0] == "a" else 2)
+def keeps_text_that_is_too_long(word: Word, seen: Seen) -> Count | None:
+    seen.last = "abcde"  # wrong
+    return Count(word.word, seen.total)
 
 
 def helper(size: int) -> int:
@@ -105,12 +122,6 @@ def sums_a_generator(word: Word, seen: Seen) -> Count | None:
     return Count(word.word, seen.total)
 
 
-def cuts_text(word: Word, seen: Seen) -> Count | None:
-    if word.word[:2] == "ab":  # wrong
-        return None
-    return Count(word.word, seen.total)
-
-
 def returns_a_float_for_an_integer(word: Word, seen: Seen) -> Count | None:
     return Count(word.word, seen.total / 2)  # type: ignore[arg-type]
 
@@ -121,23 +132,53 @@ def returns_a_number_for_text(word: Word, seen: Seen) -> Count | None:
 
 def leaves_out_a_field(word: Word, seen: Seen) -> Count | None:
     seen.total += 1
-    return Count(word.word)  # type: ignore[call-arg]
+    return Count(word.word)  # type: ignore[call-arg]  # wrong
+
+
+def takes_letters_one_by_one(word: Word, seen: Seen) -> Count | None:
+    for letter in word.word:  # wrong
+        seen.total += letter == "a"
+    return Count(word.word, seen.total)
+
+
+def asks_for_a_class(word: Word, seen: Seen) -> Count | None:
+    seen.total += isinstance(seen.last, str)  # wrong
+    return Count(word.word, seen.total)
+
+
+def changes_its_message(word: Word, seen: Seen) -> Count | None:
+    word.size = 1  # wrong
+    return Count(word.word, seen.total)
+
+
+def calls_a_method(word: Word, seen: Seen) -> Count | None:
+    return Count(word.word, word.doubled())  # wrong
+
+
+def compares_by_an_equality_of_its_own(word: Word, seen: Seen) -> Count | None:
+    seen.total += Odd(word.size) == Odd(1)  # wrong
+    return Count(word.word, seen.total)
 
 
 MISTAKES: list[tuple[Callable[..., Any], str]] = [
     (looks_into_a_dict, "Untyped global name 'PRICES'"),
     (reads_an_unknown_field, "Unknown attribute 'length' of type Word"),
     (writes_an_unknown_state, "there is no field 'totl'"),
-    (formats_text, "an f-string makes text, which would equal no text of a message"),
-    (compares_a_number_as_text, "str() makes text"),
-    (compares_a_letter, "chr() makes text"),
+    (formats_a_fraction, "Numba makes no text of float64"),
+    (formats_in_a_width, "format spec in f-strings not supported yet"),
+    (makes_text_of_a_message, "Numba makes no text of Word(text[4], int64)"),
+    (keeps_text_that_is_too_long, "'abcde' is no text of at most 4 bytes"),
     (calls_a_wrong_function, "Unknown attribute '"),
     (uses_an_undefined_name, "name 'undefined_name' is not defined"),
     (nests_an_undefined_name, "name 'nowhere' is not defined"),
     (sums_a_generator, "write a list, [... for ...], instead"),
-    (cuts_text, "Numba has no getitem(bytes[4], slice<a:b>)"),
     (returns_a_float_for_an_integer, "field 'total' of what it returns: Numba has no or_(float64"),
-    (returns_a_number_for_text, "field 'word' of what it returns: Numba has no len(int64)"),
+    (returns_a_number_for_text, "field 'word' of what it returns: expected text, not int64"),
+    (takes_letters_one_by_one, "Invalid use of getiter with parameters (text[4])"),
+    (asks_for_a_class, "Numba has no isinstance("),
+    (changes_its_message, "cannot change field 'size' of a Word: make a new one"),
+    (calls_a_method, "Unknown attribute 'doubled' of type Word"),
+    (compares_by_an_equality_of_its_own, "Numba has no eq(Odd(int64), Odd(int64))"),
     (leaves_out_a_field, "missing a required argument: 'total'"),
 ]
 
@@ -176,21 +217,3 @@ def test_a_mistake_is_told_alike_when_kernels_are_cached(
     function: Callable[..., Any], tmp_path: Path
 ) -> None:
     assert told(function, tmp_path) == told(function, None)
-
-
-@dataclass
-class Private:
-    _hidden: int
-
-
-def of_private(word: Private, seen: Seen) -> Count | None:
-    return Count("x", seen.total + word._hidden)
-
-
-def test_a_field_that_no_named_tuple_can_have_is_named() -> None:
-    with pytest.raises(
-        ApplicationError, match="Private: Field names cannot start with an underscore: '_hidden'"
-    ):
-        compile_kernel(
-            of_private, Form(schema_of(Private), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=None
-        )

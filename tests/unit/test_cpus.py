@@ -7,7 +7,7 @@ import pytest
 
 from bettong.cli.overview import overview
 from bettong.cli.status import summary
-from bettong_processor.cpus import Cpus, listed, looked
+from bettong_processor.cpus import Cpus, listed, read_cpus
 
 MACHINE = listed("0-7")
 
@@ -34,15 +34,15 @@ def test_cpus_are_its_own_when_they_are_as_many_as_promised_and_not_all(
 ) -> None:
     found = Cpus(listed(own), MACHINE, promised)
     assert found.said().startswith(words)
-    assert found.figures() == told
+    assert found.metrics() == told
     assert found.broken is (told.get("exclusive") == 0)
 
 
 def test_this_machine_is_looked_at(tmp_path: Path) -> None:
-    found = looked(1)
+    found = read_cpus(1)
     assert found.own == os.sched_getaffinity(0)
     assert found.own <= found.machine
-    assert looked(1, tmp_path / "none").machine, "a machine that does not tell"
+    assert read_cpus(1, tmp_path / "none").machine, "a machine that does not tell"
 
 
 def test_status_says_where_a_promise_is_not_kept() -> None:

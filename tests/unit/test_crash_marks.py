@@ -32,7 +32,7 @@ def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Pa
         die(offset)
         found, is_new = mark.deaths()
         assert found is not None
-        assert (is_new, found.offset, found.count, found.computation, found.place) == (
+        assert (is_new, found.offset, found.count, found.computation, found.index) == (
             True,
             offset,
             count_,
@@ -69,7 +69,7 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
         ends.append((child, write, told))
     assert found == [(0, 0), (1, 1), (2, 1)]
     own = Marks(tmp_path, 4).of("in", 0)
-    assert own.deaths()[0] == Deaths(5, 3, computation=None, place=None, limit_ms=0)
+    assert own.deaths()[0] == Deaths(5, 3, computation=None, index=None, limit_ms=0)
     own.begin(5)
     for (
         child,

@@ -30,7 +30,7 @@ from bettong_processor.crashes.trial import Record, Trial
 from bettong_processor.crashes.watch import Watch
 from tests.guards import guard
 from tests.waiting import eventually
-from tests.worker_samples import FRAME_BYTES_MAX, data, letters, results
+from tests.worker_samples import FRAME_BYTES_MAX, data, dead_letters, results
 
 OUT = "meters.sink.out"
 SEGFAULT = "killed the worker: signal 11 (SIGSEGV)"
@@ -132,7 +132,7 @@ def ready(function: Callable[..., Number] = count, on_error: OnError = "dead-let
 
 
 def frame(sequence: int, deeds: Sequence[int]) -> bytes:
-    return data("in/a", sequence, [Number(place % 3, deed) for place, deed in enumerate(deeds)])
+    return data("in/a", sequence, [Number(index % 3, deed) for index, deed in enumerate(deeds)])
 
 
 def fold_in_a_process(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -> int:
@@ -150,7 +150,7 @@ def _live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -
         told: list[str] = []
         own = guard(folder, limit_ms=limit_ms, told=told)
         own.exclusions.refresh()
-        Watch(own.at_work, own.tell, limit_ms).start()
+        Watch(own.at_work, own.report_fault, limit_ms).start()
         worker = PartitionWorker(of, Assignment("meters", 0, 1, FRAME_BYTES_MAX))
         fold = own.of(worker)
         found = [record for offset, value in enumerate(log) for record in fold(offset, value)]
@@ -200,17 +200,17 @@ def test_a_message_that_kills_is_a_dead_letter_and_all_others_are_folded(
     # Where the limit is known to be the cause, the second process knows what to do; not of one that the kernel ended.
     assert lived(ready(), log, tmp_path, limit_ms) == (2 if deed == 5 else 3)
     found = output(tmp_path)
-    (letter,) = letters(found)
-    assert (letter.computation, letter.reason) == ("count", reason)
-    assert (letter.origin, letter.sequence, letter.index) == ("in/a", 2, 3)
-    assert letter.message == b'{"group":0,"deed":%d}' % deed
+    (dead_letter,) = dead_letters(found)
+    assert (dead_letter.computation, dead_letter.reason) == ("count", reason)
+    assert (dead_letter.origin, dead_letter.sequence, dead_letter.index) == ("in/a", 2, 3)
+    assert dead_letter.message == b'{"group":0,"deed":%d}' % deed
     assert [each.deed // 1000 for each in results(found, OUT, Number)] == [1, 1, 2, 2, 1, 3, 2, 3, 4]
     # Without whatever has killed it, a replay leaves out the same.
     harmless = [frame(1, [0, 9]), frame(2, [0, 0, 0, 0, 0, 0, 0]), frame(3, [0])]
     assert fold_in_a_process(ready(), harmless, tmp_path, 0) == DONE
     again = results(output(tmp_path), OUT, Number)
     assert again == results(found, OUT, Number)
-    assert [each.index for each in letters(output(tmp_path))] == [3]
+    assert [each.index for each in dead_letters(output(tmp_path))] == [3]
 
 
 @pytest.mark.parametrize(("deed", "limit_ms"), [(1, 0), (5, 50)])
@@ -218,7 +218,7 @@ def test_of_a_compiled_function_too(deed: int, limit_ms: int, tmp_path: Path) ->
     log = [frame(1, [0, 9, deed, 0, 8, deed, 0])]
     lived(ready(count_compiled), log, tmp_path, limit_ms)
     found = output(tmp_path)
-    assert [(each.index, each.computation) for each in letters(found)] == [(2, "count"), (5, "count")]
+    assert [(each.index, each.computation) for each in dead_letters(found)] == [(2, "count"), (5, "count")]
     assert len(results(found, OUT, Number)) == 5
 
 
@@ -226,7 +226,7 @@ def test_several_in_a_frame_and_in_several_frames_are_all_found(tmp_path: Path) 
     log = [frame(1, [1, 0, 2, 0]), frame(2, [0]), frame(3, [4])]
     assert lived(ready(), log, tmp_path) == 5
     found = output(tmp_path)
-    assert [(each.sequence, each.index) for each in letters(found)] == [(1, 0), (1, 2), (3, 0)]
+    assert [(each.sequence, each.index) for each in dead_letters(found)] == [(1, 0), (1, 2), (3, 0)]
     assert len(results(found, OUT, Number)) == 3
 
 
@@ -238,7 +238,7 @@ def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_p
     told = (tmp_path / "stopped").read_text()
     assert f"cannot process a message: {SEGFAULT}; stage 'in', partition 0, offset 1" in told
     assert fold_in_a_process(of, [log[0], frame(2, [0, 0])], tmp_path, 0) == DONE
-    assert letters(output(tmp_path)) == []
+    assert dead_letters(output(tmp_path)) == []
 
 
 def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -
         os.waitpid(child, 0)
         fold_in_a_process(of, [], tmp_path, 0)  # it has noticed
     assert lived(of, log, tmp_path) == 1
-    assert letters(output(tmp_path)) == []
+    assert dead_letters(output(tmp_path)) == []
     assert "workers died 2 time(s) at offset 0, origin in/a, sequence 1" in (tmp_path / "told").read_text()
 
 
@@ -321,7 +321,7 @@ def test_who_was_paused_at_a_record_costs_no_more_than_one_trial(tmp_path: Path)
     for child in paused:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    assert letters(output(tmp_path)) == []
+    assert dead_letters(output(tmp_path)) == []
     assert len(results(output(tmp_path), OUT, Number)) == 3
 
 
@@ -337,7 +337,7 @@ def test_a_function_that_keeps_the_lock_is_found_though_its_slots_live(tmp_path:
         hogs.append(child)
         eventually(lambda: at_work(tmp_path) == hogs[-1], what="it stands at the record")
     assert fold_in_a_process(ready(), log, tmp_path, 200) == DONE
-    assert [each.index for each in letters(output(tmp_path))] == [1]
+    assert [each.index for each in dead_letters(output(tmp_path))] == [1]
     for child in hogs:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -363,7 +363,7 @@ def test_a_record_that_stands_still_is_told_of_with_its_message(
         return count(Number(number.group, 0), seen)
 
     worker = PartitionWorker(ready(wait), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    with Watch(own.at_work, own.tell, 0):
+    with Watch(own.at_work, own.report_fault, 0):
         own.of(worker)(0, frame(1, [0, 5, 0]))
         assert told[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
         eventually(lambda: told[-1] == "in/0: ", what="it is told that it goes on")

@@ -146,9 +146,9 @@ def test_a_forgotten_origin_goes_on_when_it_opens_again() -> None:
 
 
 def test_a_stage_is_never_forgotten() -> None:
-    table = met("places/tally/0")
+    table = met("places/readings/0")
     others(table, 3 * REMEMBERED_RECORDS)
-    assert table.highest["places/tally/0"] == 7
+    assert table.highest["places/readings/0"] == 7
 
 
 def test_a_table_from_a_position_counts_its_origins_as_just_heard() -> None:

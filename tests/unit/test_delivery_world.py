@@ -163,7 +163,7 @@ def _gives_to_anybody(leases: MemoryLeases, claim: Claim) -> Granted:
         (Numbering, "must_open", _opens_over_what_is_on_its_way),
         (Session, "_begin", _believes_the_client),
         (Entry, "is_durable", Entry.is_answered),
-        (MemoryLeases, "look", MemoryLeases.grow_old),
+        (MemoryLeases, "notice_restart", MemoryLeases.grow_old),
         (MemoryLeases, "acquire", _gives_to_anybody),
         (Worker, "_is_durable", lambda _worker, _run: True),
     ],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.endpoints import folder_of, listening, redis_url, servers, snapshots_place
+from bettong.endpoints import folder_of, listening, redis_url, servers, snapshots_url
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_another_url_is_refused_without_quoting_it(url: str) -> None:
     ],
 )
 def test_snapshots_are_in_redis_or_below_a_url(text: str, expected: str) -> None:
-    assert snapshots_place(text) == expected
+    assert snapshots_url(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_snapshots_are_in_redis_or_below_a_url(text: str, expected: str) -> None
 )
 def test_other_places_of_snapshots_are_refused_and_never_quoted(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as caught:
-        snapshots_place(text)
+        snapshots_url(text)
     assert "secret" not in str(caught.value)
 
 

@@ -18,7 +18,7 @@ from bettong.worker.exclusions import Excluded, Exclusion, decode_exclusion, enc
 from bettong.worker.halving import Death, halved
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, letters, results, worker
+from tests.worker_samples import data, dead_letters, fold, results, worker
 
 KILLED = "killed the worker: signal 11 (SIGSEGV)"
 
@@ -51,14 +51,14 @@ def add(number: Number, kept: Sum) -> Number:
 
 
 @bettong.vectorized
-def added(numbers: Number, kept: Sum, places: Any) -> Number:
+def added(numbers: Number, kept: Sum, indexes: Any) -> Number:
     """The same, of all a group's numbers in a frame at once."""
     values: Any = numbers.value
     totals: Any = np.array(values)
     all_kept: Any = kept.total
-    for row, place in enumerate(places):
-        all_kept[place] += values[row]
-        totals[row] = all_kept[place]
+    for row, index in enumerate(indexes):
+        all_kept[index] += values[row]
+        totals[row] = all_kept[index]
     return Number(numbers.group, totals)
 
 
@@ -79,11 +79,14 @@ def test_what_is_left_out_is_a_dead_letter_and_the_others_are_as_if_it_had_not_b
     of = made(way)
     of.exclusions = {1: Exclusion(1, (Excluded(1, 3, "add", KILLED),), is_logged=True)}
     found = fold(of, [frame(1, [1, 2]), frame(2, [3, 5, 4, 7]), frame(3, [9])])
-    assert [(each.index, each.computation, each.reason) for each in letters(found)] == [
+    assert [(each.index, each.computation, each.reason) for each in dead_letters(found)] == [
         (1, "add", KILLED),
         (2, "add", KILLED),
     ]
-    assert [each.message for each in letters(found)] == [b'{"group":1,"value":5}', b'{"group":0,"value":4}']
+    assert [each.message for each in dead_letters(found)] == [
+        b'{"group":1,"value":5}',
+        b'{"group":0,"value":4}',
+    ]
     without = made(way)
     expected = fold(without, [frame(1, [1, 2]), frame(2, [3, 7]), frame(3, [9])])
     assert results(found, "meters.sink.out", Number) == results(expected, "meters.sink.out", Number)
@@ -94,7 +97,7 @@ def test_on_error_of_the_computation_that_it_killed_says_what_becomes_of_it() ->
     why = (Excluded(0, 1, "add", KILLED),)
     skips = made("python", "skip")
     skips.exclusions = {0: Exclusion(0, why, is_logged=True)}
-    assert letters(fold(skips, [frame(1, [1, 2])])) == []
+    assert dead_letters(fold(skips, [frame(1, [1, 2])])) == []
     assert skips.counters.skipped == 1
     stops = made("python", "stop")
     stops.exclusions = {0: Exclusion(0, why)}
@@ -107,16 +110,20 @@ def test_on_error_of_the_computation_that_it_killed_says_what_becomes_of_it() ->
 def test_what_the_log_has_gone_on_from_stops_nothing_any_more() -> None:
     of = made("python", "stop")
     of.exclusions = {0: Exclusion(0, (Excluded(0, 1, "add", KILLED),), is_logged=True)}
-    (letter,) = letters(fold(of, [frame(1, [1, 2])]))
-    assert letter.reason == KILLED
+    (dead_letter,) = dead_letters(fold(of, [frame(1, [1, 2])]))
+    assert dead_letter.reason == KILLED
 
 
 def test_a_record_that_cannot_even_be_read_is_one_dead_letter_as_it_was_received() -> None:
     of = made("python")
     of.exclusions = {0: Exclusion(0, record=KILLED, is_logged=True)}
     found = fold(of, [frame(1, [1, 2]), frame(2, [3])])
-    (letter,) = letters(found)
-    assert (letter.reason, letter.as_received, letter.message) == (KILLED, True, frame(1, [1, 2]))
+    (dead_letter,) = dead_letters(found)
+    assert (dead_letter.reason, dead_letter.as_received, dead_letter.message) == (
+        KILLED,
+        True,
+        frame(1, [1, 2]),
+    )
     assert results(found, "meters.sink.out", Number) == [Number(1, 3)]
 
 
@@ -165,7 +172,7 @@ def test_progress_tells_the_message_at_work_from_another_place() -> None:
     fold(of, [frame(1, [1, 2, 3])])
     wanted = [("drop", 0), ("drop", 1), ("drop", 2), ("look", 0), ("look", 2), ("count", 0), ("count", 2)]
     assert seen_at == wanted
-    of.progress.mark = lambda computation, place: marked.append((computation, place))
+    of.progress.mark = lambda computation, index: marked.append((computation, index))
     fold(of, [frame(2, [1, 2, 3])])
     assert [each for each in marked if each[1] is not None] == wanted
     assert seen_at == 2 * wanted
@@ -183,27 +190,27 @@ def test_halving_finds_each_guilty_row_and_no_other(
     guilty = {each for each in guilty if each < rows}
     folds = 0
 
-    def fold_part(places: Sequence[int]) -> Death | None:
+    def fold_part(indexes: Sequence[int]) -> Death | None:
         nonlocal folds
         folds += 1
-        dead = [place for place in places if place in guilty]
+        dead = [index for index in indexes if index in guilty]
         return Death("x", f"at {dead[0]}", dead[0] if tells else None) if dead else None
 
     found = halved(7, rows, fold_part, guilty_max=guilty_max, is_late=lambda: False)
     out = dict(found.of_frame(rows)) if found is not None else {}
-    assert fold_part([place for place in range(rows) if place not in out]) is None
+    assert fold_part([index for index in range(rows) if index not in out]) is None
     ordered = sorted(guilty)
     if len(ordered) <= guilty_max:
         assert sorted(out) == ordered
-        assert all(why.computation == f"at {place}" for place, why in out.items())
+        assert all(why.computation == f"at {index}" for index, why in out.items())
         assert folds <= 3 + len(ordered) * (3 if tells else 7)
     else:
         assert set(out) == {*ordered[:guilty_max], *range(ordered[guilty_max], rows)}
 
 
 def test_halving_that_is_late_leaves_out_the_rest() -> None:
-    def fold_part(places: Sequence[int]) -> Death | None:
-        return Death("x", "add") if 3 in places else None
+    def fold_part(indexes: Sequence[int]) -> Death | None:
+        return Death("x", "add") if 3 in indexes else None
 
     found = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: True)
     assert found == Exclusion(7, (Excluded(0, 10, "add", "x"),))

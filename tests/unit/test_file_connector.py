@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bettong.edges.kafka_log import Record
 from bettong_receiver.connectors import files
 from bettong_receiver.connectors.files import SYNC_INTERVAL_S, FileConnector
-from bettong_receiver.delivery.batcher import Batcher
+from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import formats
@@ -37,7 +37,7 @@ class Target:
         beginnings = dict.fromkeys(KEYS, beginning)
         try:
             stored = self.connector.open(beginnings)
-            self.batcher = Batcher(application, INPUTS.values(), beginnings=beginnings, stored=stored)
+            self.batcher = SinkBatcher(application, INPUTS.values(), beginnings=beginnings, stored=stored)
         except BaseException:
             self.connector.close()
             raise

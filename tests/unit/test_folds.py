@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, ApplicationError
 from bettong.errors import SnapshotError
-from tests.worker_samples import data, fold, letters, python, results, worker
+from bettong.worker.state.table import SavedStates
+from tests.worker_samples import data, dead_letters, fold, python, results, worker
 
 OUT = "meters.sink.out"
 
@@ -69,7 +70,7 @@ def test_each_key_has_a_state_of_its_own(log: list[list[Item]]) -> None:
             totals[item.key] += item.value
             expected.append(Sum(item.key, totals[item.key]))
     assert results(records, OUT, Sum) == expected
-    assert len(letters(records)) == negatives
+    assert len(dead_letters(records)) == negatives
 
 
 def test_a_function_that_raises_keeps_what_it_had_changed_and_the_fold_goes_on() -> None:
@@ -77,8 +78,12 @@ def test_a_function_that_raises_keeps_what_it_had_changed_and_the_fold_goes_on()
     one = worker(python(app))
     records = fold(one, [data("in/a", 1, [Item("k", 2), Item("k", -1), Item("k", 3)])])
     assert results(records, OUT, Sum) == [Sum("k", 2), Sum("k", 5)]
-    (letter,) = letters(records)
-    assert (letter.computation, letter.reason, letter.index) == ("fold", "ValueError: negative", 1)
+    (dead_letter,) = dead_letters(records)
+    assert (dead_letter.computation, dead_letter.reason, dead_letter.index) == (
+        "fold",
+        "ValueError: negative",
+        1,
+    )
     again = worker(python(app))
     again.restore(one.snapshot())
     assert again._tables["fold"]._states["k"].seen == [2, -1, 3]  # type: ignore[attr-defined]
@@ -88,13 +93,13 @@ def test_a_function_that_raises_keeps_what_it_had_changed_and_the_fold_goes_on()
 def test_an_exception_at_any_place_of_a_frame_is_of_that_place(place: int) -> None:
     items = [Item("k", -1 if each == place else 1) for each in range(3)]
     records = fold(worker(python(application())), [data("in/a", 1, items)])
-    assert [each.index for each in letters(records)] == [place]
+    assert [each.index for each in dead_letters(records)] == [place]
     assert [each.total for each in results(records, OUT, Sum)] == [1, 2]
 
 
 def test_a_frame_in_which_everything_raises_is_all_dead_letters() -> None:
     records = fold(worker(python(application())), [data("in/a", 1, [Item("k", -1)] * 3)])
-    assert [each.index for each in letters(records)] == [0, 1, 2]
+    assert [each.index for each in dead_letters(records)] == [0, 1, 2]
     assert results(records, OUT, Sum) == []
 
 
@@ -110,8 +115,8 @@ def test_a_function_that_returns_several_gives_all_or_none_of_a_message() -> Non
     items = [Item("k", 2), Item("k", 5), Item("k", 1)]
     records = fold(worker(python(application(several))), [data("in/a", 1, items)])
     assert [each.total for each in results(records, OUT, Sum)] == [1, 2, 6]
-    (letter,) = letters(records)
-    assert (letter.index, letter.reason) == (1, "RuntimeError: too many")
+    (dead_letter,) = dead_letters(records)
+    assert (dead_letter.index, dead_letter.reason) == (1, "RuntimeError: too many")
 
 
 @dataclass
@@ -165,7 +170,7 @@ def interrupted(item: Item, kept: Kept) -> Sum:
 def test_a_function_that_would_end_the_process_leads_to_a_dead_letter() -> None:
     items = [Item("k", 1), Item("k", -1), Item("k", 2)]
     records = fold(worker(python(application(interrupted))), [data("in/a", 1, items)])
-    assert [each.reason for each in letters(records)] == ["SystemExit: enough"]
+    assert [each.reason for each in dead_letters(records)] == ["SystemExit: enough"]
     assert [each.total for each in results(records, OUT, Sum)] == [1, 2]
 
 
@@ -189,7 +194,7 @@ def test_a_state_that_cannot_be_made_is_a_dead_letter() -> None:
         worker(python(application(touch, Broken))), [data("in/a", 1, [Item("a", 1), Item("b", 1)])]
     )
     assert results(records, OUT, Sum) == [Sum("a", 1)]
-    assert letters(records)[0].reason == "OSError: no more states"
+    assert dead_letters(records)[0].reason == "OSError: no more states"
 
 
 def by_sign(item: Item) -> int:
@@ -213,8 +218,8 @@ def test_a_key_function_that_raises_later_than_it_did_is_a_dead_letter() -> None
     app = application(several, key=by_sign)
     records = fold(worker(python(app)), [data("in/a", 1, [Item("a", 1), Item("b", 0), Item("c", 1)])])
     assert [each.key for each in results(records, OUT, Sum)] == ["a", "c"]
-    (letter,) = letters(records)
-    assert (letter.index, letter.reason) == (1, "ZeroDivisionError: no sign")
+    (dead_letter,) = dead_letters(records)
+    assert (dead_letter.index, dead_letter.reason) == (1, "ZeroDivisionError: no sign")
 
 
 def test_a_key_that_is_no_key_is_a_dead_letter() -> None:
@@ -222,7 +227,9 @@ def test_a_key_that_is_no_key_is_a_dead_letter() -> None:
         return [item.key]
 
     app = application(several, key=unhashable)
-    assert "unhashable" in letters(fold(worker(python(app)), [data("in/a", 1, [Item("a", 1)])]))[0].reason
+    assert (
+        "unhashable" in dead_letters(fold(worker(python(app)), [data("in/a", 1, [Item("a", 1)])]))[0].reason
+    )
 
 
 def test_rows_keep_the_key_of_the_message_that_they_come_from() -> None:
@@ -247,7 +254,7 @@ def test_a_state_of_garbage_is_refused() -> None:
     one = worker(python(application()))
     for junk in (b"", b"junk", b"\x80\x05."):
         with pytest.raises(SnapshotError, match="state of 'fold'"):
-            one._tables["fold"].load(junk, begins=True)
+            one._tables["fold"].load(SavedStates(junk), log_ns=0, begins=True)
 
 
 def test_a_state_that_can_no_longer_be_saved_names_its_computation() -> None:

@@ -5,21 +5,21 @@ import structlog
 from bettong import metrics
 from bettong.cli.overview import overview
 from bettong.cli.status import summary
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.worker.stage_program import StageProgram
-from bettong_processor.telling import PartitionFigures
+from bettong_processor.reporting import PartitionMetrics
 from tests.worker_samples import Reading, data, fold, worker
 
 
-def test_a_frame_that_is_passed_over_for_long_is_an_alarm_until_the_lost_one_comes(
+def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
     tally: StageProgram,
 ) -> None:
     now_s, one = [100.0], worker(tally)
     with RedisStore("redis://127.0.0.1:1", "meters") as store:
-        figures = PartitionFigures(LiveFigures(store), lambda: now_s[0], structlog.get_logger(), 30)
+        partition_metrics = PartitionMetrics(LiveMetrics(store), lambda: now_s[0], structlog.get_logger(), 30)
 
         def told() -> str:
-            record = {name: str(value) for name, value in figures.of(one, None).items()}
+            record = {name: str(value) for name, value in partition_metrics.of(one, None).items()}
             lines = summary(overview({}, {("readings", 3): record}))
             return next((line for line in lines if "lost frame" in line), "")
 
@@ -38,9 +38,9 @@ def test_a_frame_that_is_passed_over_for_long_is_an_alarm_until_the_lost_one_com
             "[red]1 partitions wait for a lost frame[/red]: readings/3: readings/a, frame 3: frame 2 did not"
             " come before it, for 31 s"
         )
-        assert figures.of(one, None)[metrics.GAP_S.name] == 31
+        assert partition_metrics.of(one, None)[metrics.GAP_S.name] == 31
         send(2, 1)
         assert not told()
-        assert figures.of(one, None)[metrics.GAP_S.name] == ""
+        assert partition_metrics.of(one, None)[metrics.GAP_S.name] == ""
         send(9, 8)
         assert not told(), "another one, just now"

@@ -1,4 +1,4 @@
-"""Python looks for garbage rarely, and passes over what a service has loaded; cycles do not pile up for ever."""
+"""Python looks for garbage rarely, and skips what a service has loaded; cycles do not pile up for ever."""
 
 import subprocess
 import sys

@@ -16,7 +16,7 @@ from bettong.errors import SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings, read
 from tests.certificates import Authority, Pair
-from tests.grpc_echo import ANSWER_S_MAX, WISHES, healthy, refused, run, served, sources
+from tests.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, served, sources
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_files_that_are_wrong_are_all_told_at_the_start(
     ):
         chosen = read(ReceiverSettings, {"application": "x.py", **settings})
         with pytest.raises(SettingsError) as told:
-            Entrance(chosen, WISHES, log)
+            Entrance(chosen, PERMISSIONS, log)
         assert all(fault in str(told.value) for fault in faults), str(told.value)
 
 

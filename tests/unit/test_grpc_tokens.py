@@ -29,9 +29,9 @@ from bettong.v1.subscribe_pb2_grpc import (
 )
 from tests.grpc_echo import (
     ANSWER_S_MAX,
+    PERMISSIONS,
     TOKEN,
     TOKENS,
-    WISHES,
     Call,
     healthy,
     hello,
@@ -129,7 +129,7 @@ def test_garbage_in_place_of_a_token_is_refused(tokens: Path, shown: list[tuple[
         (subscription(""), "token 'feed' may not read sink"),
     ],
 )
-def test_a_foreign_stream_and_a_foreign_sink_are_refused(tokens: Path, call: Call, what: str) -> None:
+def test_a_stream_and_a_sink_of_others_are_refused(tokens: Path, call: Call, what: str) -> None:
     async def scene() -> None:
         async with served({"tokens": tokens}) as address:
             code, details = await refused(call, address, Credentials(token=TOKEN))
@@ -141,7 +141,7 @@ def test_a_foreign_stream_and_a_foreign_sink_are_refused(tokens: Path, call: Cal
 
 def test_a_method_that_no_rule_names_is_refused(tokens: Path) -> None:
     async def scene() -> None:
-        async with served({"tokens": tokens}, wishes={}) as address:
+        async with served({"tokens": tokens}, permissions={}) as address:
             code, _ = await refused(sources, address, Credentials(token=TOKEN))
             assert code is grpc.StatusCode.PERMISSION_DENIED
 
@@ -178,7 +178,9 @@ def test_a_file_of_tokens_that_is_too_large_is_refused(tmp_path: Path) -> None:
     path.write_text("#" * (1024 * 1024 + 1))
     with pytest.raises(SettingsError, match="at most 1048576"):
         Entrance(
-            read(ReceiverSettings, {"application": "x.py", "tokens": path}), WISHES, structlog.get_logger()
+            read(ReceiverSettings, {"application": "x.py", "tokens": path}),
+            PERMISSIONS,
+            structlog.get_logger(),
         )
 
 

@@ -11,7 +11,7 @@ from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.task import Process
 from bettong_processor.progress import Progress
-from bettong_processor.telling import figures_of, held_up
+from bettong_processor.reporting import held_up, metrics_of
 from tests.worker_samples import meters, worker
 
 FAULT = metrics.FAULT.name
@@ -27,7 +27,7 @@ def test_partitions_are_named_the_first_few_of_them() -> None:
 
 def test_a_partition_that_goes_on_is_held_up_no_more() -> None:
     of = worker(program(meters().stages[0], compiled=False))
-    assert figures_of(of, None)[FAULT] == ""
+    assert metrics_of(of, None)[FAULT] == ""
 
 
 class Log:
@@ -44,7 +44,7 @@ class Log:
 
 
 class Told:
-    """Figures in a Redis that may be away."""
+    """Metrics in a Redis that may be away."""
 
     def __init__(self) -> None:
         self.records: Mapping[tuple[str, int], Mapping[str, str]] | None = None
@@ -60,13 +60,13 @@ def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
     progress = Progress(
         Log(), told, {"a.stage.check": "check"}, clock=lambda: 0.0, logger=structlog.get_logger()
     )
-    progress.look()
+    progress.check()
     assert progress.waits_for() == ""
     told.records = {("check", 1): {FAULT: "offset 3"}}
-    progress.look()
+    progress.check()
     assert progress.waits_for() == "check/1 is held up: offset 3"
     told.records = {("check", 1): {FAULT: ""}}
-    progress.look()
+    progress.check()
     assert progress.waits_for() == ""
 
 

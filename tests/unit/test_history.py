@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
-from bettong.application.on_error import OnError
 from bettong.application.plan import StageInput, plan
 from bettong.application.schema import schema_of
-from bettong.errors import LogHoleError, SnapshotError
+from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
@@ -31,8 +30,8 @@ from tests.worker_samples import (
     Reading,
     Total,
     data,
+    dead_letters,
     fold,
-    letters,
     meters,
     opening,
     results,
@@ -113,7 +112,7 @@ def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
 
 
 @WAYS
-def test_what_failed_and_what_was_passed_over_is_told(*, compiled: bool) -> None:
+def test_what_failed_and_what_was_skipped_is_told(*, compiled: bool) -> None:
     frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
     _, events = history(
         tally(compiled=compiled), "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]
@@ -142,7 +141,7 @@ def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_pla
     ]
     _, events = history(tally(compiled=False), "a", log)
     assert [(each.sequence, each.failures) for each in events] == [(1, ()), (3, ())]
-    assert len(letters(fold(worker(tally(compiled=False)), log))) == 2
+    assert len(dead_letters(fold(worker(tally(compiled=False)), log))) == 2
 
 
 FRAMES = st.lists(
@@ -182,7 +181,7 @@ def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
     assert len(seen) == len(totals)
 
 
-def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
+def test_it_goes_on_from_a_snapshot_and_never_past_a_missing_record() -> None:
     log = [data("readings/c", number, [Reading("a", number)]) for number in range(1, 5)]
     half = worker(tally(compiled=True))
     fold(half, log[:2])
@@ -190,7 +189,7 @@ def test_it_goes_on_from_a_snapshot_and_never_past_a_hole() -> None:
     of.restore([half.snapshot()])
     (event,) = of.fold(2, log[2])
     assert event.steps[0].before == kept(3, 2)
-    with pytest.raises(LogHoleError):
+    with pytest.raises(LogTruncatedError):
         of.fold(4, log[3])
     with pytest.raises(SnapshotError):
         KeyHistory(tally(compiled=True), ASSIGNMENT, "a", {}).restore([b"garbage"])
@@ -208,53 +207,6 @@ def test_garbage_in_the_log_is_nobodys_message() -> None:
 class Number:
     name: str
     value: int
-
-
-@dataclass(slots=True)
-class Sum:
-    total: int = 0
-
-
-def halves(number: Number) -> list[Number]:
-    return [Number(number.name, 10 // number.value), number]
-
-
-def add(number: Number, sums: Sum) -> Sum:
-    sums.total += number.value
-    if sums.total > 100:
-        raise ValueError("too much")
-    return Sum(sums.total)
-
-
-def branches(on_error: OnError) -> StageProgram:
-    """In -> {raw, halves -> add -> sums}."""
-    app = Application("meters")
-    numbers = app.source("in", schema=Number, key="name")
-    numbers.sink("raw")
-    numbers.flat_map(halves, on_error=on_error).stateful(add, state=Sum, on_error=on_error).sink("sums")
-    return program(plan(app).stages[0], compiled=False)
-
-
-def test_a_message_that_becomes_several_rows_has_a_step_for_each() -> None:
-    _, (event,) = history(branches("skip"), "a", [data("in/c", 1, [Number("b", 1), Number("a", 5)])])
-    assert event.steps == (Step("add", None, {"total": 2}), Step("add", {"total": 2}, {"total": 7}))
-    assert event.outputs == (("raw", event.message), ("sums", '{"total":2}'), ("sums", '{"total":7}'))
-
-
-def test_what_was_skipped_is_told_with_the_reason_that_the_processor_does_not_keep() -> None:
-    _, events = history(branches("skip"), "a", [data("in/c", 1, [Number("a", 0), Number("a", 200)])])
-    assert events[0].failures[0][:2] == ("halves", "skip")
-    assert events[1].failures == (("add", "skip", "ValueError: too much"),)
-    assert events[1].outputs == (("raw", events[1].message), ("sums", '{"total":0}'))
-
-
-def test_where_the_processor_stopped_the_history_ends_with_the_reason() -> None:
-    log = [data("in/c", 1, [Number("a", 5)]), data("in/c", 2, [Number("b", 1), Number("a", 200)])]
-    of, events = history(branches("stop"), "a", log)
-    assert of.stopped is not None
-    assert "'add' (on_error=\"stop\")" in str(of.stopped)
-    assert (events[-1].offset, events[-1].outputs) == (1, ())
-    assert [step.after for step in events[0].steps] == [{"total": 2}, {"total": 7}]
 
 
 def keyed(annotation: Any, *, name: str = "key") -> StageInput:

@@ -19,7 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
 from bettong.frames.frame import decode, encode
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import Kept, Reading, Total, data, fold, letters, results, worker
+from tests.worker_samples import Kept, Reading, Total, data, dead_letters, fold, results, worker
 
 LIMIT = 7
 HOME = "home"
@@ -122,7 +122,7 @@ def outcomes(of: StageProgram, samples: list[Sample]) -> tuple[list[str], list[t
     """Results (as text, so that NaN equals NaN) and dead letters: place and computation."""
     records = fold(worker(of), [data("in/a", 1, samples)])
     found = [repr(each) for each in results(records, "meters.sink.out", Outcome)]
-    return found, sorted((each.index, each.computation) for each in letters(records))
+    return found, sorted((each.index, each.computation) for each in dead_letters(records))
 
 
 @settings(max_examples=150)
@@ -173,8 +173,8 @@ def test_large_unsigned_numbers_pass_through(judges: dict[str, StageProgram], ki
 @pytest.mark.parametrize("kind", ["python", "compiled"])
 def test_what_is_raised_is_told_in_the_users_own_words(judges: dict[str, StageProgram], kind: str) -> None:
     records = fold(worker(judges[kind]), [data("in/a", 1, [sample("a"), sample("raise"), sample("a")])])
-    (letter,) = letters(records)
-    assert (letter.index, letter.reason) == (1, "ValueError: not this name")
+    (dead_letter,) = dead_letters(records)
+    assert (dead_letter.index, dead_letter.reason) == (1, "ValueError: not this name")
     assert len(results(records, "meters.sink.out", Outcome)) == 2
 
 
@@ -184,7 +184,7 @@ def test_a_division_by_zero_is_the_dead_letter_of_that_message_alone(
 ) -> None:
     samples = [sample("a"), sample("b", signed=0), sample("äöü"), sample("sixsix", signed=0)]
     records = fold(worker(judges[kind]), [data("in/a", 1, samples)])
-    found = letters(records)
+    found = dead_letters(records)
     assert [each.index for each in found] == [1, 3]
     assert all(each.reason.startswith("ZeroDivisionError: ") for each in found)
     assert [each.name for each in results(records, "meters.sink.out", Outcome)] == ["a", "äöü"]
@@ -195,9 +195,9 @@ def test_a_result_that_does_not_fit_its_field_is_a_dead_letter(
     judges: dict[str, StageProgram], kind: str
 ) -> None:
     records = fold(worker(judges[kind]), [data("in/a", 1, [sample("a", signed=300), sample("b")])])
-    (letter,) = letters(records)
-    assert letter.index == 0
-    assert "field 'narrow'" in letter.reason
+    (dead_letter,) = dead_letters(records)
+    assert dead_letter.index == 0
+    assert "field 'narrow'" in dead_letter.reason
     assert [each.name for each in results(records, "meters.sink.out", Outcome)] == ["b"]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 import subprocess
 import sys
@@ -11,82 +10,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-import numba
-import numpy as np
 import pytest
 
-from bettong.application.loading import load
-from bettong.application.plan import plan
 from bettong.application.schema import schema_of
-from bettong.application.ways import Way
 from bettong.worker import kernel_cache
-from bettong.worker.compilable import Copies
-from bettong.worker.compiling import functions_of
 from bettong.worker.kernel import Form, Gives, compile_kernel
-from bettong.worker.kernel_cache import fingerprint, folder_of
+from bettong.worker.kernel_cache import folder_of
 from bettong.worker.kernel_cache import load as load_kernel
-
-APPLICATION = """
-from dataclasses import dataclass
-from enum import IntEnum
-from types import ModuleType
-from typing import Annotated
-
-import numpy as np
-
-import bettong
-
-FACTOR = {factor}
-TABLE = np.array([{table}])
-INNER, NESTED, DEFAULT = {inner}, {nested}, {default}
-package = ModuleType("package")
-package.module = ModuleType("package.module")
-package.module.LEAST = {least}
-
-class Side(IntEnum):
-    BUY = {buy}
-    SELL = 7
-    USUAL = {usual}
-
-def double(value):
-    return 2 * value
-
-def triple(value):
-    return 3 * value
-
-step = {step}
-
-def called(value):
-    return value + INNER
-
-@dataclass
-class Number:
-    key: bettong.u8
-    value: int
-
-@dataclass
-class Kept:
-    total: int = {start}
-
-def scaled(value, by={by}):
-    return value * FACTOR + TABLE[0] + by
-
-def nested(value):
-    by_lambda = lambda value, more=DEFAULT: value * NESTED + more + package.module.LEAST
-    return sum([by_lambda(each) + called(each) for each in range(value)]) + Side.BUY + Side.USUAL - 7
-
-@bettong.compiled
-def add(number: Number, kept: Kept) -> Number | None:
-    kept.total += scaled(number.value) + nested(number.key)
-    kept.total += double(number.key) - triple(number.key) + step(number.key)
-    return Number(number.key, kept.total + {plus})
-
-app = bettong.Application("meters")
-app.source("in", schema=Number, key="key").stateful(add, state=Kept).sink("out")
-"""
+from tests.unit.test_code_facts import APPLICATION, PLAIN
 
 # Prints the result of one message.
 RUN = """
@@ -105,9 +38,6 @@ records = fold(worker(ready), [data("in/a", 1, [Number(1, 10)])])
 print(results(records, "meters.sink.out", Number)[0].value)
 """
 
-PLAIN: dict[str, Any] = {"factor": 2, "table": 100, "start": 1000, "by": 0, "plus": 0}
-PLAIN |= {"inner": 0, "nested": 1, "default": 0, "least": 0, "buy": 0, "step": "double", "usual": 7}
-
 
 @dataclass
 class Number:
@@ -124,7 +54,7 @@ def run(folder: Path, **changes: Any) -> tuple[int, int]:
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(path), str(folder / "cache")],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": root},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
         capture_output=True,
         text=True,
@@ -141,112 +71,6 @@ def test_a_second_run_loads_what_the_first_one_compiled(tmp_path: Path) -> None:
     assert run(tmp_path, least=100) == (1221, 2)
 
 
-def name_of(function: Any) -> str:
-    """The name of a function's machine code, which has one."""
-    name = fingerprint(Copies().of_function(function))
-    assert name is not None
-    return name
-
-
-def changed(**values: Any) -> ModuleType:
-    """The application with changes, as a module."""
-    module = ModuleType("changed")
-    module.__dict__["__name__"] = "bettong_test_changed"
-    sys.modules["bettong_test_changed"] = module
-    exec(APPLICATION.format(**(PLAIN | values)), module.__dict__)  # noqa: S102 - written above
-    return module
-
-
-CHANGES: list[dict[str, Any]] = [{"factor": 3}, {"table": 101}, {"by": 1}, {"plus": 1}]
-CHANGES += [
-    {"inner": 1},
-    {"nested": 2},
-    {"default": 1},
-    {"least": 1},
-    {"buy": 1},
-    {"step": "triple"},
-    {"usual": 0},
-]
-
-
-@pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_whatever_decides_the_machine_code_changes_its_name(change: dict[str, Any]) -> None:
-    assert name_of(changed().add) == name_of(changed().add)
-    assert name_of(changed().add) != name_of(changed(**change).add)
-
-
-def test_nothing_else_changes_its_name() -> None:
-    assert name_of(changed().add) == name_of(changed(start=7).add), "the kernel is given its states"
-
-
-def test_what_cannot_be_known_has_no_name() -> None:
-    def of(value: Any) -> Any:
-        return lambda number: value.name if number else value
-
-    module = ModuleType("limits")
-    module.__dict__["name"] = 1
-    called_by_c = numba.cfunc("int64(int64)")(lambda value: value + 1)
-    for unknown in (object(), ctypes.CDLL(None).abs, module, np.array([object()]), {"a": 1}, called_by_c):
-        assert fingerprint(of(unknown)) is None
-        assert fingerprint(of((1, unknown))) is None
-    for known in (
-        1,
-        "text",
-        None,
-        np.float64(1),
-        (1, (2.0, b"3")),
-        math,
-        np.sum,
-        numba.int64,
-        ValueError,
-        int,
-    ):
-        assert fingerprint(of(known)) is not None
-
-
-@numba.njit(fastmath={"nnan", "contract", "arcp"})
-def fast(value: Any) -> Any:
-    return value + 1
-
-
-def of_sets(value: Any) -> Any:
-    return fast(value) in {"a", "bb", "c"}
-
-
-def test_a_name_is_the_same_whatever_order_sets_have_in_a_run() -> None:
-    ask = "from tests.unit.test_kernel_cache import *; print(name_of(of_sets))"
-    root = str(Path(__file__).resolve().parents[2])
-    names = {
-        subprocess.run(
-            [sys.executable, "-c", ask],
-            cwd=root,
-            env=os.environ | {"PYTHONPATH": root, "PYTHONHASHSEED": seed},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(names) == 1
-
-
-def test_a_function_as_an_option_has_no_name() -> None:
-    inlined = numba.njit(inline=lambda *_: True)(even)
-    calls_it: Any = lambda value: inlined(value) + 1  # noqa: E731
-    assert fingerprint(Copies().of_function(calls_it)) is None
-    assert name_of(lambda value: fast(value) + 1) is not None
-
-
-def test_a_variable_named_as_a_global_is_no_part_of_the_name() -> None:
-    text = "def add(value):\n step = 1\n by = lambda value: value + step\n return by(value)"
-    names = []
-    for step in (1, 2, {"a": 1}):  # Numba cannot have such a dict
-        namespace: dict[str, Any] = {"step": step}
-        exec(text, namespace)  # noqa: S102 - written here
-        names.append(name_of(namespace["add"]))
-    assert names[0] == names[1] == names[2]
-
-
 def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_path: Path) -> None:
     pointer = ctypes.CFUNCTYPE(ctypes.c_long, ctypes.c_long)(lambda value: value + 1)
 
@@ -257,19 +81,6 @@ def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_
     kernel = compile_kernel(add, Form(schema, None, Gives.ONE, schema), cache=tmp_path)
     assert kernel.form.takes is schema
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("example", ["market_spread"])
-def test_the_compiled_functions_of_the_examples_have_names(example: str) -> None:
-    app = load(str(Path(__file__).resolve().parents[2] / "examples" / f"{example}.py"))
-    functions = [
-        function
-        for stage in plan(app).stages
-        for operator in stage.operators
-        if operator.node.way is Way.COMPILED
-        for function in functions_of(operator.node).values()
-    ]
-    assert len({name_of(function) for function in functions}) == len(functions) > 0
 
 
 def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> None:
@@ -347,41 +158,6 @@ def test_a_kernel_that_another_process_removes_once_it_is_loaded_is_compiled_wit
 
 def renumbered(number: Number) -> Number:
     return Number(number.value + 1)
-
-
-def test_a_captured_value_is_part_of_the_name() -> None:
-    def adding(step: Any) -> Any:
-        def add(value: Any) -> Any:
-            return value + step
-
-        return add
-
-    assert name_of(adding(1)) == name_of(adding(1))
-    assert name_of(adding(1)) != name_of(adding(2))
-    assert name_of(adding(np.array([1]))) != name_of(adding(np.array([2])))
-    assert name_of(adding(np.float64(1))) != name_of(adding(np.float64(2)))
-
-
-def test_a_value_of_another_module_is_part_of_the_name() -> None:
-    namespace: dict[str, Any] = {"limits": ModuleType("limits")}
-    exec("def add(value): return value + limits.LEAST", namespace)  # noqa: S102 - written here
-    names = []
-    for least in (1, 1, 2):
-        namespace["limits"].__dict__["LEAST"] = least
-        names.append(name_of(namespace["add"]))
-    assert names[0] == names[1] != names[2]
-
-
-def test_functions_that_call_one_another_have_a_name() -> None:
-    assert name_of(even) == name_of(even) != name_of(odd)
-
-
-def even(value: int) -> bool:
-    return value == 0 or odd(value - 1)
-
-
-def odd(value: int) -> bool:
-    return value != 0 and even(value - 1)
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import bettong
 from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, fold, letters, results, worker
+from tests.worker_samples import data, dead_letters, fold, results, worker
 
 OUT = "meters.sink.out"
 
@@ -122,7 +122,9 @@ def outcome(
     for sequence, numbers in enumerate(frames, 1):
         records = fold(one, [data("in/a", sequence, numbers)])
         found += results(records, OUT, of.stage.outputs[0].schema.message)
-        told = [(each.index, each.computation, each.reason.partition(":")[0]) for each in letters(records)]
+        told = [
+            (each.index, each.computation, each.reason.partition(":")[0]) for each in dead_letters(records)
+        ]
         dead.append(sorted((index, computation, "") for index, computation, _ in told))
     return found, dead
 
@@ -205,13 +207,27 @@ def test_a_function_without_state_that_cannot_be_compiled_is_refused_with_its_li
 
 @bettong.compiled
 def mixed(number: Number) -> list[Part]:
-    return [Part(number.name, 1), Part("text", 2)]
+    return [Part(number.name, 1), Part("text", 2), Part("a" if number.value else "bb", 3)]
+
+
+def test_a_list_may_hold_results_of_texts_of_all_kinds() -> None:
+    app = Application("meters")
+    app.source("in", schema=Number).flat_map(mixed).sink("out")
+    of = worker(program(plan(app).stages[0], compiled=True))
+    found = results(fold(of, [data("in/a", 1, [Number("äö", 0)])]), OUT, Part)
+    assert found == mixed(Number("äö", 0))
+
+
+@bettong.compiled
+def of_two_classes(number: Number) -> list[Part]:
+    return [Part(number.name, 1), number]  # type: ignore[list-item]
 
 
 def test_results_of_different_types_in_one_list_are_refused() -> None:
     app = Application("meters")
-    app.source("in", schema=Number).flat_map(mixed).sink("out")
-    with pytest.raises(ApplicationError, match=rf"'mixed' \({__file__}:\d+\) .* its results differ in type"):
+    app.source("in", schema=Number).flat_map(of_two_classes).sink("out")
+    expected = rf"'of_two_classes' \({__file__}:\d+\) .* its results differ in type"
+    with pytest.raises(ApplicationError, match=expected):
         program(plan(app).stages[0], compiled=True)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong.worker.state import key_table
 from bettong.worker.state.key_table import _FOLD, _MIX, Distinct, KeyTable, words_of, words_per_key
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -55,8 +57,34 @@ def test_slots_are_those_of_a_dict(kind: str, frames: list[list[int]]) -> None:
     slots = dict(zip(keys, found, strict=True))
     for each in range(41):
         key = np.array([str(each) if dtype.kind == "S" else each], dtype)
-        assert table.find(key) == slots.get(key.tolist()[0])
+        assert table.find(key).tolist() == [slots.get(key.tolist()[0], -1)]
     assert table.count == len(set(keys)), "looking adds nothing"
+
+
+@given(
+    st.sampled_from(["i8", "u1", "S1", "S9"]),
+    st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 40), max_size=30)), max_size=20),
+)
+def test_a_removed_key_is_gone_and_its_slot_is_given_again(
+    kind: str, steps: list[tuple[bool, list[int]]]
+) -> None:
+    dtype = np.dtype(kind)
+    # As small as it may be, so that many keys want one place, and stand behind one another.
+    with patch.object(key_table, "_FIRST_CAPACITY", 2):
+        table = KeyTable(words_per_key(dtype))
+    known: dict[Any, int] = {}
+    for adds, values in steps:
+        texts = [str(each)[-1] if kind == "S1" else str(each) for each in values]
+        column = np.array(texts if dtype.kind == "S" else values, dtype)
+        if adds:
+            known |= dict(zip(column.tolist(), table.slots(column).tolist(), strict=True))
+        else:
+            gone = set(column.tolist()) & known.keys()
+            table.remove(np.array([known.pop(each) for each in gone], np.int32))
+        assert table.live == len(known) == len(set(known.values()))
+        assert table.in_use().tolist() == sorted(known.values())
+        assert table.find(column).tolist() == [known.get(each, -1) for each in column.tolist()]
+    assert table.count <= 41, "slots are given again"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How fast a partition is folded, between two looks."""
+"""How fast a partition is folded, between two reports."""
 
 from bettong import metrics
 from bettong_processor.resident.measuring import Measure
@@ -6,12 +6,12 @@ from bettong_processor.resident.measuring import Measure
 MS = 1_000_000
 
 
-def test_rate_lag_and_latency_are_those_since_the_last_look() -> None:
+def test_rate_lag_and_latency_are_those_since_the_last_report() -> None:
     measure = Measure()
-    measure.figures(messages=100, lag=None, now_s=10.0)
+    measure.metrics(messages=100, lag=None, now_s=10.0)
     for late_ms in range(1, 101):
         measure.note(taken_in_ns=0, now_ns=late_ms * MS)
-    assert measure.figures(messages=600, lag=3, now_s=12.0) == {
+    assert measure.metrics(messages=600, lag=3, now_s=12.0) == {
         metrics.RATE.name: 250,
         metrics.LAG.name: 3,
         metrics.LATENCY_P50.name: 51.0,
@@ -20,17 +20,17 @@ def test_rate_lag_and_latency_are_those_since_the_last_look() -> None:
     }
 
 
-def test_what_is_not_known_is_told_so_and_no_older_figure_stays_for_it() -> None:
+def test_what_is_not_known_is_told_so_and_no_older_metric_stays_for_it() -> None:
     no_latency = {
         metrics.LATENCY_P50.name: "",
         metrics.LATENCY_P99.name: "",
         metrics.LATENCY_MAX.name: "",
     }
     measure = Measure()
-    assert measure.figures(messages=100, lag=None, now_s=10.0) == {metrics.RATE.name: "", **no_latency}
+    assert measure.metrics(messages=100, lag=None, now_s=10.0) == {metrics.RATE.name: "", **no_latency}
     measure.note(taken_in_ns=0, now_ns=MS)
-    assert measure.figures(messages=101, lag=0, now_s=11.0)[metrics.LATENCY_MAX.name] == 1.0
-    assert measure.figures(messages=101, lag=0, now_s=12.0) == {
+    assert measure.metrics(messages=101, lag=0, now_s=11.0)[metrics.LATENCY_MAX.name] == 1.0
+    assert measure.metrics(messages=101, lag=0, now_s=12.0) == {
         metrics.RATE.name: 0,
         metrics.LAG.name: 0,
         **no_latency,
@@ -40,7 +40,7 @@ def test_what_is_not_known_is_told_so_and_no_older_figure_stays_for_it() -> None
 def test_clocks_that_disagree_give_no_negative_latency() -> None:
     measure = Measure()
     measure.note(taken_in_ns=5 * MS, now_ns=MS)
-    assert measure.figures(messages=1, lag=0, now_s=1.0)[metrics.LATENCY_P50.name] == 0
+    assert measure.metrics(messages=1, lag=0, now_s=1.0)[metrics.LATENCY_P50.name] == 0
 
 
 def test_only_the_newest_frames_are_remembered() -> None:
@@ -48,4 +48,4 @@ def test_only_the_newest_frames_are_remembered() -> None:
     measure.note(taken_in_ns=0, now_ns=10**12)
     for _ in range(10_000):
         measure.note(taken_in_ns=0, now_ns=MS)
-    assert measure.figures(messages=1, lag=0, now_s=1.0)[metrics.LATENCY_MAX.name] == 1.0
+    assert measure.metrics(messages=1, lag=0, now_s=1.0)[metrics.LATENCY_MAX.name] == 1.0

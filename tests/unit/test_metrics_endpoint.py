@@ -1,4 +1,4 @@
-"""What Prometheus is told: the figures that were written last, by their names, and nothing else."""
+"""What Prometheus is told: the metrics that were written last, by their names, and nothing else."""
 
 import re
 from pathlib import Path
@@ -12,15 +12,15 @@ from structlog.testing import capture_logs
 
 from bettong import metrics
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint, Partitions, families
-from bettong.edges.redis_store import LiveFigures, RedisStore
-from bettong.edges.redis_store.live import Figures
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
 from bettong.local.addresses import LOOPBACK, free_ports
 from tests.scraped import Scraped
 
 NOBODY = f"redis://:secret-word@{LOOPBACK}:{free_ports(1)[0]}"
 LOG = structlog.get_logger()
-SENDER: Figures = {
+SENDER: MetricValues = {
     "service": "sender",
     "state": "waiting",
     "since": 1700000000,
@@ -30,7 +30,7 @@ SENDER: Figures = {
     "buffered": 1024,
     "dead_letter_last": "orders: secret-word",
 }
-RECEIVER: Figures = {
+RECEIVER: MetricValues = {
     "service": "receiver",
     "messages": 40,
     "messages/out": 30,
@@ -40,7 +40,7 @@ RECEIVER: Figures = {
     "latency_p50_ms": 12.5,
     "latency_p99_ms/out": 250,
 }
-PROCESSOR: Figures = {
+PROCESSOR: MetricValues = {
     "service": "processor",
     "batch": "12",
     "batch_ms": 160.0,
@@ -58,13 +58,13 @@ class _Told(Collector):
         return self.found
 
 
-def told(record: Figures, partitions: Partitions | None = None) -> Scraped:
+def told(record: MetricValues, partitions: Partitions | None = None) -> Scraped:
     registry = CollectorRegistry()
     registry.register(_Told(families(record, partitions or {})))
     return Scraped(generate_latest(registry).decode())
 
 
-def test_a_senders_figures_have_names_and_base_units_and_no_texts() -> None:
+def test_a_senders_metrics_have_names_and_base_units_and_no_texts() -> None:
     assert told(SENDER).values == {
         ("bettong_state_entered_timestamp_seconds",): 1700000000,
         ("bettong_sender_messages_total",): 1500,
@@ -102,20 +102,20 @@ def test_a_processors_partitions_are_told_by_stage_and_number() -> None:
 def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
     for each in metrics.SERIES:
         assert re.fullmatch(r"bettong_[a-z]+(_[a-z]+)+", each.name)
-        if each.figure.unit in {"ms", "Unix s"}:
+        if each.metric.unit in {"ms", "Unix s"}:
             assert each.name.endswith("_seconds")
     keys = [(each.name, each.labels, each.scope, each.quantile) for each in metrics.SERIES]
     assert len(keys) == len(set(keys))
-    told_figures = {each.figure for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
+    told_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
     texts = {each for each in metrics.ALL if each.unit == "text"}
-    assert told_figures | texts == set(metrics.ALL), "every number is told, every text is left out"
+    assert told_metrics | texts == set(metrics.ALL), "every number is told, every text is left out"
 
 
 def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
     address = f"{LOOPBACK}:{free_ports(1)[0]}"
     identity = Identity("sender", "shop", "sender-1")
     with RedisStore(NOBODY, "shop") as store:
-        live = LiveFigures(store)
+        live = LiveMetrics(store)
         with MetricsEndpoint(address, identity, live, LOG, partitions=True), capture_logs():
             with pytest.raises(StoreError):
                 live.write_live("sender-1", SENDER, 10.0)
@@ -130,7 +130,7 @@ def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
 def test_an_address_that_is_taken_is_a_wrong_setting() -> None:
     identity = Identity("sender", "shop", "sender-1")
     with RedisStore(NOBODY, "shop") as store:
-        live, address = LiveFigures(store), f"{LOOPBACK}:{free_ports(1)[0]}"
+        live, address = LiveMetrics(store), f"{LOOPBACK}:{free_ports(1)[0]}"
         with (
             MetricsEndpoint(address, identity, live, LOG),
             pytest.raises(SettingsError, match="BETTONG_METRICS_LISTEN: cannot listen"),
@@ -141,6 +141,6 @@ def test_an_address_that_is_taken_is_a_wrong_setting() -> None:
 
 def test_without_a_setting_nothing_listens(tmp_path: Path) -> None:
     with RedisStore(NOBODY, "shop") as store, capture_logs() as said:
-        with MetricsEndpoint(None, Identity("sender", "shop", "sender-1"), LiveFigures(store), LOG):
+        with MetricsEndpoint(None, Identity("sender", "shop", "sender-1"), LiveMetrics(store), LOG):
             pass
         assert said == []

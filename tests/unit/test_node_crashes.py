@@ -1,4 +1,4 @@
-"""A model: tuners that are killed at any write, others that set values, reboots, changed wishes.
+"""A model: tuners that are killed at any write, others that set values, reboots, changed wanted settings.
 
 Whatever happens, in whatever order: a value that another has set is never written over, and once everything is
 reverted each value that nobody else has set is what it was before the tuner.
@@ -30,7 +30,7 @@ OTHERS = {
     THP_ENABLED: ["[always] madvise never"],
     HUGEPAGES: ["900"],
 }
-WISHES: list[dict[str, Any]] = [
+WANTED: list[dict[str, Any]] = [
     {},
     {"sysctls": {"vm.swappiness": "1"}, "hugepages_2m": 64},
     {"sysctls": {"vm.swappiness": "2", "net.core.somaxconn": "9"}, "thp": "never"},
@@ -100,14 +100,14 @@ class Tuners(RuleBasedStateMachine):
         self.boots = 1
         self.keeping: Keeping | None = None
         self.effects: Effects | None = None
-        self.wish = WISHES[0]
+        self.wanted = WANTED[0]
 
     def now(self, key: Key) -> str:
         return canonical(FORMS[key], self.node.text(key))
 
-    @initialize(wish=st.sampled_from(WISHES[1:]), grants=st.booleans())
-    def begin(self, wish: dict[str, Any], grants: bool) -> None:  # noqa: FBT001 - hypothesis names it
-        self.wish = wish
+    @initialize(wanted=st.sampled_from(WANTED[1:]), grants=st.booleans())
+    def begin(self, wanted: dict[str, Any], grants: bool) -> None:  # noqa: FBT001 - hypothesis names it
+        self.wanted = wanted
         if not grants:
             self.node.makes[HUGEPAGES] = "20"
 
@@ -123,9 +123,9 @@ class Tuners(RuleBasedStateMachine):
     def die_at_a_step(self, mode: Mode, steps: int) -> None:
         self.act(mode, steps)
 
-    @rule(wish=st.sampled_from(WISHES))
-    def wish_for(self, wish: dict[str, Any]) -> None:
-        self.wish = wish
+    @rule(wanted=st.sampled_from(WANTED))
+    def want(self, wanted: dict[str, Any]) -> None:
+        self.wanted = wanted
 
     @rule(data=st.data(), number=st.integers(0, 1))
     def set_by_another(self, data: st.DataObject, number: int) -> None:
@@ -175,7 +175,7 @@ class Tuners(RuleBasedStateMachine):
                 self.keeping = MortalKeeping(self.folder / "journal", self.fuse)
                 self.keeping.__enter__()
                 self.effects = Effects(self.node, self.keeping)
-            self.effects.perform(TunerSettings(mode=mode, **self.wish))
+            self.effects.perform(TunerSettings(mode=mode, **self.wanted))
         except Killed:
             self.kill()
         finally:
@@ -184,7 +184,7 @@ class Tuners(RuleBasedStateMachine):
 
     def know(self) -> None:
         """Which keys the journal on the disk holds: the ones that a tuner has begun to tune."""
-        found = Keeping(self.folder / "journal").look(self.node.boot())
+        found = Keeping(self.folder / "journal").read(self.node.boot())
         self.tuned = set(found.entries) if found is not None else set()
 
     def teardown(self) -> None:

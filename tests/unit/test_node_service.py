@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from bettong_node_tuner.effects import Effects
 from bettong_node_tuner.errors import NodeError
-from bettong_node_tuner.figures import Figures
 from bettong_node_tuner.keeping import NAME, Keeping
 from bettong_node_tuner.main import app
+from bettong_node_tuner.metrics import TunerMetrics
 from bettong_node_tuner.report import annotation, table
 from bettong_node_tuner.service import Tuner
 from bettong_node_tuner.settings import PREFIX, Mode, TunerSettings
@@ -53,7 +53,7 @@ def effects(node: FakeNode, tmp_path: Path) -> Iterator[Effects]:
 
 
 def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: Effects) -> None:
-    told, figures, seen = ToldNode(failures=1), Figures(), list[str]()
+    told, metrics, seen = ToldNode(failures=1), TunerMetrics(), list[str]()
 
     def is_ended(seconds: float) -> bool:
         assert seconds == 7
@@ -61,7 +61,7 @@ def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: E
         return len(seen) == 3
 
     settings = TunerSettings(mode=Mode.APPLY, sysctls=WANTED, interval_s=7)
-    Tuner(settings, effects, figures, told).run(is_ended)
+    Tuner(settings, effects, metrics, told).run(is_ended)
     assert seen == ["1", "1", "1"]
     assert node.text(SWAPPINESS) == "60"
     during, after = (json.loads(text) for text in told.texts)
@@ -78,7 +78,7 @@ def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: E
     }
     assert after["settings"] == {"sysctls": {"reverted": 1}}
     assert not told.tainted
-    text = generate_latest(figures.registry).decode()
+    text = generate_latest(metrics.registry).decode()
     assert 'bettong_node_tuner_writes_total{setting="sysctls"} 2.0' in text
     assert 'bettong_node_tuner_keys{setting="sysctls",state="reverted"} 1.0' in text
     assert "bettong_node_tuner_api_errors_total 1.0" in text
@@ -88,7 +88,7 @@ def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
     node: FakeNode, effects: Effects, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = ToldNode(failures=2)
-    Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, Figures(), told).run(lambda _: True)
+    Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), told).run(lambda _: True)
     assert node.text(SWAPPINESS) == "60"
     during, after = [line for line in caplog.messages if line.startswith("away; ")]
     assert during == "away; tried again at the next look"
@@ -99,33 +99,33 @@ def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
 def test_the_startup_taint_stays_while_something_is_refused(node: FakeNode, effects: Effects) -> None:
     node.put("proc/90/comm", "tuned")
     told = ToldNode(failures=0)
-    tuner = Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, Figures(), told)
-    tuner.look()
+    tuner = Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), told)
+    tuner.check()
     assert told.tainted
     assert json.loads(told.texts[0])["settings"]["sysctls"]["refused"] == 1
     node.put("proc/90/comm", "gone")
-    tuner.look()
+    tuner.check()
     assert not told.tainted
 
 
 @pytest.mark.parametrize("mode", [Mode.OFF, Mode.DRY_RUN, Mode.REVERT])
 def test_a_tuner_that_is_not_to_tune_lets_the_node_take_pods(effects: Effects, mode: Mode) -> None:
     told = ToldNode(failures=0)
-    Tuner(TunerSettings(mode=mode, sysctls=WANTED), effects, Figures(), told).run(lambda _: True)
+    Tuner(TunerSettings(mode=mode, sysctls=WANTED), effects, TunerMetrics(), told).run(lambda _: True)
     assert not told.tainted
     assert json.loads(told.texts[0])["mode"] == mode.value
 
 
 def test_the_table_and_the_annotation_say_why(node: FakeNode, effects: Effects) -> None:
     wanted = TunerSettings(mode=Mode.DRY_RUN, sysctls=WANTED)
-    lines = table(effects.look(wanted), planned=True).splitlines()
+    lines = table(effects.inspect(wanted), planned=True).splitlines()
     assert lines[0].split("  ")[0] == "SETTING"
     assert lines[1].split() == [
         *("sysctls", "/proc/sys/vm/not_there", "-", "1"),
         *("unsupported", "there", "is", "no", "such", "file"),
     ]
     assert lines[2].split() == ["sysctls", "/proc/sys/vm/swappiness", "60", "1", "pending", "would", "write"]
-    assert len(annotation(effects.look(wanted), wanted.mode)) < 300
+    assert len(annotation(effects.inspect(wanted), wanted.mode)) < 300
 
 
 def run(folder: Path, *words: str) -> tuple[int, str]:

@@ -19,7 +19,7 @@ from bettong.errors import ApplicationError, PoisonError
 from bettong.frames.refused import REASON_CHARACTERS_MAX
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, fold, letters, results, worker
+from tests.worker_samples import data, dead_letters, fold, results, worker
 
 
 @dataclass(slots=True)
@@ -101,7 +101,7 @@ BUILDS: dict[str, Build] = {
     "key_by": lambda app, how: source(app).key_by(name_of, on_error=how).sink("out"),
     "stateful": lambda app, how: source(app).stateful(divide, state=Sum, on_error=how).sink("out"),
     "sink": lambda app, how: source(app).sink("out", encoder=encoded, on_error=how),
-    "misfit": lambda app, how: source(app).map(wide, on_error=how).sink("out"),
+    "schema violation": lambda app, how: source(app).map(wide, on_error=how).sink("out"),
 }
 
 
@@ -114,7 +114,7 @@ def stage(build: str, how: OnError, *, compiled: bool = False) -> StageProgram:
 @pytest.mark.parametrize("build", BUILDS)
 def test_an_unknown_choice_is_refused_with_the_name_of_the_computation(build: str) -> None:
     app = Application("meters")
-    kind = "map" if build == "misfit" else build
+    kind = "map" if build == "schema violation" else build
     with pytest.raises(ApplicationError, match=rf"^{kind} '.+': on_error='ignore': expected one of 'dead-"):
         BUILDS[build](app, "ignore")
 
@@ -128,7 +128,7 @@ def test_a_source_checks_its_choice_too() -> None:
 def test_a_skipped_message_is_counted_and_leaves_nothing_else(build: str) -> None:
     of = worker(stage(build, "skip"))
     records = fold(of, [data("in/c", 1, [GOOD, BAD, GOOD])])
-    assert letters(records) == []
+    assert dead_letters(records) == []
     assert (of.counters.skipped, of.counters.dead_letters) == (1, 0)
     assert of.counters.results == (4 if build == "flat_map" else 2)
 
@@ -136,7 +136,7 @@ def test_a_skipped_message_is_counted_and_leaves_nothing_else(build: str) -> Non
 @pytest.mark.parametrize("build", BUILDS)
 def test_by_default_it_is_a_dead_letter(build: str) -> None:
     of = worker(stage(build, "dead-letter"))
-    assert len(letters(fold(of, [data("in/c", 1, [GOOD, BAD, GOOD])]))) == 1
+    assert len(dead_letters(fold(of, [data("in/c", 1, [GOOD, BAD, GOOD])]))) == 1
     assert (of.counters.skipped, of.counters.dead_letters) == (0, 1)
 
 
@@ -151,8 +151,8 @@ def test_a_message_that_stops_is_told_with_all_that_is_needed_to_find_and_mend_i
     assert text.endswith(
         'start the processor again: it goes on with this very message: {"name":"a","value":0}'
     )
-    assert ("longer than 4 bytes" if build == "misfit" else "ZeroDivisionError") in text
-    computation = {"key_by": "in-by-name_of", "sink": "out", "stateful": "divide", "misfit": "wide"}
+    assert ("longer than 4 bytes" if build == "schema violation" else "ZeroDivisionError") in text
+    computation = {"key_by": "in-by-name_of", "sink": "out", "stateful": "divide", "schema violation": "wide"}
     assert text.startswith(f"'{computation.get(build, '')}")
     assert '(on_error="stop")' in text
 
@@ -207,7 +207,7 @@ def test_each_computation_of_a_stage_has_its_own_choice() -> None:
     numbers.filter(positive).sink("out-2")
     of: PartitionWorker = worker(program(plan(app).stages[0], compiled=False))
     records = fold(of, [data("in/c", 1, [BAD])])
-    assert [letter.computation for letter in letters(records)] == ["positive"]
+    assert [dead_letter.computation for dead_letter in dead_letters(records)] == ["positive"]
     assert (of.counters.skipped, of.counters.dead_letters) == (1, 1)
 
 
@@ -222,8 +222,8 @@ def test_a_reason_of_many_lines_and_a_long_message_are_told_in_one_short_line() 
 
 def test_a_record_that_is_no_frame_is_a_dead_letter_whatever_the_computations_say() -> None:
     of = worker(stage("map", "stop"))
-    (letter,) = letters(fold(of, [b"garbage"]))
-    assert letter.computation == "in"
+    (dead_letter,) = dead_letters(fold(of, [b"garbage"]))
+    assert dead_letter.computation == "in"
     assert of.counters.dead_letters == 1
 
 
@@ -261,9 +261,9 @@ def of_text(function: Callable[[Text], Text], how: OnError) -> PartitionWorker:
 @pytest.mark.parametrize("function", [quotes, ill_fitting])
 def test_a_reason_that_is_no_unicode_text_is_escaped_and_cut(function: Callable[[Text], Text]) -> None:
     record = data("in/c", 1, [Text("a")])
-    (letter,) = letters(fold(of_text(function, "dead-letter"), [record]))
-    assert "\\udc80" in letter.reason
-    assert len(letter.reason) <= REASON_CHARACTERS_MAX
+    (dead_letter,) = dead_letters(fold(of_text(function, "dead-letter"), [record]))
+    assert "\\udc80" in dead_letter.reason
+    assert len(dead_letter.reason) <= REASON_CHARACTERS_MAX
     with pytest.raises(PoisonError) as caught:
         fold(of_text(function, "stop"), [record])
     assert b"\\udc80" in str(caught.value).encode()

@@ -18,7 +18,7 @@ from bettong import Application
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
 from bettong.worker.output.framing import OutputRecord
-from tests.worker_samples import data, fold, letters, python, results, worker
+from tests.worker_samples import data, dead_letters, fold, python, results, worker
 
 
 @dataclass
@@ -104,7 +104,7 @@ def test_a_function_that_would_end_the_process_leads_to_a_dead_letter(
     build: Callable[[bettong.Stream], bettong.Stream],
 ) -> None:
     records = fold(worker(python(application(build))), [data("in/a", 1, [Number(1), Number(2)])])
-    assert [each.reason for each in letters(records)] == ["SystemExit: 3"]
+    assert [each.reason for each in dead_letters(records)] == ["SystemExit: 3"]
     assert [each.number for each in results(records, OUT, Number)] == [2]
 
 
@@ -160,7 +160,7 @@ NUMBERS = st.lists(st.integers(0, 12), max_size=12)
 def test_a_map_that_raises_makes_a_dead_letter_of_that_message(numbers: list[int]) -> None:
     records = run(application(lambda stream: stream.map(halved)), numbers)
     assert results(records, OUT, Number) == [Number(each // 2) for each in numbers if each % 2 == 0]
-    found = letters(records)
+    found = dead_letters(records)
     assert places(found) == [place for place, each in enumerate(numbers) if each % 2]
     assert [each.reason for each in found] == [f"ValueError: {each} is odd" for each in numbers if each % 2]
     assert {each.computation for each in found} <= {"halved"}
@@ -173,7 +173,7 @@ def test_a_map_that_raises_makes_a_dead_letter_of_that_message(numbers: list[int
 def test_a_filter_keeps_what_is_true_and_may_raise(numbers: list[int]) -> None:
     records = run(application(lambda stream: stream.filter(even)), numbers)
     assert results(records, OUT, Number) == [Number(each) for each in numbers if each % 2 == 0]
-    assert places(letters(records)) == [place for place, each in enumerate(numbers) if each == 7]
+    assert places(dead_letters(records)) == [place for place, each in enumerate(numbers) if each == 7]
 
 
 @given(NUMBERS)
@@ -181,7 +181,9 @@ def test_a_flat_map_that_raises_half_way_gives_none_of_that_message(numbers: lis
     records = run(application(lambda stream: stream.flat_map(downwards)), numbers)
     fine = [each for each in numbers if each % 5 or not each]
     assert results(records, OUT, Number) == [Number(down) for each in fine for down in range(each, 0, -1)]
-    assert places(letters(records)) == [place for place, each in enumerate(numbers) if each % 5 == 0 and each]
+    assert places(dead_letters(records)) == [
+        place for place, each in enumerate(numbers) if each % 5 == 0 and each
+    ]
 
 
 @given(NUMBERS)
@@ -192,7 +194,7 @@ def test_places_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> N
         return stream.filter(even).flat_map(downwards).map(halved)
 
     records = run(application(build), numbers)
-    found = letters(records)
+    found = dead_letters(records)
     expected = []
     for place, each in enumerate(numbers):
         if each == 7:
@@ -211,7 +213,7 @@ def test_a_result_that_does_not_fit_its_schema_is_a_dead_letter(between: bool) -
 
     records = run(application(build), [4, 300, 6, -2])
     assert results(records, OUT, Byte) == [Byte(4), Byte(6)]
-    found = letters(records)
+    found = dead_letters(records)
     assert places(found) == [1, 3]
     assert all(each.computation == "as_byte" and "field 'byte'" in each.reason for each in found)
 
@@ -223,9 +225,9 @@ def test_a_result_of_another_class_is_a_dead_letter(wrong: Any) -> None:
 
     records = run(application(lambda stream: stream.map(odd_result)), [1, 0, 1])
     assert results(records, OUT, Number) == [Number(1), Number(1)]
-    (letter,) = letters(records)
-    assert letter.index == 1
-    assert letter.reason == f"{type(wrong).__name__} is no Number"
+    (dead_letter,) = dead_letters(records)
+    assert dead_letter.index == 1
+    assert dead_letter.reason == f"{type(wrong).__name__} is no Number"
 
 
 @pytest.mark.parametrize("wrong", [None, 7])
@@ -235,15 +237,15 @@ def test_a_flat_map_that_returns_no_iterable_is_a_dead_letter(wrong: Any) -> Non
 
     records = run(application(lambda stream: stream.flat_map(broken)), [1, 0])
     assert results(records, OUT, Number) == [Number(1)]
-    assert "is not iterable" in letters(records)[0].reason
+    assert "is not iterable" in dead_letters(records)[0].reason
 
 
 def test_a_long_reason_is_cut() -> None:
     def shouting(number: Number) -> Number:
         raise ValueError("x" * 100_000 + str(number))
 
-    (letter,) = letters(run(application(lambda stream: stream.map(shouting)), [1]))
-    assert letter.reason == "ValueError: " + "x" * 988
+    (dead_letter,) = dead_letters(run(application(lambda stream: stream.map(shouting)), [1]))
+    assert dead_letter.reason == "ValueError: " + "x" * 988
 
 
 def test_a_function_that_changes_its_message_changes_nobody_elses() -> None:

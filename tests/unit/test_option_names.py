@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import Consumer
 
-from bettong.edges.foreign_kafka import ClientOptions
+from bettong.edges.external_kafka import ClientOptions
 from bettong.errors import SettingsError
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong.application.plan import plan
 from bettong.delivery import ORIGIN_TTL_NS
-from bettong.errors import LogHoleError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.worker.output.framing import OutputRecord
@@ -24,9 +24,9 @@ from tests.worker_samples import (
     Reading,
     Total,
     data,
+    dead_letters,
     fold,
     frames,
-    letters,
     meters,
     opening,
     results,
@@ -59,8 +59,8 @@ def test_what_leaves_carries_numbers_of_the_offset_and_times_of_the_frame(tally:
         data("readings/a", 2, [Reading("m", 1)], **times),
     ]
     first, second = frames(fold(worker(tally, partition=2, partitions=4), log), TOTALS)
-    assert (first.origin, first.sequence, first.previous) == ("totals/tally/2", 1 << 20, 0)
-    assert (second.origin, second.sequence, second.previous) == ("totals/tally/2", 3 << 20, 1 << 20)
+    assert (first.origin, first.sequence, first.previous) == ("totals/readings/2", 1 << 20, 0)
+    assert (second.origin, second.sequence, second.previous) == ("totals/readings/2", 3 << 20, 1 << 20)
     assert (second.ingest_ns, second.sent_ns, second.watermark_ns) == (7, 5, 3)
     assert second.count == 1
 
@@ -103,7 +103,7 @@ def test_merged_streams_share_a_state_in_the_order_of_the_log(tally: StageProgra
 def test_a_missing_record_stops_the_stage(tally: StageProgram) -> None:
     one = worker(tally)
     fold(one, [tick(1)])
-    with pytest.raises(LogHoleError, match="stage 'readings', partition 0: expected offset 1, got 3"):
+    with pytest.raises(LogTruncatedError, match="stage 'readings', partition 0: expected offset 1, got 3"):
         one.fold(3, tick(2))
 
 
@@ -137,11 +137,11 @@ def test_a_record_that_cannot_be_used_is_a_dead_letter(
         data("readings/b", 1, [Reading("m", 1)]),
     ]
     records = fold(one, log)
-    (letter,) = letters(records)
-    assert reason in letter.reason
-    assert (letter.computation, letter.origin, letter.index) == ("readings", origin, 0)
-    assert letter.sequence == (5 if origin != "log/unreadable" else 0)
-    assert letter.message == record
+    (dead_letter,) = dead_letters(records)
+    assert reason in dead_letter.reason
+    assert (dead_letter.computation, dead_letter.origin, dead_letter.index) == ("readings", origin, 0)
+    assert dead_letter.sequence == (5 if origin != "log/unreadable" else 0)
+    assert dead_letter.message == record
     assert totals(records) == [1]
     assert one.counters.dead_letters == 1
 
@@ -151,8 +151,8 @@ def test_columns_that_cannot_be_read_are_a_dead_letter(tally: StageProgram, colu
     schema = meters().sources[0].schema.fingerprint
     broken = encode(Frame(origin="readings/a", sequence=1, previous=0, schema=schema, columns=columns))
     records = fold(worker(tally), [broken, data("readings/a", 2, [Reading("m", 1)])])
-    (letter,) = letters(records)
-    assert "columns of Reading" in letter.reason
+    (dead_letter,) = dead_letters(records)
+    assert "columns of Reading" in dead_letter.reason
     assert totals(records) == [1]
 
 
@@ -166,7 +166,7 @@ def test_no_record_stops_a_worker(junk: list[bytes]) -> None:
 def test_a_repeated_frame_that_could_not_be_used_is_no_second_dead_letter(tally: StageProgram) -> None:
     wrong = data("readings/a", 1, [Limit("m", 1)])
     one = worker(tally)
-    assert len(letters(fold(one, [wrong, wrong]))) == 1
+    assert len(dead_letters(fold(one, [wrong, wrong]))) == 1
     assert one.counters.duplicates == 1
 
 
@@ -193,7 +193,7 @@ def test_counters_and_keys_tell_what_happened(tally: StageProgram) -> None:
 def test_a_stage_that_was_silent_for_days_is_still_known(places: StageProgram) -> None:
     """A stage may have nothing for one of the next stage's partitions for days; its next frame still counts."""
     steps = count(1)
-    rare = [f"places/tally/{partition}" for partition in (0, 1)]
+    rare = [f"places/readings/{partition}" for partition in (0, 1)]
 
     def at(day: int, origin: str, previous: int, sequence: int) -> bytes:
         total = [Total("m", 1, next(steps), 0)]

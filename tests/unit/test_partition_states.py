@@ -11,6 +11,7 @@ import random
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from unittest.mock import patch
@@ -41,9 +42,13 @@ TOPIC = "meters.stage.readings"
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
 
 
-@lru_cache(maxsize=2)
-def programs(*, compiled: bool) -> Programs:
-    plan = meters()
+# A record takes the log clock on by a microsecond: some meters are heard of again in time, others not.
+TTL = timedelta(microseconds=25)
+
+
+@lru_cache(maxsize=4)
+def programs(*, compiled: bool, ttl: timedelta | None = None) -> Programs:
+    plan = meters(ttl)
     return Programs(plan, {stage.name: program(stage, compiled=compiled) for stage in plan.stages})
 
 
@@ -54,9 +59,9 @@ def log_record(number: int) -> bytes:
     known = METERS[: 2 + number // 2]
     if chance.random() < 0.1:
         limits = [Limit(chance.choice(known), 3)]
-        return data("limits/x", number + 1, limits, previous=0, ingest_ns=number)
+        return data("limits/x", number + 1, limits, previous=0, ingest_ns=1000 * number)
     readings = [Reading(chance.choice(known), chance.randint(-1, 9)) for _ in range(chance.randint(1, 3))]
-    return data("readings/x", number + 1, readings, previous=0, ingest_ns=number)
+    return data("readings/x", number + 1, readings, previous=0, ingest_ns=1000 * number)
 
 
 class Log(Replay):
@@ -149,8 +154,8 @@ class Batches(RuleBasedStateMachine):
 
     world: World
 
-    @initialize(compiled=st.booleans(), seed=st.integers(0, 2**16))
-    def start(self, compiled: bool, seed: int) -> None:  # noqa: FBT001 - hypothesis fills it in
+    @initialize(compiled=st.booleans(), ttl=st.sampled_from([None, TTL]), seed=st.integers(0, 2**16))
+    def start(self, compiled: bool, ttl: timedelta | None, seed: int) -> None:  # noqa: FBT001 - hypothesis fills it in
         self.patches = [
             patch("bettong.worker.state.objects.INCREMENT_KEYS", KEYS),
             patch("bettong.worker.state.records.INCREMENT_KEYS", KEYS),
@@ -160,7 +165,7 @@ class Batches(RuleBasedStateMachine):
         for each in self.patches:
             each.start()
         self.folder = tempfile.TemporaryDirectory()
-        self.world = World(programs(compiled=compiled), Path(self.folder.name), random.Random(seed))
+        self.world = World(programs(compiled=compiled, ttl=ttl), Path(self.folder.name), random.Random(seed))
 
     @rule(which=st.integers(0, 2), count=st.integers(1, 12))
     def a_batch_goes_to_some_process(self, which: int, count: int) -> None:

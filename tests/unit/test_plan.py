@@ -155,13 +155,6 @@ def test_a_fan_out_that_is_merged_again_stays_one_stage(app: Application) -> Non
     assert stages(app)["in"][2] == [("same+again", "out", None)]
 
 
-def test_two_computations_of_one_schema_into_one_sink_number_their_frames_together(app: Application) -> None:
-    source = app.source("in", schema=Item)
-    source.map(same).merge(source.map(again)).sink("out")
-    origins = [each.origin(3) for each in plan(app).stages[0].outputs]
-    assert origins == ["out/same+again/3"]
-
-
 def test_one_stream_keyed_twice_feeds_two_stages(app: Application) -> None:
     source = app.source("in", schema=Item)
     source.key_by("key", name="a").sink("out-a")

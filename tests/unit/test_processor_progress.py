@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.errors import ApplicationError, LogHoleError, PoisonError, SettingsError
-from bettong.reaching import KafkaPlace, RedisPlace
+from bettong.connection_settings import KafkaConnection, RedisConnection
+from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
-from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
+from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 
 PYTHON = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: [PYTHON_EXCEPTION] Thrown:
 Traceback (most recent call last):
@@ -22,12 +22,12 @@ Caused by: java.lang.IllegalStateException: nothing of ours
 """
 
 
-def test_a_hole_in_the_log_is_final_and_told_in_our_own_words() -> None:
+def test_a_truncated_log_is_final_and_told_in_our_own_words() -> None:
     fault = fault_of(
-        PYTHON.format(error="bettong.errors.LogHoleError: stage 'a', partition 3: no state reaches 7")
+        PYTHON.format(error="bettong.errors.LogTruncatedError: stage 'a', partition 3: no state reaches 7")
     )
-    assert fault.final is LogHoleError
-    assert fault.text == "LogHoleError: stage 'a', partition 3: no state reaches 7"
+    assert fault.final is LogTruncatedError
+    assert fault.text == "LogTruncatedError: stage 'a', partition 3: no state reaches 7"
 
 
 def test_a_mistake_in_the_application_is_final() -> None:
@@ -47,7 +47,7 @@ def test_records_that_spark_finds_missing_are_final() -> None:
     fault = fault_of(
         "[KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE] Some data may have been lost: offset 5\nmore"
     )
-    assert fault.final is LogHoleError
+    assert fault.final is LogTruncatedError
     assert "offset 5" in fault.text
 
 
@@ -58,7 +58,7 @@ def test_a_store_that_is_away_is_a_passing_fault() -> None:
 
 
 def test_a_password_file_that_is_away_while_a_task_starts_is_a_passing_fault(tmp_path: Path) -> None:
-    for place in (KafkaPlace, RedisPlace):
+    for place in (KafkaConnection, RedisConnection):
         with pytest.raises(SettingsError, match="PASSWORD_FILE: cannot read") as told:
             place("127.0.0.1:1", password_file=tmp_path / "away").password()
         fault = fault_of(PYTHON.format(error="".join(traceback.format_exception_only(told.value))))
@@ -98,12 +98,12 @@ def test_progress_becomes_batch_and_duration() -> None:
             }
         ],
     }
-    assert figures_of(progress) == {metrics.BATCH.name: "12", metrics.BATCH_MS.name: 100.0}
+    assert metrics_of(progress) == {metrics.BATCH.name: "12", metrics.BATCH_MS.name: 100.0}
     assert durations_of(progress) == {"batch": 12, "addBatch": 80, "triggerExecution": 100}
 
 
-def test_before_the_first_batch_there_are_no_figures() -> None:
-    assert figures_of(None) == {}
+def test_before_the_first_batch_there_are_no_metrics() -> None:
+    assert metrics_of(None) == {}
     assert durations_of(None) == {}
     assert ends_of({"batchId": 0, "sources": [{"endOffset": None, "latestOffset": None}]}) == {}
 

@@ -44,10 +44,10 @@ class Told:
 
 def test_a_partition_stands_still_from_when_records_wait_not_from_when_it_last_moved() -> None:
     stalls = Stalls()
-    assert stalls.looked({P0: 5, P1: 9}, {P0: 5, P1: 7}, 0.0) == {P1: 0.0}
-    assert stalls.looked({P0: 5, P1: 9}, {P0: 5, P1: 7}, 4.0) == {P1: 4.0}
-    assert stalls.looked({P0: 6, P1: 9}, {P0: 5, P1: 8}, 5.0) == {P0: 0.0, P1: 0.0}
-    assert stalls.looked({P0: 6, P1: 9}, {P0: 6, P1: 8}, 6.0) == {P1: 1.0}
+    assert stalls.observe({P0: 5, P1: 9}, {P0: 5, P1: 7}, 0.0) == {P1: 0.0}
+    assert stalls.observe({P0: 5, P1: 9}, {P0: 5, P1: 7}, 4.0) == {P1: 4.0}
+    assert stalls.observe({P0: 6, P1: 9}, {P0: 5, P1: 8}, 5.0) == {P0: 0.0, P1: 0.0}
+    assert stalls.observe({P0: 6, P1: 9}, {P0: 6, P1: 8}, 6.0) == {P1: 1.0}
 
 
 def test_where_nobody_has_told_an_offset_the_log_waits_from_its_beginning() -> None:
@@ -59,16 +59,16 @@ def test_where_nobody_has_told_an_offset_the_log_waits_from_its_beginning() -> N
 def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away() -> None:
     log, told, now_s = Log({P0: 0, P1: 0}, {P0: 3, P1: 3}), Told({("s", 0): {"offset": "3"}}), [0.0]
     progress = Progress(log, told, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
-    progress.look()
-    assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
+    progress.check()
+    assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
     now_s[0] = 3.5
-    progress.look()
-    assert progress.figures() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3, "stalled_s/s/1": 3.5}
+    progress.check()
+    assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3, "stalled_s/s/1": 3.5}
     log.away = True
-    progress.look()
-    assert (progress.figures(), progress.waits_for()) == ({}, "Kafka at x does not answer")
+    progress.check()
+    assert (progress.metrics(), progress.waits_for()) == ({}, "Kafka at x does not answer")
     log.away = False
-    progress.look()
+    progress.check()
     assert progress.waits_for() == ""
 
 
@@ -82,7 +82,7 @@ def test_a_look_that_nobody_foresaw_is_told_of() -> None:
     )
     progress.start()
     eventually(lambda: "not looked at any more" in progress.waits_for(), what="it is told")
-    assert progress.figures() == {}
+    assert progress.metrics() == {}
 
 
 def test_a_state_is_saved_when_it_has_rested_for_an_interval_and_only_then() -> None:

@@ -13,7 +13,7 @@ from bettong.errors import (
     ApplicationError,
     BettongError,
     LogError,
-    LogHoleError,
+    LogTruncatedError,
     LogUnavailableError,
     SettingsError,
     StoreError,
@@ -40,14 +40,16 @@ class Part:
 
 @dataclass
 class Told:
-    """What was told, in order."""
+    """What was reported, in order."""
 
     states: list[tuple[str, str]] = field(default_factory=list)
-    figures: dict[str, str | float] = field(default_factory=dict)
+    metrics: dict[str, str | float] = field(default_factory=dict)
     interval_s: float = 0.01
 
-    def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
-        self.figures.update(figures or {})
+    def report(
+        self, state: str, detail: str = "", metric_values: Mapping[str, str | float] | None = None
+    ) -> None:
+        self.metrics.update(metric_values or {})
         if not self.states or self.states[-1] != (state, detail):
             self.states.append((state, detail))
 
@@ -65,7 +67,7 @@ class Run:
     def waits_for(self) -> str:
         return self.reason
 
-    def figures(self) -> Mapping[str, str | float]:
+    def metrics(self) -> Mapping[str, str | float]:
         return {}
 
     def ended(self, wait_s: float) -> bool:
@@ -210,7 +212,7 @@ def test_topics_of_another_shape_end_it(log: Logger) -> None:
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("LogHoleError", LogHoleError),
+        ("LogTruncatedError", LogTruncatedError),
         ("ApplicationError", ApplicationError),
         ("SettingsError", SettingsError),
     ],

@@ -1,4 +1,4 @@
-"""Any graph gives what the interpreter says, at every speed, however its messages are cut and dealt to partitions.
+"""Any graph gives what the interpreter says, at every speed, however its messages are cut and spread over partitions.
 
 The interpreter (`tests/simulation/interpreter.py`) is the specification. The small graphs below are each a way in which
 frames, columns or shared objects could show; what they give is written out, and holds for the interpreter too.
@@ -17,10 +17,11 @@ from hypothesis import given, note, settings
 from bettong import Application, ApplicationError, Stream
 from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS
-from tests.simulation.functions import Item, coded
+from tests.simulation.functions import coded
 from tests.simulation.graph_runs import check, expected
 from tests.simulation.graphs import Graph, Node
 from tests.simulation.interpreter import StoppedError
+from tests.simulation.messages import Item
 from tests.simulation.random_graphs import Case, cases
 
 
@@ -65,12 +66,12 @@ def sink(parent: str, **more: Any) -> Node:
 
 @dataclass
 class Example:
-    """`results`: of each sink, the values (or small numbers, or text) in order. `letters`: computation and reason."""
+    """`results`: of each sink, values (or small numbers, or text) in order. `dead_letters`: computation and reason."""
 
     nodes: list[Node]
     values: list[int]
     results: dict[str, list[Any]]
-    letters: list[tuple[str, str]] = field(default_factory=list)
+    dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
     def case(self, cuts: tuple[bool, ...]) -> Case:
         messages = tuple(("in", Item("a", 0, value)) for value in self.values)
@@ -191,8 +192,8 @@ def test_the_interpreter_says(example: Example) -> None:
         for (sink, _, _), given in found.results.items()
     }
     assert results == {sink: values for sink, values in example.results.items() if values}
-    letters = [(computation, reason) for computation, reason, _ in found.letters.elements()]
-    assert sorted(letters) == sorted(example.letters)
+    dead_letters = [(computation, reason) for computation, reason, _ in found.dead_letters.elements()]
+    assert sorted(dead_letters) == sorted(example.dead_letters)
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])

@@ -59,7 +59,7 @@ def delivery(*folders: Path) -> Iterator[Delivered]:
 def raw(offset: int, message: bytes, partition: int = 0, sequence: int = 0) -> Record:
     number = sequence or offset + 1
     value = rows(
-        [message], origin=f"raw/again/{partition}", sequence=number, previous=number - 1, sent_ns=SENT_NS
+        [message], origin=f"raw/notes-in/{partition}", sequence=number, previous=number - 1, sent_ns=SENT_NS
     )
     return Record("app.sink.raw", partition, offset, value)
 
@@ -116,7 +116,7 @@ def test_garbage_is_reported_once_a_partition_with_its_offset(tmp_path: Path) ->
 
 def test_a_frame_whose_body_is_not_the_sinks_is_skipped_and_the_rest_goes_on(tmp_path: Path) -> None:
     with delivery(tmp_path / "a", tmp_path / "b") as one, capture_logs() as lines:
-        note = columns([Note("a", 1, 2.0)], origin="raw/again/0", sequence=1, previous=0)
+        note = columns([Note("a", 1, 2.0)], origin="raw/notes-in/0", sequence=1, previous=0)
         one.delivery.deliver([Record("app.sink.raw", 0, 0, note), raw(1, b"b")])
         assert figures_of(one.delivery.counts())["unreadable"] == 1
     assert [line["offset"] for line in lines] == [0]
@@ -176,5 +176,5 @@ def test_the_progress_that_is_handed_out_does_not_move(tmp_path: Path) -> None:
         before = one.delivery.progress("raw")
         one.delivery.deliver([raw(1, b"b")])
     assert before[0].offset == 1
-    assert before[0].table.highest == {"raw/again/0": 1}
+    assert before[0].table.highest == {"raw/notes-in/0": 1}
     assert set(before) == {0, 1}

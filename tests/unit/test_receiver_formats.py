@@ -18,7 +18,7 @@ from bettong_receiver.formats import SinkFormat, describe_dead_letter, formats
 from bettong_receiver.json_lines import JsonLines
 from tests.result_frames import Note, columns, dead_letter, planned, rows
 
-ORIGIN = "notes/same/3"
+ORIGIN = "notes/notes-in/3"
 NOTES = [Note("a", 1, 0.1), Note("b", -(2**63), 1e300), Note("é\n", 3, float("nan"))]
 
 
@@ -34,7 +34,7 @@ def test_every_sink_has_a_format_and_dead_letters_come_last(sinks: dict[str, Sin
 
 
 def test_messages_of_an_encoder_are_delivered_as_they_are(sinks: dict[str, SinkFormat]) -> None:
-    frame = decode(rows([b"x\n", b"", b"\xff"], origin="raw/again/3", sequence=1, previous=0))
+    frame = decode(rows([b"x\n", b"", b"\xff"], origin="raw/notes-in/3", sequence=1, previous=0))
     messages = sinks["raw"].messages(frame)
     assert messages == [b"x\n", b"", b"\xff"]
     assert sinks["raw"].content(messages) == b"x\n\xff"
@@ -77,7 +77,7 @@ def test_a_dead_letter_is_described_in_one_line(sinks: dict[str, SinkFormat]) ->
     ("sink", "value", "fault"),
     [
         ("notes", rows([b"x"], origin=ORIGIN, sequence=1, previous=0), "no encoder"),
-        ("raw", columns(NOTES, origin="raw/again/3", sequence=1, previous=0), "has an encoder"),
+        ("raw", columns(NOTES, origin="raw/notes-in/3", sequence=1, previous=0), "has an encoder"),
         ("dead-letters", columns(NOTES, origin=ORIGIN, sequence=1, previous=0), "not dead letters"),
         ("dead-letters", rows([b"\xff"], origin=ORIGIN, sequence=1, previous=0), "no dead letter"),
     ],

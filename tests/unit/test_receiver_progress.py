@@ -17,7 +17,7 @@ from tests.result_frames import mark, rows, tick
 KEY = PositionKey("app", "raw", 3)
 
 
-def value(sequence: int, previous: int, origin: str = "raw/again/3") -> bytes:
+def value(sequence: int, previous: int, origin: str = "raw/notes-in/3") -> bytes:
     return rows([b"x"] * 2, origin=origin, sequence=sequence, previous=previous)
 
 
@@ -83,8 +83,8 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
 ) -> None:
     makers: dict[str, Callable[[int, int], bytes | None]] = {
         "data": lambda sequence, previous: value(sequence, min(previous, sequence - 1)),
-        "mark": lambda _, previous: mark(origin="raw/again/3", acknowledged=previous),
-        "tick": lambda *_: tick(origin="raw/again/3"),
+        "mark": lambda _, previous: mark(origin="raw/notes-in/3", acknowledged=previous),
+        "tick": lambda *_: tick(origin="raw/notes-in/3"),
         "garbage": lambda *_: None,
     }
     values = [makers[kind](sequence, previous) for kind, sequence, previous in kinds]
@@ -117,13 +117,13 @@ def test_a_position_of_something_else_is_refused_by_name() -> None:
         decode_position(KEY, data)
 
 
-@pytest.mark.parametrize("foreign", ["orders/feed-3", "rawest/again/3", "notes/same/3"])
+@pytest.mark.parametrize("foreign", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
 def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(foreign: str) -> None:
     """Such as older receivers took in, and which nothing would ever forget."""
     progress = Progress()
     fold(progress, [value(5, 0, foreign), value(7, 0)])
     table = decode_position(KEY, encode(KEY, progress))[0].table
-    assert table.highest == {"raw/again/3": 7}
+    assert table.highest == {"raw/notes-in/3": 7}
     assert table.heard_ns.keys() == table.highest.keys()
 
 

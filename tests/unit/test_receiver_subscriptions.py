@@ -36,9 +36,9 @@ def test_latest_starts_where_the_receiver_itself_is() -> None:
 
 
 def test_a_position_resumes_with_all_that_was_seen() -> None:
-    found = ask(pb.Position(partition=0, offset=20, highest={"raw/again/0": 7}), start=pb.START_LATEST)
+    found = ask(pb.Position(partition=0, offset=20, highest={"raw/notes-in/0": 7}), start=pb.START_LATEST)
     assert found[0].offset == 20
-    assert found[0].table.highest == {"raw/again/0": 7}
+    assert found[0].table.highest == {"raw/notes-in/0": 7}
     assert found[1] == NEWEST[1]
 
 
@@ -47,10 +47,18 @@ def test_a_position_resumes_with_all_that_was_seen() -> None:
     [
         ([pb.Position(partition=0, offset=20)] * 2, "raw", "two positions for partition 0"),
         ([pb.Position(partition=2, offset=20)], "raw", "has partitions 0 to 1"),
-        ([pb.Position(partition=0, offset=20, highest={"notes/same/0": 1})], "raw", "not one of sink 'raw'"),
-        ([pb.Position(partition=0, offset=20, highest={"raw/again/0": 1})], DEAD_LETTERS, "not one of sink"),
-        ([pb.Position(partition=0, offset=20, highest={"nonsense": 1})], "raw", "are raw/STREAM/0"),
-        ([pb.Position(partition=0, offset=20, highest={"raw/again/1": 1})], "raw", "are raw/STREAM/0"),
+        (
+            [pb.Position(partition=0, offset=20, highest={"notes/notes-in/0": 1})],
+            "raw",
+            "not one of sink 'raw'",
+        ),
+        (
+            [pb.Position(partition=0, offset=20, highest={"raw/notes-in/0": 1})],
+            DEAD_LETTERS,
+            "not one of sink",
+        ),
+        ([pb.Position(partition=0, offset=20, highest={"nonsense": 1})], "raw", "are raw/STAGE/0"),
+        ([pb.Position(partition=0, offset=20, highest={"raw/notes-in/1": 1})], "raw", "are raw/STAGE/0"),
         ([pb.Position(partition=0, offset=20, highest={"orders/feed": 1})], DEAD_LETTERS, "not one of sink"),
         ([pb.Position(partition=0, offset=20, highest={f"raw/{'x' * 1024}/0": 1})], "raw", "not one of sink"),
     ],
@@ -97,7 +105,7 @@ def subscription() -> Subscription:
 
 def record(offset: int, sequence: int, previous: int, partition: int = 0) -> Record:
     value = rows(
-        [b"a", b"b"], origin=f"raw/again/{partition}", sequence=sequence, previous=previous, sent_ns=5
+        [b"a", b"b"], origin=f"raw/notes-in/{partition}", sequence=sequence, previous=previous, sent_ns=5
     )
     return Record("app.sink.raw", partition, offset, value)
 
@@ -114,7 +122,7 @@ def test_a_frame_comes_with_the_position_behind_it(subscription: Subscription) -
     (response,) = subscription.responses([record(0, 4, 0)])
     assert response == pb.SubscribeResponse(
         messages=[b"a", b"b"],
-        position=pb.Position(partition=0, offset=1, highest={"raw/again/0": 4}),
+        position=pb.Position(partition=0, offset=1, highest={"raw/notes-in/0": 4}),
         sent_ns=5,
     )
 
@@ -124,7 +132,7 @@ def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) 
         record(0, 4, 0),
         record(1, 4, 0),
         Record("app.sink.raw", 0, 2, b"garbage"),
-        Record("app.sink.raw", 1, 0, tick(origin="raw/again/1")),
+        Record("app.sink.raw", 1, 0, tick(origin="raw/notes-in/1")),
         record(1, 4, 0, partition=1),
     ]
     responses = list(subscription.responses(records))
@@ -138,7 +146,9 @@ def test_what_is_skipped_only_moves_the_position_on(subscription: Subscription) 
 def test_responses_are_made_as_they_are_asked_for() -> None:
     """A round of records may become several times its size, so it does not become responses at once."""
     large = [
-        Record("app.sink.raw", 0, n, rows([bytes(200_000)], origin="raw/again/0", sequence=n + 1, previous=n))
+        Record(
+            "app.sink.raw", 0, n, rows([bytes(200_000)], origin="raw/notes-in/0", sequence=n + 1, previous=n)
+        )
         for n in range(5)
     ]
     rounds = [large]

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, each
+from bettong.application.key import Key
 from bettong.application.plan import plan
 from bettong.application.schema import schema_of
-from bettong.application.streams import Key
 from bettong.edges.kafka_log.sizes import value_bytes_max
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
@@ -83,7 +83,7 @@ def folded(workers: list[PartitionWorker], appends: list[Append]) -> list[Output
     return found
 
 
-def letters_of(records: list[OutputRecord]) -> dict[int, DeadLetter]:
+def dead_letters_of(records: list[OutputRecord]) -> dict[int, DeadLetter]:
     """The dead letters by index; each once."""
     found: dict[int, DeadLetter] = {}
     for record in records:
@@ -91,9 +91,9 @@ def letters_of(records: list[OutputRecord]) -> dict[int, DeadLetter]:
             frame = decode(record.value)
             assert frame.origin == f"dead-letters/words/{record.partition}"
             for row in frame.rows or ():
-                letter = DeadLetter.FromString(row)
-                assert letter.index not in found
-                found[letter.index] = letter
+                dead_letter = DeadLetter.FromString(row)
+                assert dead_letter.index not in found
+                found[dead_letter.index] = dead_letter
     return found
 
 
@@ -132,17 +132,21 @@ def test_any_frame_within_the_limits_becomes_records_that_the_log_takes(
         <= FRAME_BYTES_MAX
     )
     taken = session.take(IngestFrame(sequence=7, rows=Rows(messages=rows)), 0, 9)
-    letters = letters_of(folded(workers, taken.appends))
-    refused = {place: row for place, row in enumerate(rows) if row.startswith(b"!")}
+    dead_letters = dead_letters_of(folded(workers, taken.appends))
+    refused = {index: row for index, row in enumerate(rows) if row.startswith(b"!")}
     assert sum(worker.counters.messages for worker in workers) == len(rows) - len(refused)
     assert sum(worker.counters.dead_letters for worker in workers) == len(refused) == len(taken.refused)
-    assert letters.keys() == refused.keys()
+    assert dead_letters.keys() == refused.keys()
     longest = (FRAME_BYTES_MAX - 1024) // 2
-    for place, row in refused.items():
-        letter = letters[place]
-        assert (letter.computation, letter.origin, letter.sequence) == ("words", "words/feed", 7)
-        assert (letter.message, letter.cut) == (row[:longest], len(row) > longest)
-        assert letter.as_received
+    for index, row in refused.items():
+        dead_letter = dead_letters[index]
+        assert (dead_letter.computation, dead_letter.origin, dead_letter.sequence) == (
+            "words",
+            "words/feed",
+            7,
+        )
+        assert (dead_letter.message, dead_letter.cut) == (row[:longest], len(row) > longest)
+        assert dead_letter.as_received
     again = parts(partitions=partitions)[0].take(IngestFrame(sequence=7, rows=Rows(messages=rows)), 0, 9)
     assert again == taken, "a resend is the same to the byte"
 
@@ -152,9 +156,11 @@ def test_sixty_thousand_undecodable_messages_are_delivered_in_one_partition() ->
     rows = rows_within([b"!%d" % (number % 10) for number in range(60_000)])
     taken = session.take(IngestFrame(sequence=1, rows=Rows(messages=rows)), 0, 9)
     assert sum(not one.opens for one in taken.appends) == 1
-    letters = letters_of(folded(workers, taken.appends))
-    assert [letter.message for letter in letters.values()] == rows
-    assert {letter.reason for letter in letters.values()} == {f"ValueError: !{digit}" for digit in range(10)}
+    dead_letters = dead_letters_of(folded(workers, taken.appends))
+    assert [dead_letter.message for dead_letter in dead_letters.values()] == rows
+    assert {dead_letter.reason for dead_letter in dead_letters.values()} == {
+        f"ValueError: !{digit}" for digit in range(10)
+    }
 
 
 @pytest.mark.parametrize("count", [1, 1000, FRAME_BYTES_MAX // 2])
@@ -163,34 +169,34 @@ def test_columns_without_a_key_are_delivered_however_small_their_messages_are(co
     messages = [Flag(value=bool(number % 3)) for number in range(count)]
     columns = Columns.of_messages(session._route.source.schema, messages).payload()
     taken = session.take(IngestFrame(sequence=1, columns=columns), 0, 9)
-    letters = letters_of(folded(workers, taken.appends))
-    assert len(letters) == count
-    assert not any(letter.as_received for letter in letters.values())
+    dead_letters = dead_letters_of(folded(workers, taken.appends))
+    assert len(dead_letters) == count
+    assert not any(dead_letter.as_received for dead_letter in dead_letters.values())
     if count == 1:
-        assert letters[0].message == b'{"value":false}'
-    assert letters[0].cut == (count * len(b'{"value":false}') > FRAME_BYTES_MAX)
+        assert dead_letters[0].message == b'{"value":false}'
+    assert dead_letters[0].cut == (count * len(b'{"value":false}') > FRAME_BYTES_MAX)
 
 
 @pytest.mark.parametrize("limit", [FRAME_BYTES_MAX, 8 * FRAME_BYTES_MAX])
 def test_the_worst_that_can_be_refused_is_within_the_bound(limit: int) -> None:
     """As many as a frame of columns can hold, each with a reason of its own and more text than there is room for."""
-    worst = [Refused(place, f"{place} {'ä' * 2000}", b"{" * 40, as_received=False) for place in range(limit)]
+    worst = [Refused(index, f"{index} {'ä' * 2000}", b"{" * 40, as_received=False) for index in range(limit)]
     packed = pack(worst, frame_bytes_max=limit)
     assert packed.ByteSize() <= packed_bytes_max(limit)
     found = list(unpack(packed))
-    assert [each.place for each in found] == list(range(limit))
+    assert [each.index for each in found] == list(range(limit))
     assert {(each.reason, each.message, each.cut) for each in found} == {(NO_ROOM, b"", True)}
 
 
 def test_reasons_are_kept_as_far_as_there_is_room_and_shortened_where_there_are_many() -> None:
-    few = [Refused(place, "x" * 5000, b"m", as_received=True) for place in range(1000)]
+    few = [Refused(index, "x" * 5000, b"m", as_received=True) for index in range(1000)]
     assert {len(each.reason) for each in unpack(pack(few, frame_bytes_max=1 << 22))} == {1000}
     many = [*few, Refused(1000, "y" * 5000, b"m", as_received=True)]
     assert {len(each.reason) for each in unpack(pack(many, frame_bytes_max=1 << 22))} == {100}
-    tight = [Refused(place, f"{place:0500}", b"m", as_received=True) for place in range(100)]
+    tight = [Refused(index, f"{index:0500}", b"m", as_received=True) for index in range(100)]
     reasons = [each.reason for each in unpack(pack(tight, frame_bytes_max=FRAME_BYTES_MAX))]
     kept = reasons.index(NO_ROOM)
-    assert reasons == [f"{place:0500}" for place in range(kept)] + [NO_ROOM] * (100 - kept)
+    assert reasons == [f"{index:0500}" for index in range(kept)] + [NO_ROOM] * (100 - kept)
     assert 50 < kept < 70
 
 
@@ -202,7 +208,7 @@ def test_reasons_are_kept_as_far_as_there_is_room_and_shortened_where_there_are_
         RefusedMessages(skips=[0], reasons=[0], kinds=[RefusedMessages.Kind()], messages=[b"a", b"b"]),
         RefusedMessages(skips=[2**32 - 1, 0], reasons=[0, 0], kinds=[RefusedMessages.Kind()]),
     ],
-    ids=["reasons", "kinds", "messages", "places"],
+    ids=["reasons", "kinds", "messages", "indexes"],
 )
 def test_lists_that_do_not_fit_together_are_no_refused_messages(packed: RefusedMessages) -> None:
     with pytest.raises(FrameError, match="they do not fit together"):
@@ -228,6 +234,8 @@ def test_a_record_whose_refused_messages_are_spoilt_is_a_dead_letter_as_a_whole(
     *_, append = session.take(IngestFrame(sequence=1, rows=Rows(messages=[b"!b"])), 0, 9).appends
     frame = Frame.FromString(append.value)
     frame.refused.reasons[0] = 9
-    (letter,) = letters_of(folded(workers, [Append(append.topic, 0, frame.SerializeToString(), 0)])).values()
-    assert letter.whole_record
-    assert "they do not fit together" in letter.reason
+    (dead_letter,) = dead_letters_of(
+        folded(workers, [Append(append.topic, 0, frame.SerializeToString(), 0)])
+    ).values()
+    assert dead_letter.whole_record
+    assert "they do not fit together" in dead_letter.reason

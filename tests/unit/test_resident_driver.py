@@ -1,4 +1,4 @@
-"""What ends a resident run, and how it stops. Spark, the dealer and Kafka are stand-ins."""
+"""What ends a resident run, and how it stops. Spark, the assignor and Kafka are stand-ins."""
 
 import threading
 from collections.abc import Callable
@@ -41,16 +41,16 @@ class Context:
             self.running[group].set()
 
 
-class Dealer:
-    """Whose look is `looks`."""
+class Assignor:
+    """Whose updates are `update`."""
 
-    def __init__(self, looks: Callable[[], None]) -> None:
-        self._looks = looks
+    def __init__(self, update: Callable[[], None]) -> None:
+        self._update = update
 
-    def look(self, _: int) -> None:
-        self._looks()
+    def update_assignment(self, _: int) -> None:
+        self._update()
 
-    def stop(self) -> bool:
+    def stop_slots(self) -> bool:
         return True
 
 
@@ -60,15 +60,15 @@ class Progress:
     def stop(self) -> None: ...
 
 
-def resident(context: Context, looks: Callable[[], None] = lambda: None) -> Resident:
+def resident(context: Context, update: Callable[[], None] = lambda: None) -> Resident:
     spark: Any = context
     task: Any = None
-    dealer: Any = Dealer(looks)
+    assignor: Any = Assignor(update)
     progress: Any = Progress()
-    return Resident(spark, task, dealer, progress, structlog.get_logger())
+    return Resident(spark, task, assignor, progress, structlog.get_logger())
 
 
-def test_a_dealer_that_ends_by_what_nobody_foresaw_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_assignor_that_ends_by_what_nobody_foresaw_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def garbled() -> None:
         raise ValueError("invalid literal")
 

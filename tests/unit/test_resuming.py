@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bettong.errors import LogHoleError, StateChangedError
+from bettong.errors import LogTruncatedError, StateChangedError
+from bettong.identifiers import PartitionId
 from bettong.settings import ProcessorSettings, read
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
@@ -13,7 +14,7 @@ from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
 from bettong_processor.restoring import Limits
-from bettong_processor.resuming import check, holes
+from bettong_processor.resuming import check, truncated_logs
 from tests.application_samples import COUNTING
 from tests.worker_samples import data
 
@@ -65,25 +66,27 @@ def saved(ready: Programs, store: DirectorySnapshots, *, partition: int, value: 
     return worker.next_offset
 
 
-def test_a_log_that_was_trimmed_beyond_the_newest_snapshot_is_a_hole() -> None:
-    place = ("notes", 0)
+def test_a_log_that_was_truncated_beyond_the_newest_snapshot_is_found() -> None:
+    partition = PartitionId("notes", 0)
     whole = Increment(12, 0, 12)
-    assert holes({place: [whole]}, {place: 12}) == {}
-    assert holes({place: [whole]}, {place: 13}) == {place: (12, 13)}
-    assert holes({place: []}, {place: 1}) == {place: (0, 1)}
-    assert holes({place: [Increment(20, 12, 12)]}, {place: 13}) == {place: (0, 13)}, (
+    assert truncated_logs({partition: [whole]}, {partition: 12}) == {}
+    assert truncated_logs({partition: [whole]}, {partition: 13}) == {partition: (12, 13)}
+    assert truncated_logs({partition: []}, {partition: 1}) == {partition: (0, 1)}
+    assert truncated_logs({partition: [Increment(20, 12, 12)]}, {partition: 13}) == {partition: (0, 13)}, (
         "its chain is not complete"
     )
-    assert holes({place: []}, {place: 0}) == {}
+    assert truncated_logs({partition: []}, {partition: 0}) == {}
 
 
-def test_a_start_from_kept_states_is_allowed_and_one_over_a_hole_refused(tmp_path: Path) -> None:
+def test_a_start_from_kept_states_is_allowed_and_one_over_a_truncated_log_refused(tmp_path: Path) -> None:
     ready, store = made(tmp_path, "app.py", "count: int = 0"), DirectorySnapshots(tmp_path / "states")
     elsewhere = DirectorySnapshots(tmp_path / "other")
     check(ready, LIMITS, [store], {})
     offset = saved(ready, store, partition=0)
     check(ready, LIMITS, [elsewhere, store], {(TOPIC, 0): offset})
-    with pytest.raises(LogHoleError, match=r"partition 1: no state reaches offset 4, .* it has no snapshot"):
+    with pytest.raises(
+        LogTruncatedError, match=r"partition 1: no state reaches offset 4, .* it has no snapshot"
+    ):
         check(ready, LIMITS, [store], {(TOPIC, 0): offset, (TOPIC, 1): 4})
 
 

@@ -1,46 +1,56 @@
-"""Where the reading of a foreign topic begins."""
+"""Where the reading of an external topic begins."""
 
 import pytest
 
 from bettong import ExternalTopic
-from bettong.errors import LogError, LogHoleError
+from bettong.errors import LogError, LogTruncatedError
+from bettong_sender.batcher import BatchBoundaries
 from bettong_sender.beginning import Beginning, begin, key_of
-from bettong_sender.cuts import Cuts
 
 TOPIC = ExternalTopic("trades")
 
 
-def stored(**cuts: Cuts) -> dict[bytes, bytes]:
-    return {key_of(int(name.removeprefix("p"))): each.encode() for name, each in cuts.items()}
+def stored(**boundaries: BatchBoundaries) -> dict[bytes, bytes]:
+    return {key_of(int(name.removeprefix("p"))): each.encode() for name, each in boundaries.items()}
 
 
 def test_a_new_topic_is_read_from_its_oldest_or_its_newest_record() -> None:
     bounds = {0: (3, 9), 1: (0, 0)}
-    assert begin(TOPIC, {}, bounds) == {0: Beginning(Cuts(3), 3), 1: Beginning(Cuts(0), 0)}
+    assert begin(TOPIC, {}, bounds) == {
+        0: Beginning(BatchBoundaries(3), 3),
+        1: Beginning(BatchBoundaries(0), 0),
+    }
     latest = ExternalTopic("trades", start="latest")
-    assert begin(latest, {}, bounds) == {0: Beginning(Cuts(9), 9), 1: Beginning(Cuts(0), 0)}
+    assert begin(latest, {}, bounds) == {
+        0: Beginning(BatchBoundaries(9), 9),
+        1: Beginning(BatchBoundaries(0), 0),
+    }
 
 
 def test_what_was_read_goes_on_and_a_partition_that_was_added_is_read_whole() -> None:
     latest = ExternalTopic("trades", start="latest")
-    found = begin(latest, stored(p0=Cuts(5, [7])), {0: (0, 9), 1: (0, 4)})
-    assert found == {0: Beginning(Cuts(5, [7]), 5), 1: Beginning(Cuts(0), 0)}
+    found = begin(latest, stored(p0=BatchBoundaries(5, [7])), {0: (0, 9), 1: (0, 4)})
+    assert found == {0: Beginning(BatchBoundaries(5, [7]), 5), 1: Beginning(BatchBoundaries(0), 0)}
 
 
 def test_records_that_were_deleted_unread_stop_the_source_unless_they_may_be_skipped() -> None:
-    cuts = stored(p0=Cuts(5, [7, 12]))
-    with pytest.raises(LogHoleError, match=r"trades/0: records 5 to 9 were deleted .*on_lost='skip'"):
-        begin(TOPIC, cuts, {0: (10, 20)})
+    boundaries = stored(p0=BatchBoundaries(5, [7, 12]))
+    with pytest.raises(LogTruncatedError, match=r"trades/0: records 5 to 9 were deleted .*on_lost='skip'"):
+        begin(TOPIC, boundaries, {0: (10, 20)})
     skipping = ExternalTopic("trades", on_lost="skip")
-    assert begin(skipping, cuts, {0: (10, 20)}) == {0: Beginning(Cuts(5, [7, 12]), 10, lost=5)}
+    assert begin(skipping, boundaries, {0: (10, 20)}) == {
+        0: Beginning(BatchBoundaries(5, [7, 12]), 10, lost=5)
+    }
 
 
-@pytest.mark.parametrize("cuts", [Cuts(8), Cuts(3, [8])])
-def test_a_topic_that_was_made_anew_is_refused(cuts: Cuts) -> None:
-    with pytest.raises(LogHoleError, match="trades/0 ends at offset 7, but was read up to 8"):
-        begin(TOPIC, stored(p0=cuts), {0: (0, 7)})
+@pytest.mark.parametrize("boundaries", [BatchBoundaries(8), BatchBoundaries(3, [8])])
+def test_a_topic_that_was_made_anew_is_refused(boundaries: BatchBoundaries) -> None:
+    with pytest.raises(LogTruncatedError, match="trades/0 ends at offset 7, but was read up to 8"):
+        begin(TOPIC, stored(p0=boundaries), {0: (0, 7)})
 
 
-def test_stored_bytes_that_are_no_cuts_are_refused_by_name() -> None:
-    with pytest.raises(LogError, match=r"the stored cuts of trades/3: .* are no cuts"):
+def test_stored_bytes_that_are_no_boundaries_are_refused_by_name() -> None:
+    with pytest.raises(
+        LogError, match=r"the stored batch boundaries of trades/3: .* are no batch boundaries"
+    ):
         begin(TOPIC, {key_of(3): b"garbage"}, {3: (0, 7)})

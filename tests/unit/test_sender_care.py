@@ -29,9 +29,9 @@ def lines(key: str | Callable[[Line], str] | None = None, on_error: OnError = "d
     return route(source)
 
 
-def read(of: Route, frame: IngestFrame, care: Care | None, giants: dict[int, str] | None = None) -> Taken:
+def read(of: Route, frame: IngestFrame, care: Care | None, oversized: dict[int, str] | None = None) -> Taken:
     session = Session(of, Hello(source="orders", stream="feed"), [-1] * of.partitions)
-    return session.number(session.read(frame, giants or {}, care), 0, 2)
+    return session.number(session.read(frame, oversized or {}, care), 0, 2)
 
 
 def columns(of: Route, messages: list[Line]) -> IngestFrame:
@@ -45,11 +45,11 @@ def rows(*messages: bytes) -> IngestFrame:
 def test_a_message_that_kills_is_refused_unread_and_the_others_are_told_one_by_one() -> None:
     touched: list[int] = []
     taken = read(
-        lines(), rows(*ROWS), Care(touched.append, {1: "it killed the sender"}), giants={2: "too large"}
+        lines(), rows(*ROWS), Care(touched.append, {1: "it killed the sender"}), oversized={2: "too large"}
     )
     assert touched == [0, 3, 4]
     assert taken.messages == 5
-    assert [(each.place, each.reason.split(":")[0]) for each in taken.refused] == [
+    assert [(each.index, each.reason.split(":")[0]) for each in taken.refused] == [
         (1, "it killed the sender"),
         (2, "too large"),
         (3, "UnicodeDecodeError"),
@@ -66,7 +66,7 @@ def test_care_changes_nothing_of_what_a_frame_becomes() -> None:
 
 def test_all_of_a_frame_may_be_refused_unread() -> None:
     taken = read(lines(), rows(*ROWS), Care(lambda _: None, all_refused="it killed the sender"))
-    assert [each.place for each in taken.refused] == list(range(5))
+    assert [each.index for each in taken.refused] == list(range(5))
     assert sum(not one.opens for one in taken.appends) == 1
 
 
@@ -80,7 +80,7 @@ def test_columns_are_kept_from_the_key_function_too() -> None:
     touched: list[int] = []
     taken = read(of, frame, Care(touched.append, {1: "it killed the sender"}))
     assert touched == [0, 2]
-    assert [(each.place, each.message) for each in taken.refused] == [(1, b'{"text":"kills"}')]
+    assert [(each.index, each.message) for each in taken.refused] == [(1, b'{"text":"kills"}')]
 
 
 @pytest.mark.parametrize("key", ["text", None])

@@ -48,7 +48,7 @@ def columns_of_another_schema() -> dict[str, bytes]:
         "blob": pa.array([b"x"] * count),
         "price": pa.array([1.0] * count),
     }
-    assert Columns.of_foreign_payload(TICKS, payload_of(**fitting)).length == count
+    assert Columns.of_external_payload(TICKS, payload_of(**fitting)).length == count
     nulls = pa.array([None] + [1.0] * (count - 1))
     return {
         "a column too few": payload_of(**{key: fitting[key] for key in list(fitting)[:-1]}),
@@ -100,12 +100,12 @@ def test_damaged_columns_are_refused_or_can_be_read_to_the_end(
     changes: list[tuple[int, int]], cut: int
 ) -> None:
     damaged = bytearray(GOOD)
-    for place, value in changes:
-        damaged[place] = value
+    for index, value in changes:
+        damaged[index] = value
     if cut % 10 == 0:
         del damaged[cut:]
     try:
-        columns = Columns.of_foreign_payload(TICKS, bytes(damaged))
+        columns = Columns.of_external_payload(TICKS, bytes(damaged))
     except FrameError:
         return
     assert len(columns.messages()) == columns.length

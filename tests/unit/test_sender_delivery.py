@@ -98,17 +98,17 @@ class World:
         entry.dead_letters = len(taken.refused)
         running.hand_over(taken.appends, entry)
 
-    def arrive(self, running: Running, place: tuple[str, int], *, lost: bool) -> None:
+    def arrive(self, running: Running, partition: tuple[str, int], *, lost: bool) -> None:
         """The next record of a session reaches its partition, or is lost on the way."""
-        append, entry = running.under_way[place].popleft()
+        append, entry = running.under_way[partition].popleft()
         entry.answered += 1
         if lost:
             entry.failed = True
-            running.session.lost(append.place)
+            running.session.lost(append.numbered_in)
         else:
             self.log.extend([append])
             offset = len(self.log.frames[append.topic, append.partition]) - 1
-            running.session.answered(append.place, offset, opens=append.opens)
+            running.session.answered(append.numbered_in, offset, opens=append.opens)
 
     def receipt(self, running: Running) -> Receipt | None:
         """The client reads a receipt, if the session is its present one."""
@@ -129,9 +129,9 @@ class World:
             assert self.receipt(running) is not None
 
     def _arrive_all(self, running: Running) -> None:
-        for place, queue in running.under_way.items():
+        for partition, queue in running.under_way.items():
             while queue:
-                self.arrive(running, place, lost=False)
+                self.arrive(running, partition, lost=False)
 
 
 def judged(world: World, topic: str, partition: int) -> list[tuple[Verdict, Frame]]:
@@ -165,7 +165,9 @@ def run(world: World, data: st.DataObject) -> None:
         step = data.draw(
             st.sampled_from(["send", "send", "arrive", "arrive", "arrive", "receipt", "cut", "lose"])
         )
-        under_way = [(s, place) for s in world.sessions for place, queue in s.under_way.items() if queue]
+        under_way = [
+            (s, partition) for s in world.sessions for partition, queue in s.under_way.items() if queue
+        ]
         if step == "send":
             world.send()
         elif step == "cut":
@@ -173,9 +175,9 @@ def run(world: World, data: st.DataObject) -> None:
         elif step == "receipt" and world.client.session is not None:
             world.receipt(world.client.session)
         elif step in ("arrive", "lose") and under_way:
-            running, place = data.draw(st.sampled_from(under_way))
-            for _ in range(min(len(running.under_way[place]), data.draw(st.integers(1, 4)))):
-                world.arrive(running, place, lost=step == "lose")
+            running, partition = data.draw(st.sampled_from(under_way))
+            for _ in range(min(len(running.under_way[partition]), data.draw(st.integers(1, 4)))):
+                world.arrive(running, partition, lost=step == "lose")
 
 
 @settings(deadline=None, max_examples=100)
@@ -220,4 +222,4 @@ def test_the_model_makes_repetitions_and_gaps() -> None:
     world.finish()
     assert Verdict.DUPLICATE in {verdict for verdict, _ in judged(world, *sound)}
     assert Verdict.GAP in {verdict for verdict, _ in judged(world, *lossy)}
-    assert not first.ledger.is_settled
+    assert not first.ledger.is_complete

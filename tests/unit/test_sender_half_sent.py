@@ -60,9 +60,9 @@ def test_half_sent_frames_stay_within_the_bound_and_other_clients_are_served(tmp
         floods = []
         for turn in range(TURNS):
             newest = [stack.enter_context(flood_of(address)) for _ in range(CONNECTIONS)]
-            for place, flood in enumerate(newest):
+            for number, flood in enumerate(newest):
                 for call in range(CALLS):
-                    flood.call(INGEST, half_a_frame(f"half-{turn}-{place}-{call}"))
+                    flood.call(INGEST, half_a_frame(f"half-{turn}-{number}-{call}"))
             floods += newest
             done = [threads.submit(flood.run, 0.5) for flood in newest]
             for sequence in range(20 * turn + 1, 20 * turn + 21):

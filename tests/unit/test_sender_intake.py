@@ -189,7 +189,7 @@ def test_the_topics_that_a_sender_reads_take_no_clients_room() -> None:
         client.close()
         assert intake.status.sessions == 0
         (await opened(intake, "feed-3", "1.2.3.4")).close()
-        await intake.settled(0)
+        await intake.await_closed(0)
         intake.close()
         return str(caught.value)
 
@@ -259,7 +259,7 @@ def test_a_busy_splitter_is_not_taken_for_a_silent_log() -> None:
         async with intake_of(gated(gate)) as (intake, _):
             feed = await opened(intake, "feed-1", "1.2.3.4")
             assert intake.progress.silent_s(clock() + 9) > 8
-            intake.progress.settled()
+            intake.progress.remove_pending()
             task = asyncio.create_task(feed.take_request(request(1, b"wait"), CERTAIN))
             await asyncio.to_thread(gate.reached.wait, 60)
             origin, seconds = intake.progress.longest(clock() + 9)

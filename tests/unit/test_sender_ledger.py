@@ -34,7 +34,7 @@ def test_a_receipt_reaches_up_to_the_first_frame_that_is_not_durable() -> None:
     assert ours.receipt(full=False) is None
     entries[1].answered = 2
     assert ours.receipt(full=False) == Receipt(acknowledged=8, credits=2)
-    assert ours.is_settled
+    assert ours.is_complete
 
 
 def test_nothing_is_acknowledged_before_the_session_is_open_in_the_log() -> None:
@@ -132,13 +132,13 @@ def test_a_buffer_is_full_at_its_bound_until_an_eighth_is_free() -> None:
 def test_a_silence_counts_only_while_an_answer_is_owed() -> None:
     progress = Progress()
     assert progress.silent_s(100.0) == 0
-    progress.handed(100.0)
-    progress.handed(102.0)
+    progress.add_pending(100.0)
+    progress.add_pending(102.0)
     assert progress.silent_s(103.0) == 3
-    progress.heard(103.0)
-    progress.settled()
+    progress.note_answer(103.0)
+    progress.remove_pending()
     assert progress.silent_s(105.0) == 2
-    progress.settled()
+    progress.remove_pending()
     assert progress.silent_s(500.0) == 0
-    progress.handed(500.0)
+    progress.add_pending(500.0)
     assert progress.silent_s(501.0) == 1

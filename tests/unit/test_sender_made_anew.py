@@ -18,9 +18,11 @@ TOPICS = {"shop.stage.orders": "one", "shop.dead-letters": "letters"}
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic: str) -> None:
     async def conversation() -> list[Refusal]:
-        elsewhere = replace(route(), stage_topic="shop.stage.quotes", dead_letter_topic="shop.other-letters")
+        elsewhere = replace(
+            route(), stage_topic="shop.stage.quotes", dead_letter_topic="shop.other-dead-letters"
+        )
         routes = {"orders": route(), "quotes": elsewhere}
-        topics = {**TOPICS, "shop.stage.quotes": "two", "shop.other-letters": "others"}
+        topics = {**TOPICS, "shop.stage.quotes": "two", "shop.other-dead-letters": "others"}
         intake = Intake("shop", routes, LIMITS, Status(since_s=1), clock=lambda: 1)
         same = PromptLog(asyncio.get_running_loop())
         intake.use(same, topics)

@@ -20,14 +20,14 @@ def session(*, acknowledged: int = 0, ends: list[int] | None = None) -> Session:
     return Session(route(), hello, ends or [-1] * PARTITIONS)
 
 
-def places(log: MemoryLog, kind: Kind) -> list[tuple[str, int]]:
-    return [place for place, frames in log.frames.items() for frame in frames if frame.kind is kind]
+def partitions(log: MemoryLog, kind: Kind) -> list[tuple[str, int]]:
+    return [partition for partition, frames in log.frames.items() for frame in frames if frame.kind is kind]
 
 
 def test_hello_opens_one_partition_with_what_is_known_to_be_durable() -> None:
     log = MemoryLog()
     log.extend(session(acknowledged=50).open(0, 9, 41).appends)
-    assert places(log, Kind.OPEN) == [HOME]
+    assert partitions(log, Kind.OPEN) == [HOME]
     for frames in log.frames.values():
         assert frames == [
             Frame(origin="orders/feed-1", sequence=41, previous=41, kind=Kind.OPEN, ingest_ns=9)
@@ -39,9 +39,9 @@ def test_each_other_partition_is_opened_right_before_its_first_frame() -> None:
     ours.open(0, 9, 3)
     for sequence in (4, 5):
         log.extend(ours.take(rows_frame(sequence, orders(range(11))), 0, 9).appends)
-    for place, frames in log.frames.items():
+    for partition, frames in log.frames.items():
         expected = [(Kind.DATA, 3), (Kind.DATA, 4)]
-        if place != HOME:
+        if partition != HOME:
             expected.insert(0, (Kind.OPEN, 3))
         assert [(each.kind, each.previous) for each in frames] == expected
     assert len(log.frames) == PARTITIONS
@@ -51,7 +51,7 @@ AAAA = partition_of("AAAA", PARTITIONS)
 
 
 def told(ours: Session, appends: list[Append], first: int) -> None:
-    for offset, append in enumerate((one for one in appends if one.place == AAAA), first):
+    for offset, append in enumerate((one for one in appends if one.numbered_in == AAAA), first):
         ours.answered(AAAA, offset, opens=append.opens)
 
 
@@ -127,7 +127,7 @@ def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened() -> None:
     log.extend(ours.open(0, 9, 3).appends)
     log.extend(ours.take(rows_frame(5, orders([1], "AAAA")), 0, 9).appends)
     log.extend(ours.end(0, 9).appends)
-    for place, frames in log.frames.items():
-        last = 5 if place == (STAGE, AAAA) else 3
+    for partition, frames in log.frames.items():
+        last = 5 if partition == (STAGE, AAAA) else 3
         assert (frames[-1].kind, frames[-1].previous) == (Kind.END, last)
     assert set(log.frames) == {(STAGE, AAAA), HOME}

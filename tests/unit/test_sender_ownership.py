@@ -45,7 +45,7 @@ class SlowLeases:
         self.asked = threading.Event()
         self.away = False
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         self._wait()
 
     def acquire(self, claim: Claim) -> Answer:
@@ -53,9 +53,9 @@ class SlowLeases:
         self._wait()
         return answer
 
-    def waive(self, epoch: str) -> None:
+    def skip_settling(self, epoch: str) -> None:
         self._wait()
-        self.kept.waive(epoch)
+        self.kept.skip_settling(epoch)
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         self._wait()
@@ -195,7 +195,7 @@ def test_a_caller_that_goes_away_while_redis_is_slow_leaves_no_lease_behind() ->
         leases.answers.set()
         with suppress(asyncio.CancelledError):
             await gone
-        await owners.settled(30)
+        await owners.await_released(30)
         assert await once_held(owners, Held(), "next") == 0
 
     run(scenario)

@@ -34,7 +34,7 @@ from tests.sender_samples import (
     source,
 )
 
-STAGE, LETTERS = "shop.stage.orders", "shop.dead-letters"
+STAGE, DEAD_LETTERS = "shop.stage.orders", "shop.dead-letters"
 # Where messages of `session()` go that are refused.
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)
 ONE_ORDER = Rows(messages=[as_row(Order(1, 2, "AAAA", 3.0))])
@@ -128,14 +128,14 @@ def test_without_a_clock_of_the_client_the_senders_counts() -> None:
 
 def test_without_a_key_a_whole_frame_goes_to_one_partition_and_a_resend_to_the_same() -> None:
     here = route(source(None))
-    places = {}
+    chosen = {}
     for sequence in range(1, 9):
         frame = rows_frame(sequence, orders(range(20)))
         *_, append = session(here).take(frame, 0, 9).appends
         *_, again = session(here, acknowledged=sequence - 1).take(frame, 0, 50).appends
         assert (append.topic, append.partition) == (again.topic, again.partition)
-        places[sequence] = append.partition
-    assert set(places.values()) == set(range(PARTITIONS))
+        chosen[sequence] = append.partition
+    assert set(chosen.values()) == set(range(PARTITIONS))
 
 
 @pytest.mark.parametrize("sent_ns", [0, 1, 2**63 - 1])
@@ -192,7 +192,7 @@ def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> 
     else:
         status = Status(since_s=1)
         status.took(of.take(frame, 0, 9), "orders/feed-1", 1)
-        said = str(status.figures(buffered=0)[DEAD_LETTER_LAST.name])
+        said = str(status.metrics(buffered=0)[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 
 
@@ -235,7 +235,7 @@ def test_a_partition_gets_messages_and_refused_ones_in_one_record() -> None:
         alone += sum(not one.opens for one in appends) == 1
         log.extend(appends)
     together = [frame for frame in log.data[HOME] if frame.columns is not None]
-    assert [refused_in(frame)[0].place for frame in together] == [1] * alone
+    assert [refused_in(frame)[0].index for frame in together] == [1] * alone
     assert len(log.data[HOME]) == 19
     assert alone
 
@@ -249,11 +249,13 @@ def test_only_a_stream_that_is_named_after_a_dead_letter_is_marked_in_their_topi
     log = MemoryLog()
     for stream in ("dead-letter.0.12.x", "dead-letter", "feed.0.12.3"):
         log.extend(session(stream=stream).open(0, 9, 0).appends)
-    assert (LETTERS, 0) not in log.frames
+    assert (DEAD_LETTERS, 0) not in log.frames
     log.extend(session(stream="dead-letter.3.12.0").open(0, 9, 0).appends)
     log.extend(session(stream="dead-letter.3.12.0", acknowledged=1).open(0, 10, 1).appends)
     log.extend(session(stream="dead-letter.3.12.0").open(0, 11, 1).appends)
-    assert [(each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[LETTERS, 0]] == [
+    assert [
+        (each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[DEAD_LETTERS, 0]
+    ] == [
         (Kind.SENT_AGAIN, "orders/dead-letter.3.12.0", durable, now_ns)
         for durable, now_ns in ((0, 9), (1, 10), (1, 11))
     ]
@@ -272,7 +274,7 @@ def test_a_key_function_that_raises_makes_dead_letters_of_its_messages_as_json()
     (data,) = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert numbers_in(here.source, data) == [2, 4]
     first, second = refused_in(log.data[HOME][0])
-    assert (first.place, second.place) == (1, 3)
+    assert (first.index, second.index) == (1, 3)
     assert first.reason == "the key function raised ValueError: no key for 3"
     assert first.message == b'{"side":1,"number":3,"symbol":"AAAA","price":0.75}'
 
@@ -302,7 +304,7 @@ def test_a_decoder_that_returns_what_does_not_fit_refuses_the_message() -> None:
         for frame in frames
         for number in numbers_in(orders_, frame)
     ) == [3, 4]
-    assert [refused.place for refused in taken.refused] == [1, 2]
+    assert [refused.index for refused in taken.refused] == [1, 2]
     assert "invalid literal" in taken.refused[0].reason
     assert "longer than 4 bytes" in taken.refused[1].reason
 

@@ -15,7 +15,7 @@ from bettong.frames.frame import Frame, decode
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_key
 from bettong_receiver.connectors.postgres import read_rows
-from bettong_receiver.delivery.batcher import Batcher
+from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
@@ -38,8 +38,8 @@ def sink_input(on_error: OnError = DEAD_LETTER) -> SinkInput[bytes]:
 
 def batcher(
     stored: dict[int, bytes | None] | None = None, beginning: int = 0, on_error: OnError = DEAD_LETTER
-) -> Batcher[bytes]:
-    return Batcher(
+) -> SinkBatcher[bytes]:
+    return SinkBatcher(
         "app",
         [sink_input(on_error)],
         beginnings={("raw", 0): beginning, ("raw", 1): beginning},
@@ -111,7 +111,7 @@ def test_a_position_of_another_sink_is_refused() -> None:
 
 
 def note_frame(*notes: Note) -> Frame:
-    return decode(columns(list(notes), origin="notes/same/0", sequence=1, previous=0))
+    return decode(columns(list(notes), origin="notes/notes-in/0", sequence=1, previous=0))
 
 
 def test_rows_are_values_in_the_order_of_the_fields() -> None:
@@ -147,7 +147,7 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
     return batch.refusing(reasons)
 
 
-def letters(one: Batcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
+def letters(one: SinkBatcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
     """Origin, sequence, previous and content of each frame of letters that is to be appended."""
     found = []
     for each in one.dead_letters():
@@ -201,7 +201,7 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_oth
     table = DeliveryTable()
     taken: list[bytes] = []
 
-    def consumed(of: Batcher[bytes]) -> None:
+    def consumed(of: SinkBatcher[bytes]) -> None:
         for origin, sequence, previous, content in letters(of):
             if table.take(origin, sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
                 taken.extend(each.message for each in content)

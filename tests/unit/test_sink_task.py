@@ -9,7 +9,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
-from bettong.errors import LogHoleError, LogUnavailableError
+from bettong.errors import LogTruncatedError, LogUnavailableError
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.delivery.task import SinkTask
@@ -203,11 +203,11 @@ def test_a_hole_in_the_log_ends_the_task_when_all_before_it_is_stored() -> None:
     class Broken(Reader):
         def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
             if self._next == 2:
-                raise LogHoleError("records are gone")
+                raise LogTruncatedError("records are gone")
             return super().poll(timeout_ms, records_max)
 
     store = Store()
-    with pytest.raises(LogHoleError):
+    with pytest.raises(LogTruncatedError):
         run(store, open_reader=lambda *_: Broken(log(4), 0, threading.Event()))
     assert store.kept == [b"<0>", b"<1>"]
     assert store.events == ["open", "finish", "close"]
@@ -229,10 +229,10 @@ def test_a_log_that_is_away_is_waited_for() -> None:
 
         def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
             if self._next == 1:
-                raise LogHoleError("the end of this test")
+                raise LogTruncatedError("the end of this test")
             return super().poll(timeout_ms, records_max)
 
     store = Store()
-    with pytest.raises(LogHoleError):
+    with pytest.raises(LogTruncatedError):
         run(store, open_reader=away)
     assert store.kept == [b"<0>"]

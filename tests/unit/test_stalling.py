@@ -2,7 +2,7 @@
 
 import pytest
 
-from bettong.cli.stalling import Facts, Seen, facts_of, has_started, looked
+from bettong.cli.stalling import Facts, Seen, facts_of, has_started, observed
 
 PLACES = [("t", 0), ("t", 1)]
 
@@ -25,21 +25,21 @@ def test_an_offset_beyond_the_end_that_was_read_before_is_no_debt() -> None:
 
 
 def test_nothing_moves_while_records_wait_and_nothing_is_folded() -> None:
-    first = looked(Facts(speaks=True, lag=5, folded=7), None, 100.0)
+    first = observed(Facts(speaks=True, lag=5, folded=7), None, 100.0)
     assert first == Seen(7, 100.0)
-    assert looked(Facts(speaks=True, lag=9, folded=7), first, 160.0) == first
-    assert looked(Facts(speaks=True, lag=9, folded=8), first, 160.0) == Seen(8, 160.0)
-    assert looked(Facts(speaks=True, lag=0, folded=7), first, 160.0) == Seen(7, 160.0)
+    assert observed(Facts(speaks=True, lag=9, folded=7), first, 160.0) == first
+    assert observed(Facts(speaks=True, lag=9, folded=8), first, 160.0) == Seen(8, 160.0)
+    assert observed(Facts(speaks=True, lag=0, folded=7), first, 160.0) == Seen(7, 160.0)
 
 
 def test_one_that_says_nothing_does_not_go_on_whatever_others_tell() -> None:
     seen = Seen(7, 100.0)
-    assert looked(Facts(speaks=False, lag=0, folded=9), seen, 160.0) == Seen(9, 100.0)
+    assert observed(Facts(speaks=False, lag=0, folded=9), seen, 160.0) == Seen(9, 100.0)
 
 
 def test_a_kafka_or_redis_that_is_away_is_no_stall() -> None:
-    assert looked(None, Seen(7, 100.0), 160.0) == Seen(7, 160.0)
-    assert looked(None, None, 160.0) == Seen(0, 160.0)
+    assert observed(None, Seen(7, 100.0), 160.0) == Seen(7, 160.0)
+    assert observed(None, None, 160.0) == Seen(0, 160.0)
 
 
 @pytest.mark.parametrize(

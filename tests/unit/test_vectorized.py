@@ -19,7 +19,7 @@ from bettong import Application, Places, Stream, Width
 from bettong.errors import PoisonError
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram
-from tests.worker_samples import data, fold, letters, python, results, worker
+from tests.worker_samples import data, dead_letters, fold, python, results, worker
 
 OUT = "meters.sink.out"
 LARGE = 20
@@ -175,7 +175,7 @@ def outcome(of: StageProgram, log: list[list[Trade]]) -> tuple[list[Any], list[t
     for number, trades in enumerate(log, 1):
         records = fold(one, [data("in/a", number, trades)])
         found += results(records, OUT, of.stage.outputs[0].schema.message)
-        dead += [(first + each.index, each.computation) for each in letters(records)]
+        dead += [(first + each.index, each.computation) for each in dead_letters(records)]
         first += len(trades)
     return found, sorted(dead)
 
@@ -228,7 +228,7 @@ def test_a_row_that_is_skipped_or_stops_is_the_one_that_is_to_blame(kind: str) -
         return worker(python(application(build)))
 
     skips = of("skip")
-    assert letters(fold(skips, [frame])) == []
+    assert dead_letters(fold(skips, [frame])) == []
     assert (skips.counters.skipped, skips.counters.results) == (1, 3)
     with pytest.raises(PoisonError, match=r"offset 0, origin in/a, sequence 1, index 2\."):
         fold(of("stop"), [frame])
@@ -243,7 +243,7 @@ def whole(function: Callable[[Any], Any]) -> list[str]:
         return found
 
     of = worker(python(application(lambda source: source.map(later))))
-    return [each.reason for each in letters(fold(of, [data("in/a", 1, [trade(), trade(size=2)])]))]
+    return [each.reason for each in dead_letters(fold(of, [data("in/a", 1, [trade(), trade(size=2)])]))]
 
 
 @pytest.mark.parametrize(
@@ -298,4 +298,4 @@ def test_text_compares_with_text_and_columns_may_come_from_anywhere() -> None:
     of = worker(python(application(lambda source: source.filter(wanted_of_all).map(other))))
     records = fold(of, [data("in/a", 1, [trade(symbol="äö", bits=0), trade(symbol="no", bought=False)])])
     assert results(records, OUT, Trade) == [Trade("ÄÖ", 2, 1.0, 2**64 - 1, False, b"xy", "ä")]  # noqa: FBT003
-    assert not letters(records)
+    assert not dead_letters(records)

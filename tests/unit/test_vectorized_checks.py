@@ -17,7 +17,7 @@ from bettong.application.ways import Way, way_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from tests.application_samples import refused
-from tests.worker_samples import data, fold, letters, python, results, worker
+from tests.worker_samples import data, dead_letters, fold, python, results, worker
 
 
 @dataclass
@@ -258,7 +258,9 @@ def test_compiled_and_vectorized_functions_go_on_with_each_others_states() -> No
 def test_a_state_that_does_not_fit_is_the_dead_letter_of_its_row_and_leaves_the_state() -> None:
     of = counting(count_all, compiled=False)
     records = fold(of, [data("in/a", 1, [Item("a", 0), Item("b", 0), *[Item("a", 0)] * 4])])
-    assert [each.index for each in letters(records)] == [4, 5]
-    assert {each.reason for each in letters(records)} == {"SchemaError: field 'last': longer than 4 bytes"}
+    assert [each.index for each in dead_letters(records)] == [4, 5]
+    assert {each.reason for each in dead_letters(records)} == {
+        "SchemaError: field 'last': longer than 4 bytes"
+    }
     assert of.tables["count"].state_of("a") == {"total": 3, "last": ""}
     assert [each.value for each in results(records, "meters.sink.out", Item)] == [1, 1, 2, 3]

@@ -29,7 +29,7 @@ class Effects:
         self.journal = keeping.load(machine.boot())
         self._earlier = self.journal  # as it was before the intents of the pass at work
 
-    def look(self, wanted: TunerSettings) -> list[Decision]:
+    def inspect(self, wanted: TunerSettings) -> list[Decision]:
         """Decides on what is there now; changes nothing."""
         snapshot = self._machine.snapshot(wanted, self.journal.entries)
         return decide(wanted, snapshot, self.journal, self._refusals)
@@ -39,7 +39,7 @@ class Effects:
 
         Raises JournalError, before the first write or after the last one, never in between.
         """
-        decisions = self.look(wanted)
+        decisions = self.inspect(wanted)
         if wanted.mode not in {Mode.APPLY, Mode.REVERT}:
             return decisions
         journal = self._earlier = self.journal

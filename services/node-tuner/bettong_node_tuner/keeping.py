@@ -48,13 +48,13 @@ class Keeping:
 
     def load(self, boot: str) -> Journal:
         """The journal of this boot. One of an earlier boot is put aside: the kernel has started afresh."""
-        found = self.look(boot)
+        found = self.read(boot)
         if found is None:
             (self._folder / NAME).replace(self._folder / EARLIER)
             return Journal(boot)
         return found
 
-    def look(self, boot: str) -> Journal | None:
+    def read(self, boot: str) -> Journal | None:
         """The journal of this boot, empty where there is none; None when it is of an earlier boot. Changes nothing."""
         path = self._folder / NAME
         try:

@@ -13,10 +13,10 @@ from prometheus_client import start_http_server
 from bettong_node_tuner.decisions import State, decide
 from bettong_node_tuner.effects import Effects
 from bettong_node_tuner.errors import TunerError
-from bettong_node_tuner.figures import Figures
 from bettong_node_tuner.journal import Journal
 from bettong_node_tuner.keeping import Keeping
 from bettong_node_tuner.machine import Machine
+from bettong_node_tuner.metrics import TunerMetrics
 from bettong_node_tuner.report import table
 from bettong_node_tuner.service import Tuner
 from bettong_node_tuner.settings import Mode, TunerSettings, read
@@ -69,7 +69,7 @@ def plan(context: typer.Context) -> None:
     settings: TunerSettings = context.obj
     machine = Machine(settings.root)
     boot = machine.boot()
-    journal = Keeping(settings.journal).look(boot) or Journal(boot)
+    journal = Keeping(settings.journal).read(boot) or Journal(boot)
     wanted = settings.model_copy(update={"mode": Mode.APPLY}) if settings.mode is Mode.DRY_RUN else settings
     found = decide(wanted, machine.snapshot(wanted, journal.entries), journal, {})
     typer.echo(table(found, planned=True))
@@ -90,13 +90,13 @@ def _serve(settings: TunerSettings, effects: Effects) -> None:
         from bettong_node_tuner.node import of_this_pod
 
         node = of_this_pod(settings.node)
-    figures = Figures()
+    metrics = TunerMetrics()
     # Blocked, and waited for between two looks: a look is never cut in two. Threads inherit it, so it comes first.
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     host, _, port = settings.metrics_listen.rpartition(":")
-    server, thread = start_http_server(int(port), host, registry=figures.registry)
+    server, thread = start_http_server(int(port), host, registry=metrics.registry)
     try:
-        Tuner(settings, effects, figures, node).run(
+        Tuner(settings, effects, metrics, node).run(
             lambda seconds: signal.sigtimedwait(_ENDING, seconds) is not None
         )
     finally:

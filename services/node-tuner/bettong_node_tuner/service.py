@@ -8,7 +8,7 @@ from typing import Protocol
 from bettong_node_tuner.decisions import Decision, State, is_done
 from bettong_node_tuner.effects import Effects
 from bettong_node_tuner.errors import NodeError
-from bettong_node_tuner.figures import Figures
+from bettong_node_tuner.metrics import TunerMetrics
 from bettong_node_tuner.report import annotation, place
 from bettong_node_tuner.settings import Mode, TunerSettings
 
@@ -30,11 +30,11 @@ class Tuner:
     """Tunes one node. Without a `node` nobody but log and metrics is told."""
 
     def __init__(
-        self, settings: TunerSettings, effects: Effects, figures: Figures, node: Told | None
+        self, settings: TunerSettings, effects: Effects, metrics: TunerMetrics, node: Told | None
     ) -> None:
         self._settings = settings
         self._effects = effects
-        self._figures = figures
+        self._metrics = metrics
         self._node = node
         self._told = ""
         self._tainted = True
@@ -45,13 +45,13 @@ class Tuner:
 
         Raises JournalError when it cannot go on.
         """
-        self.look()
+        self.check()
         while not is_ended(self._settings.interval_s):
-            self.look()
+            self.check()
         if self._settings.mode is Mode.APPLY:
             self.revert()
 
-    def look(self) -> list[Decision]:
+    def check(self) -> list[Decision]:
         """One pass; how each key stands after it."""
         return self._pass(self._settings, if_untold="tried again at the next look")
 
@@ -65,12 +65,12 @@ class Tuner:
     def _pass(self, wanted: TunerSettings, *, if_untold: str) -> list[Decision]:
         found = self._effects.perform(wanted)
         writes = wanted.mode in {Mode.APPLY, Mode.REVERT}
-        self._figures.look(found, wanted.mode, writes=writes, now_s=time.time())
+        self._metrics.record(found, wanted.mode, writes=writes, now_s=time.time())
         self._say(found)
         try:
             self._tell(found, wanted.mode)
         except NodeError as error:
-            self._figures.api_error()
+            self._metrics.api_error()
             _log.warning("%s; %s", error, if_untold)
         return found
 

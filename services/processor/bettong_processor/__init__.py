@@ -3,14 +3,14 @@
     main        settings; Java, which starts while the rest is loaded
     java        Spark's Java, and its context
     service     waiting for Kafka and Redis, start and stop
-    supervision runs a schedule, starts it again after a passing fault, tells live figures
+    supervision runs a schedule, starts it again after a passing fault, reports live metrics
     warming     Python started on every slot before it is needed
     micro_batch the schedule for throughput: a Structured Streaming query
     resident    the schedule for low latency: long-running tasks
     restoring   workers made of saved increments
     programs    the application's stages, loaded and compiled once a process
     daemon      loads them before Spark forks its Python workers
-    telling     live figures of partitions
+    reporting   live metrics of partitions
 
 It knows Spark; the folding itself is `bettong.worker`, which does not.
 """

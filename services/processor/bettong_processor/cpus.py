@@ -1,4 +1,4 @@
-"""Whether the CPUs of a worker are its own, as a kubelet's static CPU manager gives them. Pure but for `looked`.
+"""Whether the CPUs of a worker are its own, as a kubelet's static CPU manager gives them. Pure but for `read_cpus`.
 
 Such a container's cpuset holds exactly the CPUs of its limit, and never all of the machine's, for some are always
 reserved. A container without that shares what is left with all others
@@ -44,7 +44,7 @@ class Cpus:
             " static, and the pod Guaranteed?"
         )
 
-    def figures(self) -> dict[str, str | int | float]:
+    def metrics(self) -> dict[str, str | int | float]:
         """For the records of partitions; without a promise nothing is told of it."""
         found: dict[str, str | int | float] = {metrics.CPUS.name: len(self.own)}
         if self.promised:
@@ -61,7 +61,7 @@ def listed(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def looked(promised: int, online: Path = _ONLINE) -> Cpus:
+def read_cpus(promised: int, online: Path = _ONLINE) -> Cpus:
     """What this process may use now. A machine that does not tell its CPUs has as many as the process counts."""
     try:
         machine = listed(online.read_text())
@@ -81,4 +81,4 @@ def keep(cpus: Cpus) -> None:
 
 def kept() -> Cpus:
     """What the process was told that this one is forked from; without that, what it sees, and no promise."""
-    return _FOUND[0] if _FOUND else looked(0)
+    return _FOUND[0] if _FOUND else read_cpus(0)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from bettong.errors import FINAL_ERRORS, BettongError, LogHoleError
+from bettong.errors import FINAL_ERRORS, BettongError, LogTruncatedError
 
 # By their very names: a PasswordError of a task passes, for the processor itself has read the file at its start.
 _FINAL = {kind.__name__: kind for kind in FINAL_ERRORS}
@@ -36,7 +36,7 @@ def fault_of(text: str) -> Fault:
         return Fault(f"{name}: {reason}"[:TEXT_CHARACTERS_MAX], final=_FINAL[name])
     if any(words in text for words in _DATA_LOSS):
         first = next(line for line in text.splitlines() if any(words in line for words in _DATA_LOSS))
-        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=LogHoleError)
+        return Fault(first.strip()[:TEXT_CHARACTERS_MAX], final=LogTruncatedError)
     python = [
         f"{name}: {reason}" for name, reason in errors if not name.startswith(("Py4J", "SparkException"))
     ]

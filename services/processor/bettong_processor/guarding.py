@@ -6,14 +6,20 @@ from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
-from bettong_processor.telling import PartitionFigures
+from bettong_processor.reporting import PartitionMetrics
 
 
-def guarded(settings: ProcessorSettings, application: str, figures: PartitionFigures, log: Logger) -> Guard:
+def guarded(settings: ProcessorSettings, application: str, metrics: PartitionMetrics, log: Logger) -> Guard:
     """Marks lie beside the states that workers of a machine share. Connects to nothing yet. Raises SettingsError."""
     folder = settings.state_folder(application)
     prepare_folder(folder)
-    exclusions = ExclusionLog(settings.kafka_place, application, frame_bytes_max=settings.frame_bytes_max)
+    exclusions = ExclusionLog(
+        settings.kafka_connection, application, frame_bytes_max=settings.frame_bytes_max
+    )
     return Guard(
-        Marks(folder, settings.partitions), exclusions, figures.tell, log, limit_ms=settings.message_ms_max
+        Marks(folder, settings.partitions),
+        exclusions,
+        metrics.report_fault,
+        log,
+        limit_ms=settings.message_ms_max,
     )

@@ -48,7 +48,6 @@ class Java:
         self._context: SparkContext | None = None
 
     def __enter__(self) -> Self:
-        _set_environment(self._settings)
         self._folder = TemporaryDirectory(prefix="bettong-java-")
         self._address = Path(self._folder.name) / "address"
         self._process = _launch(_conf(self._settings), self._address)
@@ -153,8 +152,8 @@ def _connected(address: bytes) -> Any:
             del os.environ[name]
 
 
-def _set_environment(settings: ProcessorSettings) -> None:
-    """What Java, and Spark's Python through it, are to find."""
+def set_environment(settings: ProcessorSettings) -> None:
+    """What Java and Spark's Python are to find in the environment. Before either starts."""
     for name, value in settings.model_dump(mode="json").items():
         if value is not None:
             os.environ[PREFIX + name.upper()] = str(value)

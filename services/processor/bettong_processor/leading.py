@@ -17,10 +17,10 @@ from typing import Protocol, Self
 from bettong.errors import StoreError
 from bettong.logs import Logger
 
-# A leader that says nothing for this long leads no more. Eight looks: a busy machine must not look like a dead one.
+# A leader that says nothing for this long leads no more. Eight checks: a busy machine must not look like a dead one.
 TTL_MS = 2_000
 _LOOK_S = 0.25
-# Two looks of a leader: a Redis that has lost its data has it back by then.
+# Two checks of a leader: a Redis that has lost its data has it back by then.
 VACANT_S = 0.5
 
 
@@ -51,7 +51,7 @@ class Candidate:
         return self.ready and self._vacant_s is not None and now_s - self._vacant_s >= VACANT_S
 
     def sees(self, leader: str, now_s: float) -> None:
-        """What a look has shown: who leads, "" for nobody."""
+        """What a check has shown: who leads, "" for nobody."""
         self.leader = leader
         self.leads = leader == self.process
         if leader:
@@ -76,12 +76,12 @@ class Leading:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that folds, as of the last look. Raises what has ended the thread."""
+        """Whether this process is the one that folds, as of the last check. Raises what has ended the thread."""
         return self.wait(0.0)
 
     @property
     def leader(self) -> str:
-        """The instance that leads, as of the last look; "" for nobody."""
+        """The instance that leads, as of the last check; "" for nobody."""
         return self._candidate.leader.partition("/")[0]
 
     def ready(self) -> None:
@@ -111,11 +111,11 @@ class Leading:
 
     def _guarded(self) -> None:
         try:
-            self._look()
+            self._check_lead()
         except Exception as error:  # noqa: BLE001 - raised where the lead is asked for
             self._fault = error
 
-    def _look(self) -> None:
+    def _check_lead(self) -> None:
         candidate = self._candidate
         while not self._stop.is_set():
             try:

@@ -1,15 +1,19 @@
-"""Starts the processor: its settings, Java, then everything else."""
+"""Starts the processor: its settings, Java and Python for Spark, then everything else."""
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 from bettong.settings import ProcessorSettings, read
-from bettong_processor.java import Java
+from bettong_processor.daemon.prepared import Prepared
+from bettong_processor.java import Java, set_environment
 
 
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ProcessorSettings, overrides)
-    with Java(settings) as java:
+    set_environment(settings)
+    # Executors of a cluster live on when this process dies, and are on other machines.
+    with Prepared() if settings.spark_master.startswith("local") else nullcontext(), Java(settings) as java:
         # Loading this takes a core for as long as Java needs another one to start.
         from bettong_processor.service import run
 

@@ -11,13 +11,13 @@ from typing import Protocol
 
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
-from bettong_processor.telling import held_up
+from bettong_processor.reporting import held_up
 
-# Between two looks. A question to the broker and one to Redis each: what `status` says is this old at most.
+# Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _LOOK_S = 0.5
 # A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
 _LOOK_WAIT_S_MAX = 1.5
@@ -25,8 +25,7 @@ _LOOK_WAIT_S_MAX = 1.5
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
 
-Place = tuple[str, int]  # topic, partition
-Offsets = Mapping[Place, int]
+Offsets = Mapping[tuple[str, int], int]  # by topic and partition
 
 
 class Log(Protocol):
@@ -46,23 +45,23 @@ class Told(Protocol):
     """What partitions have told."""
 
     def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
-        """See LiveFigures."""
+        """See LiveMetrics."""
 
 
 @dataclass(slots=True)
 class Stalls:
     """Since when each partition with lag has not moved. Pure; seconds of one monotonic clock."""
 
-    _seen: dict[Place, tuple[int, float]] = field(default_factory=dict)
+    _seen: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
 
-    def looked(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[Place, float]:
-        """A look; the seconds for which each partition with lag has stood still."""
+    def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[tuple[str, int], float]:
+        """One observation; the seconds for which each partition with lag has stood still."""
         before, self._seen = self._seen, {}
-        for place, offset in offsets.items():
-            if ends.get(place, 0) > offset:
-                known = before.get(place)
-                self._seen[place] = known if known is not None and known[0] == offset else (offset, now_s)
-        return {place: now_s - since_s for place, (_, since_s) in self._seen.items()}
+        for partition, offset in offsets.items():
+            if ends.get(partition, 0) > offset:
+                known = before.get(partition)
+                self._seen[partition] = known if known is not None and known[0] == offset else (offset, now_s)
+        return {partition: now_s - since_s for partition, (_, since_s) in self._seen.items()}
 
 
 class Progress:
@@ -89,7 +88,7 @@ class Progress:
         self._logger = logger
         self._committed = committed
         self._stalls = Stalls()
-        self._figures: dict[str, str | float] = {}
+        self._metrics: dict[str, str | float] = {}
         self._waits_for = ""
         self._stopping = threading.Event()
 
@@ -103,42 +102,42 @@ class Progress:
         committed: Callable[[], Offsets] = dict,
     ) -> "Progress":
         """Of the settings' Kafka, which it asks by a client of its own, and what partitions have told in `store`."""
-        log = LogAdmin(settings.kafka_place, answer_wait_s_max=_LOOK_WAIT_S_MAX)
-        told = LiveFigures(store)
+        log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_LOOK_WAIT_S_MAX)
+        told = LiveMetrics(store)
         return cls(log, told, stages, clock=time.monotonic, logger=logger, committed=committed)
 
     def start(self) -> None:
-        """Begins to look."""
+        """Begins to check."""
         threading.Thread(target=self._run, name="progress", daemon=True).start()
 
     def stop(self) -> None:
         """Looks no more, soon."""
         self._stopping.set()
 
-    def figures(self) -> Mapping[str, str | float]:
+    def metrics(self) -> Mapping[str, str | float]:
         """Lag, of all and of each partition, and who stands still. Empty while Kafka or Redis does not say."""
-        return self._figures
+        return self._metrics
 
     def waits_for(self) -> str:
         """What is wrong with Kafka, or holds partitions up; "" for nothing."""
         return self._waits_for
 
-    def look(self) -> None:
-        """One look. Raises what nobody foresaw."""
+    def check(self) -> None:
+        """One check. Raises what nobody foresaw."""
         try:
             ends, begins = self._log.ends(self._stages), self._log.beginnings(self._stages)
         except LogError as error:
-            self._figures, self._waits_for = {}, str(error)
+            self._metrics, self._waits_for = {}, str(error)
             return
         try:
             told = self._told.partitions()
         except StoreError:
-            self._figures, self._waits_for = {}, ""
+            self._metrics, self._waits_for = {}, ""
             return
         self._waits_for = held_up(told)
         offsets = folded(ends, begins, told, self._stages, self._committed())
-        stalls = self._stalls.looked(ends, offsets, self._clock())
-        self._figures = {
+        stalls = self._stalls.observe(ends, offsets, self._clock())
+        self._metrics = {
             **metrics.lags(ends, offsets, self._stages),
             **{
                 f"{metrics.STALLED.name}/{self._stages[topic]}/{partition}": round(seconds, 1)
@@ -150,13 +149,13 @@ class Progress:
     def _run(self) -> None:
         try:
             while not self._stopping.wait(_LOOK_S):
-                self.look()
+                self.check()
         except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
             if not self._stopping.is_set():
                 self._waits_for = "lag is not looked at any more (see the log)"
                 self._logger.warning("lag is not looked at any more", fault=repr(error))
         finally:
-            self._figures = {}
+            self._metrics = {}
             self._log.close()
 
 
@@ -166,11 +165,11 @@ def folded(
     told: Mapping[tuple[str, int], Mapping[str, str]],
     stages: Mapping[str, str],
     committed: Offsets,
-) -> dict[Place, int]:
+) -> dict[tuple[str, int], int]:
     """The next offset of each partition: what it has told, what is known otherwise, else the beginning of its log."""
     found = {}
-    for place in ends:
-        record = told.get((stages[place[0]], place[1]), {})
+    for partition in ends:
+        record = told.get((stages[partition[0]], partition[1]), {})
         own = int(record.get(metrics.OFFSET.name) or 0)
-        found[place] = max(own, committed.get(place, 0), begins.get(place, 0))
+        found[partition] = max(own, committed.get(partition, 0), begins.get(partition, 0))
     return found

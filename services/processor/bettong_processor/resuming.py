@@ -5,7 +5,8 @@ Workers find the same out, but each only when records of its partition come.
 
 from collections.abc import Iterable, Mapping
 
-from bettong.errors import LogHoleError, SnapshotError, StateChangedError
+from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
+from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
@@ -18,43 +19,45 @@ from bettong_processor.restoring import Limits
 _CHECKED_BYTES_MAX = 32 * 1024 * 1024
 _NAMED_MAX = 4
 
-Place = tuple[str, int]  # stage, partition
-
 
 def check(
     programs: Programs, limits: Limits, stores: Iterable[SnapshotStore], begins: Mapping[tuple[str, int], int]
 ) -> None:
     """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
 
-    Raises LogHoleError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
+    Raises LogTruncatedError when a log was trimmed beyond every snapshot, StateChangedError when this version of the
     application cannot go on from the states; and StoreError.
     """
     found = list(stores)
-    saved: dict[Place, set[Increment]] = {
-        (stage, partition): {each for store in found for each in store.increments(stage, partition)}
+    saved: dict[PartitionId, set[Increment]] = {
+        PartitionId(stage, partition): {
+            each for store in found for each in store.increments(stage, partition)
+        }
         for stage in programs.stages
         for partition in range(limits.partitions)
     }
     application = programs.plan.application
-    begins_of = {place: begins.get((stage_topic(application, place[0]), place[1]), 0) for place in saved}
-    if gaps := holes(saved, begins_of):
-        raise LogHoleError(_hole_text(gaps))
+    begins_of = {
+        each: begins.get((stage_topic(application, each.stage), each.partition), 0) for each in saved
+    }
+    if gaps := truncated_logs(saved, begins_of):
+        raise LogTruncatedError(_truncated_text(gaps))
     _check_states(programs, limits, found, saved)
 
 
-def holes(
-    saved: Mapping[Place, Iterable[Increment]], begins: Mapping[Place, int]
-) -> dict[Place, tuple[int, int]]:
+def truncated_logs(
+    saved: Mapping[PartitionId, Iterable[Increment]], begins: Mapping[PartitionId, int]
+) -> dict[PartitionId, tuple[int, int]]:
     """The partitions whose state nothing leads to any more: their newest snapshot, and where their log begins. Pure."""
     found = {}
-    for place, begin in begins.items():
-        newest = max((each[-1].offset for each in chains(set(saved.get(place, ())))), default=0)
+    for partition, begin in begins.items():
+        newest = max((each[-1].offset for each in chains(set(saved.get(partition, ())))), default=0)
         if newest < begin:
-            found[place] = (newest, begin)
+            found[partition] = (newest, begin)
     return found
 
 
-def _hole_text(gaps: Mapping[Place, tuple[int, int]]) -> str:
+def _truncated_text(gaps: Mapping[PartitionId, tuple[int, int]]) -> str:
     named = [
         f"stage {stage!r}, partition {partition}: no state reaches offset {begin}, where its log begins now; "
         + (f"its newest snapshot is of offset {newest}" if newest else "it has no snapshot")
@@ -70,7 +73,10 @@ def _hole_text(gaps: Mapping[Place, tuple[int, int]]) -> str:
 
 
 def _check_states(
-    programs: Programs, limits: Limits, stores: list[SnapshotStore], saved: Mapping[Place, set[Increment]]
+    programs: Programs,
+    limits: Limits,
+    stores: list[SnapshotStore],
+    saved: Mapping[PartitionId, set[Increment]],
 ) -> None:
     left_bytes = _CHECKED_BYTES_MAX
     for (stage, partition), increments in saved.items():

@@ -12,7 +12,7 @@ from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisLead, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
 from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
 from bettong.logs import Logger, configure
@@ -37,15 +37,18 @@ def run(settings: ProcessorSettings, java: Java) -> None:
     prepare(settings.snapshots)
     log = configure(settings, "processor")
     planned = plan(load(settings.application))
-    admin, store = LogAdmin(settings.kafka_place), RedisStore(settings.redis_place, planned.application)
-    figures = LiveFigures(store)
-    live = Live(figures, settings.instance, log, time.time, settings.live_interval_ms / 1000)
+    admin, store = (
+        LogAdmin(settings.kafka_connection),
+        RedisStore(settings.redis_connection, planned.application),
+    )
+    metrics = LiveMetrics(store)
+    live = Live(metrics, settings.instance, log, time.time, settings.live_interval_ms / 1000)
     identity = Identity("processor", planned.application, settings.instance)
-    with MetricsEndpoint(settings.metrics_listen, identity, figures, log, partitions=True):
+    with MetricsEndpoint(settings.metrics_listen, identity, metrics, log, partitions=True):
         try:
             _run(settings, java, planned, admin, store, live, log)
         except BettongError as error:
-            live.tell("stopping", str(error))  # its last word, for those who do not see its exit code
+            live.report("stopping", str(error))  # its last word, for those who do not see its exit code
             raise
 
 
@@ -88,7 +91,7 @@ def _run(
             )
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda _number, _frame: supervisor.stop())
-            live.tell("starting")
+            live.report("starting")
             supervisor.run()
 
 
@@ -116,7 +119,7 @@ def _start(
         if forget(context, checkpoint):
             log.info("the schedule has changed: the checkpoint is deleted, snapshots say where to go on")
         lead.folds(settings.instance)
-        return resident.start(context, settings, planned, store, log)
+        return resident.start_run(context, settings, planned, store, log)
     last = lead.folded_last()
     if last not in {"", settings.instance} and forget(context, checkpoint):
         log.info(
@@ -125,10 +128,10 @@ def _start(
     lead.folds(settings.instance)
     snapshots = snapshot_store(settings.snapshots, planned.application, store)
     first_offsets = snapshot_offsets(snapshots, planned, settings.partitions)
-    figures = LiveFigures(store)
+    metrics = LiveMetrics(store)
     for (topic, partition), offset in first_offsets.items():
         stage = stage_of_topic(planned.application, topic)
-        figures.write_partition(stage, partition, {SNAPSHOT_OFFSET.name: offset})
+        metrics.write_partition(stage, partition, {SNAPSHOT_OFFSET.name: offset})
     if clear_unfinished(context, checkpoint):
         log.info("the first batch had not begun when the processor ended", checkpoint=checkpoint)
     return micro_batch.start(

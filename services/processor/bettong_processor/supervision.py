@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from bettong import metrics
-from bettong.edges.redis_store import LiveFigures, ttl_of
+from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import (
     LocalError,
     LogUnavailableError,
@@ -78,8 +78,8 @@ class Run(Protocol):
     def waits_for(self) -> str:
         """What keeps it from folding, in a line for people; "" while it folds. Must not raise."""
 
-    def figures(self) -> Mapping[str, str | float]:
-        """Live figures of the whole, by their names in `metrics`. Must not raise."""
+    def metrics(self) -> Mapping[str, str | float]:
+        """Live metrics of the whole, by their names in `metrics`. Must not raise."""
 
     def ended(self, wait_s: float) -> bool:
         """Whether it has ended by itself; waits for that. Raises what it failed by, at once: then `leave` it."""
@@ -91,12 +91,14 @@ class Run(Protocol):
         """Lets what is at work end, for at most `wait_s`, and stops."""
 
 
-class Teller(Protocol):
-    """Where the supervisor says how it goes, every `interval_s`."""
+class StateReporter(Protocol):
+    """Where the supervisor reports how it goes, every `interval_s`."""
 
     interval_s: float
 
-    def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
+    def report(
+        self, state: str, detail: str = "", metric_values: Mapping[str, str | float] | None = None
+    ) -> None:
         """Must not raise."""
 
 
@@ -104,7 +106,7 @@ class Teller(Protocol):
 class Live:
     """Writes the processor's live record; a store that is away never stops the processor."""
 
-    figures: LiveFigures
+    live_metrics: LiveMetrics
     instance: str
     log: Logger
     clock: Callable[[], float]
@@ -112,8 +114,10 @@ class Live:
     _state: str = ""
     _since: float = 0.0
 
-    def tell(self, state: str, detail: str = "", figures: Mapping[str, str | float] | None = None) -> None:
-        """Writes state and figures, as a record that goes by itself."""
+    def report(
+        self, state: str, detail: str = "", metric_values: Mapping[str, str | float] | None = None
+    ) -> None:
+        """Writes state and metrics, as a record that goes by itself."""
         if state != self._state:
             self._state, self._since = state, self.clock()
         record: dict[str, str | int | float] = {
@@ -121,10 +125,10 @@ class Live:
             metrics.STATE.name: state,
             metrics.SINCE.name: self._since,
             metrics.DETAIL.name: detail,
-            **(figures or {}),
+            **(metric_values or {}),
         }
         try:
-            self.figures.write_live(self.instance, record, ttl_of(self.interval_s))
+            self.live_metrics.write_live(self.instance, record, ttl_of(self.interval_s))
         except StoreError as error:
             self.log.debug("live record not written", fault=str(error))
 
@@ -139,7 +143,7 @@ class Supervisor:
         admin: Part,
         store: Part,
         lead: Lead,
-        live: Teller,
+        live: StateReporter,
         log: Logger,
         java_ended: Callable[[float], bool],
         wait_s_min: float = _BACKOFF_S_MIN,
@@ -180,7 +184,7 @@ class Supervisor:
         return not self._stop.is_set()
 
     def run(self) -> None:
-        """Runs the schedule until `stop`. Raises what no new start would mend: LogHoleError, PoisonError ..."""
+        """Runs the schedule until `stop`. Raises what no new start would mend: LogTruncatedError, PoisonError ..."""
         backoff_s = self._wait_s_min
         started = False
         while self.wait_for_parts() and self._wait_for_the_lead():
@@ -206,12 +210,12 @@ class Supervisor:
             except (PySparkException, Py4JError, ConnectionError) as error:
                 fault = fault_of(str(error))
                 if fault.final is not None:
-                    self._live.tell("stopping", fault.text)  # before anything that takes time
+                    self._live.report("stopping", fault.text)  # before anything that takes time
                     _leave(run)
                     raise fault.final(fault.text) from None
                 if self._java_ended(DEATH_S_MAX):
                     raise _without_java() from None
-                self._live.tell("waiting", fault.text)
+                self._live.report("waiting", fault.text)
                 _leave(run)
                 if not started and not isinstance(error, StreamingQueryException):
                     raise SettingsError(
@@ -222,7 +226,7 @@ class Supervisor:
                 reason = [fault.text]
             if time.monotonic() - started_s > _HEALTHY_S:
                 backoff_s = self._wait_s_min
-            self._live.tell("waiting", "; ".join([*reason, f"starts again in {backoff_s:.0f} s"]))
+            self._live.report("waiting", "; ".join([*reason, f"starts again in {backoff_s:.0f} s"]))
             self._stop.wait(backoff_s)
             backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
 
@@ -233,7 +237,7 @@ class Supervisor:
             if self._lead.wait(_LEAD_WAIT_S):
                 return True
             if self._lead.leader:
-                self._live.tell(metrics.STANDBY, f"{self._lead.leader} is at work")
+                self._live.report(metrics.STANDBY, f"{self._lead.leader} is at work")
                 if not said:
                     self._log.info("stands by", leader=self._lead.leader)
                     said = True
@@ -242,21 +246,21 @@ class Supervisor:
         return False
 
     def _follow(self, run: Run) -> bool:
-        """Tells live figures until the run ends (False), another leads (False), or a stop is asked for (True)."""
+        """Reports live metrics until the run ends (False), another leads (False), or a stop is asked for (True)."""
         while not self._stop.is_set():
             if not self._lead.leads:
                 self._log.warning("another processor leads", leader=self._lead.leader)
                 run.stop(_STOP_S_MAX)
                 return False
             why = run.waits_for()
-            self._live.tell("waiting" if why else "running", why, figures=run.figures())
+            self._live.report("waiting" if why else "running", why, metric_values=run.metrics())
             if run.ended(self._live.interval_s):
                 run.leave()
                 return False
             # A thread that Java left while it began says nothing, and neither does its run.
             if self._java_ended(0.0):
                 raise _without_java()
-        self._live.tell("stopping")
+        self._live.report("stopping")
         run.stop(_STOP_S_MAX)
         self._log.info("schedule stopped", run=run.name)
         return True
@@ -265,7 +269,7 @@ class Supervisor:
         if time.monotonic() - self._said_s >= _SAY_AGAIN_S:
             self._said_s = time.monotonic()
             self._log.warning("waiting", reason=why)
-        self._live.tell("waiting", why)
+        self._live.report("waiting", why)
 
     def _log_fault(self, fault: Fault) -> None:
         self._log.error("schedule failed, starts again from where it was", fault=fault.text)

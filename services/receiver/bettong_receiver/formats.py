@@ -4,7 +4,7 @@
 | -------------------- | --------------------- | ------------------------------------ | -------------------- |
 | with an encoder      | rows                  | the encoder's bytes                  | `.bin`, back to back |
 | without one          | columns of its schema | a JSON object (`bettong.frames.text`) | `.jsonl`, a line each |
-| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `letter_values`   | `.jsonl`, a line each |
+| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `dead_letter_values`   | `.jsonl`, a line each |
 """
 
 import json
@@ -19,7 +19,7 @@ from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
-from bettong.frames.text import letter_values, to_json
+from bettong.frames.text import dead_letter_values, to_json
 from bettong.topics import DEAD_LETTERS, sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.json_lines import JsonLines
@@ -107,7 +107,7 @@ def _as_json(schemas: Mapping[int, Schema]) -> Callable[[Frame], Sequence[bytes]
         if schema is None:
             known = ", ".join(f"{each.name} {key:016x}" for key, each in schemas.items())
             raise FrameError(f"its schema {frame.schema:016x} is not one of the sink's ({known})")
-        return JsonLines(Columns.of_foreign_payload(schema, frame.columns))
+        return JsonLines(Columns.of_external_payload(schema, frame.columns))
 
     return messages
 
@@ -122,4 +122,4 @@ def _dead_letters(frame: Frame) -> list[bytes]:
 
 
 def _dead_letter(letter: DeadLetter) -> bytes:
-    return to_json(letter_values(letter), separators=(",", ":")).encode()
+    return to_json(dead_letter_values(letter), separators=(",", ":")).encode()

@@ -15,7 +15,7 @@ from bettong_receiver.status import Status
 # One wait for Kafka. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
 _RETRY_S, _RETRY_S_MAX = 0.2, 1.0
-# Of dead letters on their way to the log, of one foreign system.
+# Of dead letters on their way to the log, of one external system.
 _LETTERS_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -58,7 +58,7 @@ class Opening:
     def reader(self, starts: Mapping[tuple[str, int], int], fetch_bytes_max: int) -> LogReader:
         """What one task is fed from. Raises LogError, LogUnavailableError at once when Kafka is away."""
         return LogReader(
-            self._settings.kafka_place,
+            self._settings.kafka_connection,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=fetch_bytes_max,
@@ -68,23 +68,23 @@ class Opening:
     def subscriber_reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
         """What one subscriber is fed from. Raises as `reader` does."""
         return LogReader(
-            self._settings.kafka_place,
+            self._settings.kafka_connection,
             starts,
             frame_bytes_max=self._settings.frame_bytes_max,
             fetch_bytes_max=self._settings.receiver_subscriber_bytes_max,
         )
 
     def writer(self) -> LogWriter:
-        """What the dead letters of one foreign system are appended with. LogUnavailableError when Kafka is away."""
+        """What the dead letters of one external system are appended with. LogUnavailableError when Kafka is away."""
         return LogWriter(
-            self._settings.kafka_place,
+            self._settings.kafka_connection,
             frame_bytes_max=self._settings.frame_bytes_max,
             buffer_bytes_max=_LETTERS_BYTES_MAX,
         )
 
     def admin(self, *, answer_wait_s_max: float = 10.0) -> LogAdmin:
         """For one thread to ask the log questions with. Does not connect yet."""
-        return LogAdmin(self._settings.kafka_place, answer_wait_s_max=answer_wait_s_max)
+        return LogAdmin(self._settings.kafka_connection, answer_wait_s_max=answer_wait_s_max)
 
     def _prepared(self, admin: LogAdmin) -> dict[SinkPartition, int]:
         settings, topics = self._settings, self._plan.topics

@@ -88,7 +88,7 @@ def _whole(value: object) -> int:
 
 
 def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
-    """Without origins that are none of the sink's: receivers that took foreign frames into account have left them."""
+    """Without origins that are none of the sink's: receivers that accepted frames of other origins have left them."""
     origins = {origin: each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")}
     table = DeliveryTable.of({origin: _whole(highest) for origin, (highest, _) in origins.items()})
     if values["version"] == _VERSION:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from bettong import metrics
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, ttl_of
+from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery.tasks import SinkTasks
@@ -27,7 +27,7 @@ class Reporter:
 
     def __init__(
         self,
-        live: LiveFigures,
+        live: LiveMetrics,
         admin: LogAdmin,
         status: Status,
         log: Logger,

@@ -17,7 +17,7 @@ from bettong.application.plan import Plan
 from bettong.application.schema import Schema
 from bettong.application.streams import Sink
 from bettong.connections import Options, options_of, read_connections
-from bettong.edges.foreign_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.frames.frame import Frame
 from bettong.settings import ReceiverSettings

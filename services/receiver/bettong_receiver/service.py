@@ -17,7 +17,7 @@ from grpc_health.v1 import health_pb2_grpc
 from bettong.application.plan import Plan
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
@@ -27,7 +27,7 @@ from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
 from bettong_receiver.routes import routes
-from bettong_receiver.servicer import WISHES, SubscribeServicer, handlers
+from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
 _GRACE_S = 2.0
@@ -50,11 +50,11 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._entrance = Entrance(settings, WISHES, log)
+        self._entrance = Entrance(settings, PERMISSIONS, log)
         self._formats = formats(plan)
         self._status = Status(time.time, log)
         self._stopping = threading.Event()
-        self._store = RedisStore(settings.redis_place, plan.application)
+        self._store = RedisStore(settings.redis_connection, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._status, self._stopping)
         self._tasks = SinkTasks(
             routes(plan, settings, self._store, on_redis_wait=self._report_redis),
@@ -64,7 +64,7 @@ class Receiver:
             status=self._status,
             log=log,
         )
-        live = LiveFigures(self._store)
+        live = LiveMetrics(self._store)
         self._metrics = MetricsEndpoint(
             settings.metrics_listen, Identity("receiver", plan.application, settings.instance), live, log
         )

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 
 from bettong.access import Read
-from bettong.edges.grpc_server import Wishes, hang_up
+from bettong.edges.grpc_server import Permissions, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.errors import LogError, LogHoleError
+from bettong.errors import LogError, LogTruncatedError
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
@@ -47,7 +47,9 @@ def _cut(sink: str) -> str:
 
 
 # What a token must allow.
-WISHES: Wishes = {"/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))}
+PERMISSIONS: Permissions = {
+    "/bettong.v1.SubscribeService/Subscribe": lambda request: Read(_cut(request.sink))
+}
 
 
 def handlers(servicer: "SubscribeServicer") -> grpc.GenericRpcHandler:
@@ -136,7 +138,7 @@ class SubscribeServicer:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the receiver stops; subscribe again")
         except Refused as error:
             await context.abort(_CODES[error.refusal], str(error))
-        except LogHoleError as error:
+        except LogTruncatedError as error:
             await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
         except LogError as error:
             await context.abort(

@@ -97,7 +97,7 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
             raise Refused(
                 Refusal.INVALID,
                 f"{where}: origin {origin[:100]!r} is not one of sink {sink!r}, which are"
-                f" {sink}/STREAM/{position.partition}",
+                f" {sink}/STAGE/{position.partition}",
             )
     beginning, end = facts.beginnings[position.partition], facts.ends[position.partition]
     if not beginning <= position.offset <= end:
@@ -151,7 +151,7 @@ class Subscription:
         return [_outgoing(self._response(partition)) for partition in self._progress]
 
     def round(self) -> list[Outgoing]:
-        """The next results; [] when none came for a moment. Raises LogError, LogHoleError when the log was lost."""
+        """The next results; [] when none came in time. Raises LogError; LogTruncatedError when the log was lost."""
         if found := self._made():
             return found
         records = self._reader.poll(_POLL_MS, _RECORDS_MAX)

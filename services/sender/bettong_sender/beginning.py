@@ -1,18 +1,18 @@
-"""Where the reading of a foreign topic begins: at what was stored, checked against what is there. Pure."""
+"""Where the reading of an external topic begins: at what was stored, checked against what is there. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bettong.application.external import ExternalTopic
-from bettong.errors import FrameError, LogError, LogHoleError
-from bettong_sender.cuts import Cuts
+from bettong.errors import FrameError, LogError, LogTruncatedError
+from bettong_sender.batcher import BatchBoundaries
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Of one partition: its cuts, the first offset to read, and how many records were deleted unread before it."""
+    """Of one partition: its boundaries, the first offset to read, how many records were deleted unread before it."""
 
-    cuts: Cuts
+    boundaries: BatchBoundaries
     start: int
     lost: int = 0
 
@@ -22,8 +22,8 @@ def begin(
 ) -> dict[int, Beginning]:
     """For each partition of `bounds`: (oldest offset, the one behind the newest).
 
-    Raises LogHoleError when a partition does not reach from what was read to what is to come, LogError for
-    stored bytes that are no cuts.
+    Raises LogTruncatedError when a partition does not reach from what was read to what is to come, LogError for
+    stored bytes that are no batch boundaries.
     """
     return {
         partition: _beginning(external, stored, partition, first, end)
@@ -32,7 +32,7 @@ def begin(
 
 
 def key_of(partition: int) -> bytes:
-    """Under which the cuts of a partition are stored."""
+    """Under which the batch boundaries of a partition are stored."""
     return b"%d" % partition
 
 
@@ -44,21 +44,21 @@ def _beginning(
     if data is None:
         # A partition that the topic grew later is new as a whole.
         fresh = end if external.start == "latest" and not stored else first
-        return Beginning(Cuts(fresh), fresh)
+        return Beginning(BatchBoundaries(fresh), fresh)
     try:
-        cuts = Cuts.decode(data)
+        boundaries = BatchBoundaries.decode(data)
     except FrameError as error:
-        raise LogError(f"the stored cuts of {where}: {error}") from None
-    known = max([cuts.durable, *cuts.ends])
+        raise LogError(f"the stored batch boundaries of {where}: {error}") from None
+    known = max([boundaries.durable, *boundaries.ends])
     if end < known:
-        raise LogHoleError(
+        raise LogTruncatedError(
             f"{where} ends at offset {end}, but was read up to {known}: it was made anew, or lost records;"
             " read the new one under another topic name"
         )
-    if first > cuts.durable and external.on_lost == "stop":
-        raise LogHoleError(
-            f"{where}: records {cuts.durable} to {first - 1} were deleted before they were read;"
+    if first > boundaries.durable and external.on_lost == "stop":
+        raise LogTruncatedError(
+            f"{where}: records {boundaries.durable} to {first - 1} were deleted before they were read;"
             " describe the topic with on_lost='skip' to go on with the oldest, and lengthen its retention"
         )
-    start = max(cuts.durable, first)
-    return Beginning(cuts, start, start - cuts.durable)
+    start = max(boundaries.durable, first)
+    return Beginning(boundaries, start, start - boundaries.durable)

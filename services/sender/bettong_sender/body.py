@@ -11,7 +11,8 @@ from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.errors import FrameError
-from bettong.frames.columns import Array, Columns, fitting
+from bettong.frames.columns import Array, Columns
+from bettong.frames.fitting import fitting
 from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
 from bettong.routing import partitions_of, partitions_of_keys, split
@@ -22,10 +23,10 @@ from bettong_sender.refusal import invalid
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The readable messages. Row r was message `places[r]` of the client's frame; None: message r."""
+    """The readable messages. Row r was message `indexes[r]` of the client's frame; None: message r."""
 
     columns: Columns
-    places: Array | None = None
+    indexes: Array | None = None
     refused: tuple[Refused, ...] = ()
 
 
@@ -33,7 +34,7 @@ def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] |
     """Reads columns, or decodes rows. Raises Refusal (INVALID_ARGUMENT) for what is not of the source.
 
     Rows that the decoder cannot read are refused one by one, not with their frame. With `touch` they are also decoded
-    one by one, and it is told the place of each before.
+    one by one, and it is told the index of each before.
     """
     schema = source.schema
     if frame.WhichOneof("body") == "columns":
@@ -43,7 +44,7 @@ def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] |
                 f" expected {schema.fingerprint:016x}; connect again and read Welcome.source"
             )
         try:
-            columns = Columns.of_foreign_payload(schema, frame.columns)
+            columns = Columns.of_external_payload(schema, frame.columns)
         except FrameError as error:
             fields = ", ".join(f"{field.name} {field.arrow}" for field in schema.fields)
             raise invalid(
@@ -69,24 +70,27 @@ def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] |
 
 
 def read_rows_without(
-    source: Source, frame: IngestFrame, giants: Mapping[int, str], touch: Callable[[int], None] | None = None
+    source: Source,
+    frame: IngestFrame,
+    oversized: Mapping[int, str],
+    touch: Callable[[int], None] | None = None,
 ) -> Body:
-    """Reads a frame of rows of which some are refused unread: their places, with the reason of each."""
+    """Reads a frame of rows of which some are refused unread: their indexes, with the reason of each."""
     rows = frame.rows.messages
-    kept = [place for place in range(len(rows)) if place not in giants]
+    kept = [index for index in range(len(rows)) if index not in oversized]
     smaller = IngestFrame(sequence=frame.sequence)
-    smaller.rows.messages.extend(rows[place] for place in kept)
-    touch_kept = (lambda place: touch(kept[place])) if touch is not None else None
+    smaller.rows.messages.extend(rows[index] for index in kept)
+    touch_kept = (lambda index: touch(kept[index])) if touch is not None else None
     body = read_body(source, smaller, touch_kept) if kept else Body(Columns.of_messages(source.schema, []))
-    places = np.array(kept, np.int64)
+    indexes = np.array(kept, np.int64)
     refused = [
-        *(Refused(place, reason, rows[place], as_received=True) for place, reason in giants.items()),
-        *(replace(each, place=kept[each.place]) for each in body.refused),
+        *(Refused(index, reason, rows[index], as_received=True) for index, reason in oversized.items()),
+        *(replace(each, index=kept[each.index]) for each in body.refused),
     ]
     return Body(
         body.columns,
-        places if body.places is None else places[body.places],
-        tuple(sorted(refused, key=lambda each: each.place)),
+        indexes if body.indexes is None else indexes[body.indexes],
+        tuple(sorted(refused, key=lambda each: each.index)),
     )
 
 
@@ -94,7 +98,7 @@ def assign(source: Source, body: Body, partitions: int, care: Care | None = None
     """The partition of each message by the source's key. Messages whose key cannot be told are refused."""
     key = source.key
     if key is None:
-        raise AssertionError("a source without a key is dealt by frames")
+        raise AssertionError("a source without a key is partitioned by frames")
     if isinstance(key, str):
         return body, partitions_of(body.columns, key, partitions)
     if care is not None:
@@ -125,14 +129,14 @@ def _decoded(
     decoded, columns, unfit = _decode(schema, decoder, rows)
     refused = dict(decoded.refused)
     if unfit:
-        readable = [place for place in range(len(rows)) if place not in decoded.refused]
-        refused |= {readable[place]: reason for place, reason in unfit.items()}
+        readable = [index for index in range(len(rows)) if index not in decoded.refused]
+        refused |= {readable[index]: reason for index, reason in unfit.items()}
     if not refused:
         return Body(columns)
     return Body(
         columns,
-        np.array([place for place in range(len(rows)) if place not in refused], np.int64),
-        tuple(Refused(place, refused[place], rows[place], as_received=True) for place in sorted(refused)),
+        np.array([index for index in range(len(rows)) if index not in refused], np.int64),
+        tuple(Refused(index, refused[index], rows[index], as_received=True) for index in sorted(refused)),
     )
 
 
@@ -140,15 +144,15 @@ def _decoded_each(
     schema: Schema, decoder: Decoder, rows: Sequence[bytes], touch: Callable[[int], None]
 ) -> Body:
     parts: list[Columns] = []
-    places: list[int] = []
+    indexes: list[int] = []
     refused: list[Refused] = []
-    for place, row in enumerate(rows):
-        touch(place)
+    for index, row in enumerate(rows):
+        touch(index)
         body = _decoded(schema, decoder, [row], None)
         parts.append(body.columns)
-        places += [place] * body.columns.length
-        refused += [replace(each, place=place) for each in body.refused]
-    return Body(Columns.concatenated(schema, parts), np.array(places, np.int64), tuple(refused))
+        indexes += [index] * body.columns.length
+        refused += [replace(each, index=index) for each in body.refused]
+    return Body(Columns.concatenated(schema, parts), np.array(indexes, np.int64), tuple(refused))
 
 
 def _decode(
@@ -175,26 +179,26 @@ def _assign_each(
     body: Body, key: Callable[..., str | int | bytes], partitions: int, care: Care | None
 ) -> tuple[Body, Array]:
     columns = body.columns
-    places = np.arange(columns.length) if body.places is None else body.places
+    indexes = np.arange(columns.length) if body.indexes is None else body.indexes
     assignment: list[int] = []
     kept: list[int] = []
     refused = list(body.refused)
     for row, message in enumerate(columns.messages()):
-        place = int(places[row])
+        index = int(indexes[row])
         if care is not None:
-            if (reason := care.reason(place)) is not None:
-                refused.append(Refused(place, reason, json_line(columns.schema, message), as_received=False))
+            if (reason := care.reason(index)) is not None:
+                refused.append(Refused(index, reason, json_line(columns.schema, message), as_received=False))
                 continue
-            care.touch(place)
+            care.touch(index)
         try:
             partition = partitions_of_keys([key(message)], partitions)[0]
         except ANY_ERROR as error:
             reason = f"the key function raised {reason_of(error)}"
             text = json_line(columns.schema, message)
-            refused.append(Refused(place, reason, text, as_received=False))
+            refused.append(Refused(index, reason, text, as_received=False))
         else:
             kept.append(row)
             assignment.append(partition)
     rows = np.array(kept, np.int64)
-    refused.sort(key=lambda each: each.place)
-    return Body(columns.take(rows), places[rows], tuple(refused)), np.array(assignment, np.uint16)
+    refused.sort(key=lambda each: each.index)
+    return Body(columns.take(rows), indexes[rows], tuple(refused)), np.array(assignment, np.uint16)

@@ -6,7 +6,7 @@ import threading
 _FREE_PART = 8
 
 # What is held beside its bytes, by how the process's memory grew, rounded up. Of a frame that waits to be read, one a
-# session at most, 6.3 kB: its call, futures and place in a turn. Of a record that the log has not answered for, 1.1 kB:
+# session at most, 6.3 kB: its call, futures and entry in a turn. Of a record that the log has not answered for, 1.1 kB:
 # librdkafka's message, and whom to tell.
 FRAME_BYTES = 7 * 1024
 RECORD_BYTES = 1152
@@ -34,14 +34,14 @@ class Buffer:
 
 
 class Progress:
-    """What is being split, since when; and how long the log has owed an answer. Used from several threads.
+    """What is being split, since when; and how long the log has left frames unanswered. Used from several threads.
 
     Times are of any clock that does not go back, in seconds.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._owed = 0
+        self._pending = 0
         self._since_s = 0.0
         self._splitting: dict[int, tuple[str, float]] = {}
 
@@ -61,23 +61,23 @@ class Progress:
             what, since_s = min(self._splitting.values(), key=lambda each: each[1], default=("", now_s))
         return what, now_s - since_s
 
-    def handed(self, now_s: float) -> None:
-        """The log owes one more answer."""
+    def add_pending(self, now_s: float) -> None:
+        """The log was given records of one more frame."""
         with self._lock:
-            if self._owed == 0:
+            if self._pending == 0:
                 self._since_s = now_s
-            self._owed += 1
+            self._pending += 1
 
-    def heard(self, now_s: float) -> None:
-        """The log gave some answer."""
+    def note_answer(self, now_s: float) -> None:
+        """The log acknowledged or refused some record."""
         self._since_s = now_s
 
-    def settled(self) -> None:
-        """It owes one answer less."""
+    def remove_pending(self) -> None:
+        """The log has answered for all records of a frame."""
         with self._lock:
-            self._owed -= 1
+            self._pending -= 1
 
     def silent_s(self, now_s: float) -> float:
-        """How long the log has been silent though it owes an answer; 0 when it owes none."""
+        """How long the log has been silent while frames are pending; 0 when none is."""
         with self._lock:
-            return now_s - self._since_s if self._owed else 0.0
+            return now_s - self._since_s if self._pending else 0.0

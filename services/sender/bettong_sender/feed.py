@@ -77,21 +77,21 @@ class Feed:
         await self._take(read, len(data), lease)
 
     async def take(
-        self, frame: IngestFrame, lease: Lease | None, giants: Mapping[int, str] = MappingProxyType({})
+        self, frame: IngestFrame, lease: Lease | None, oversized: Mapping[int, str] = MappingProxyType({})
     ) -> None:
         """Hands a frame to the log; waits while the lease is in doubt or the buffer full. Raises Refusal.
 
-        Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `giants`: see
+        Without a lease whoever feeds it sees to it by other means that nobody else has the stream. `oversized`: see
         `Session.take`.
         """
-        await self._take(lambda: frame, frame.ByteSize(), lease, giants)
+        await self._take(lambda: frame, frame.ByteSize(), lease, oversized)
 
     async def _take(
         self,
         read: Callable[[], IngestFrame],
         size: int,
         lease: Lease | None,
-        giants: Mapping[int, str] = MappingProxyType({}),
+        oversized: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         splitter = self._intake.splitter_of(self.route)
         while self._intake.buffer.is_full or splitter.is_full or (lease is not None and lease.in_doubt):
@@ -102,7 +102,7 @@ class Feed:
         if self._failure is not None:
             raise self._failure
         entry = self._ledger.spend(0, size)
-        work = partial(self._split, read, entry, giants)
+        work = partial(self._split, read, entry, oversized)
         try:
             taken = await self._intake.hand_over(self, entry, work)
         except Refusal:
@@ -116,7 +116,7 @@ class Feed:
         self,
         read: Callable[[], IngestFrame],
         entry: Entry,
-        giants: Mapping[int, str],
+        oversized: Mapping[int, str],
     ) -> Number:
         """In the splitter's thread."""
         frame = read()
@@ -124,7 +124,7 @@ class Feed:
         guard = self._intake.guards.of(self.route.source.name)
         care = guard.begin(self.origin, frame.sequence)
         try:
-            return partial(self._session.number, self._session.read(frame, giants, care))
+            return partial(self._session.number, self._session.read(frame, oversized, care))
         finally:
             guard.end()
 
@@ -133,14 +133,14 @@ class Feed:
         with contextlib.suppress(Refusal):  # without a log consumers forget it later
             await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: self._session.end)
 
-    def answered(self, place: int, answer: int | LogError, *, opens: bool) -> bool:
+    def answered(self, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """Notes what the log said of a record; False ends the session, for the record may not count."""
         if isinstance(answer, LogError):
-            self._session.lost(place)
+            self._session.lost(partition)
             self.fail(refused_by_log(answer))
             return False
         try:
-            self._session.answered(place, answer, opens=opens)
+            self._session.answered(partition, answer, opens=opens)
         except Refusal as refusal:
             self.fail(refusal)
             return False
@@ -156,7 +156,7 @@ class Feed:
                 raise self._failure
             if (receipt := self._ledger.receipt(full=self._intake.buffer.is_full)) is not None:
                 return receipt
-            if self._finished and self._ledger.is_settled:
+            if self._finished and self._ledger.is_complete:
                 return None
             self._changed.clear()
             await self._changed.wait()

@@ -130,7 +130,7 @@ class Guards:
                         "no marks: a frame that kills the sender is not found out", reason=str(error)
                     )
         self._learn(())
-        self._guards = {name: Guard(self._slot(place), self) for place, name in enumerate(names)}
+        self._guards = {name: Guard(self._slot(number), self) for number, name in enumerate(names)}
 
     def of(self, source: str) -> Guard:
         """The guard of that source."""
@@ -165,5 +165,5 @@ class Guards:
             found[death.origin, death.sequence].append(death)
         self._found = dict(found)
 
-    def _slot(self, place: int) -> Slot:
-        return self._marks.slot(place) if self._marks is not None else Slot(memoryview(bytearray(1024)))
+    def _slot(self, number: int) -> Slot:
+        return self._marks.slot(number) if self._marks is not None else Slot(memoryview(bytearray(1024)))

@@ -160,8 +160,8 @@ class Intake:
         """Who reads the frames of that source."""
         return self._splitters[route.source.name]
 
-    async def settled(self, timeout_s: float) -> None:
-        """Returns when no feed is left, or after `timeout_s`."""
+    async def await_closed(self, timeout_s: float) -> None:
+        """Returns when no feed is left open, or after `timeout_s`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._empty.wait(), timeout_s)
 
@@ -216,10 +216,10 @@ class Intake:
             taken = number(self._loop.time(), self._now_ns)
             entry.dead_letters = len(taken.refused)
             if taken.appends:
-                entry.handed = True
-                self.progress.handed(self._loop.time())
+                entry.appended = True
+                self.progress.add_pending(self._loop.time())
             for each in taken.appends:
-                on_done = partial(self._answer, feed, entry, each.place, each.opens)
+                on_done = partial(self._answer, feed, entry, each.numbered_in, each.opens)
                 log.append(each.topic, each.partition, each.value, on_done)
                 appended += 1
             whole = True
@@ -232,40 +232,47 @@ class Intake:
             entry.appends = appended
         return taken
 
-    def _answer(self, feed: "Feed", entry: Entry, place: int, opens: bool, answer: int | LogError) -> None:  # noqa: FBT001
+    def _answer(
+        self,
+        feed: "Feed",
+        entry: Entry,
+        partition: int,
+        opens: bool,  # noqa: FBT001
+        answer: int | LogError,
+    ) -> None:
         """In the log's thread."""
-        self._answers.put((feed, entry, place, opens, answer))
+        self._answers.put((feed, entry, partition, opens, answer))
 
     def _handed_over(self, feed: "Feed", entry: Entry, done: asyncio.Future[Taken]) -> None:
         if done.cancelled() or done.exception() is not None:
             entry.failed = True
-        elif not entry.settled:
+        elif not entry.released:
             # The frame is gone; its records are held.
             held = sum(len(each.value) + RECORD_BYTES for each in done.result().appends)
             entry.size, before = held, entry.size
             self._hold(held - before)
-        self._settle(entry)
+        self._release(entry)
         # The log's answers may have come before, or there was nothing to append.
         if entry.is_answered:
             feed.wake()
 
     def _answered(self, answer: "_Answer") -> None:
-        feed, entry, place, opens, result = answer
-        self.progress.heard(self._loop.time())
-        if not feed.answered(place, result, opens=opens):
+        feed, entry, partition, opens, result = answer
+        self.progress.note_answer(self._loop.time())
+        if not feed.answered(partition, result, opens=opens):
             entry.failed = True
         entry.answered += 1
-        self._settle(entry)
+        self._release(entry)
         if entry.is_answered:
             feed.wake()
 
-    def _settle(self, entry: Entry) -> None:
-        """Takes an entry off the books once the log has answered for all of it."""
-        if not entry.is_answered or entry.settled:
+    def _release(self, entry: Entry) -> None:
+        """Releases what an entry holds of the buffer, once the log has answered for all of it."""
+        if not entry.is_answered or entry.released:
             return
-        entry.settled = True
-        if entry.handed:
-            self.progress.settled()
+        entry.released = True
+        if entry.appended:
+            self.progress.remove_pending()
         self._hold(-entry.size)
 
     def _hold(self, size: int) -> None:
@@ -282,5 +289,5 @@ class Intake:
                 feed.wake()
 
 
-# Of a record: its session, its frame, its place, whether it opens that, and its offset, or why it has none.
+# Of a record: its session, its frame, its partition, whether it opens that, and its offset, or why it has none.
 _Answer = tuple[Feed, Entry, int, bool, int | LogError]

@@ -18,7 +18,7 @@ class Entry:
     """One frame under way. Its records may be answered before it is known how many there are.
 
     `sequence` is 0 until its frame was parsed. `size`: bytes that it counts for in the sender's buffer, until
-    `settled`. `handed`: the log has been given a part of it, and owes answers.
+    `released`. `appended`: the log has been given a part of it, so its answers are pending.
     """
 
     sequence: int
@@ -27,8 +27,8 @@ class Entry:
     appends: int | None = None
     answered: int = 0
     failed: bool = False
-    handed: bool = False
-    settled: bool = False
+    appended: bool = False
+    released: bool = False
     dead_letters: int = 0
 
     @property
@@ -56,7 +56,7 @@ class Ledger:
         self._dead_letters = 0
 
     @property
-    def is_settled(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether a receipt was made for everything that was taken."""
         return not self._under_way
 

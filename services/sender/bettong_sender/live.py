@@ -1,30 +1,35 @@
-"""Live figures, written to Redis by a thread of their own: a slow or absent Redis never holds up a client."""
+"""Live metrics, written to Redis by a thread of their own: a slow or absent Redis never holds up a client."""
 
 from collections.abc import Callable
 
 from structlog.stdlib import BoundLogger
 
-from bettong.edges.redis_store import LiveFigures, ttl_of
+from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import StoreError
 from bettong.threads import BlockThread
 
 # The last record says that the sender stops; without Redis nobody waits for it longer.
 _CLOSE_S_MAX = 1.0
 
-_Figures = Callable[[], dict[str, str | int | float]]
+_ReadMetrics = Callable[[], dict[str, str | int | float]]
 
 
 class LiveReport(BlockThread):
-    """Writes `figures()` under `instance` every `interval_s`, from entering to leaving, and once more then."""
+    """Writes `metrics()` under `instance` every `interval_s`, from entering to leaving, and once more then."""
 
     def __init__(
-        self, live: LiveFigures, instance: str, figures: _Figures, interval_s: float, logger: BoundLogger
+        self,
+        live: LiveMetrics,
+        instance: str,
+        metrics: _ReadMetrics,
+        interval_s: float,
+        logger: BoundLogger,
     ) -> None:
-        """`figures` is called in the report's thread."""
+        """`metrics` is called in the report's thread."""
         super().__init__("live", close_s_max=_CLOSE_S_MAX)
         self._live = live
         self._instance = instance
-        self._figures = figures
+        self._metrics = metrics
         self._interval_s = interval_s
         self._logger = logger
         self._absent = False
@@ -34,12 +39,12 @@ class LiveReport(BlockThread):
         while not last:
             last = self._stopping.wait(self._interval_s)
             try:
-                self._live.write_live(self._instance, self._figures(), ttl_of(self._interval_s))
+                self._live.write_live(self._instance, self._metrics(), ttl_of(self._interval_s))
             except StoreError as error:
                 if not self._absent:
-                    self._logger.warning("no live figures: ingest goes on without", reason=str(error))
+                    self._logger.warning("no live metrics: ingest goes on without", reason=str(error))
                 self._absent = True
             else:
                 if self._absent:
-                    self._logger.info("live figures are written again")
+                    self._logger.info("live metrics are written again")
                 self._absent = False

@@ -62,7 +62,7 @@ class LogKeeper:
             await self.close()
 
     async def close(self) -> None:
-        """Flushes for a bounded time and lets go of the log."""
+        """Flushes for a bounded time and closes the log."""
         if self._log is not None:
             await asyncio.to_thread(self._log.close, _CLOSE_S_MAX)
             self._log = None
@@ -89,7 +89,7 @@ class LogKeeper:
     def _open(self) -> LogWriter:
         """In a thread. Raises LogUnavailableError after a while without a broker."""
         settings = self._settings
-        with LogAdmin(settings.kafka_place) as admin:
+        with LogAdmin(settings.kafka_connection) as admin:
             admin.wait(_WAIT_S, lambda _: None)
             created = admin.create_topics(
                 self._topics,
@@ -104,7 +104,7 @@ class LogKeeper:
         if created:
             self._logger.info("topics created", topics=sorted(created), partitions=settings.partitions)
         return LogWriter(
-            settings.kafka_place,
+            settings.kafka_connection,
             frame_bytes_max=settings.frame_bytes_max,
             # The intake's own bound of bytes is lower, and credits bound the count: it hardly ever waits for this one.
             buffer_bytes_max=2 * settings.sender_buffer_bytes_max,

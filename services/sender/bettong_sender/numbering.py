@@ -24,8 +24,11 @@ SILENT_S_MAX = 10.0
 
 
 @dataclass(slots=True)
-class _Place:
-    """What a session has sent to one partition. Who tells answers writes the last three, who sends the others."""
+class _SentTo:
+    """What a session has sent to one partition.
+
+    The thread that notes answers writes the last three fields, the one that sends the others.
+    """
 
     last: int
     sent: int = 0
@@ -36,64 +39,64 @@ class _Place:
 
 
 class Numbering:
-    """The `previous` of each frame, by place: a number for each partition that the session may send to.
+    """The `previous` of each frame, by partition, for those that the session may send to.
 
-    One thread sends, another one may tell answers (`answered`).
+    One thread sends, another one may note answers (`answered`).
     """
 
     def __init__(self, ends: list[int], *, acknowledged: int) -> None:
-        """`ends`: the newest offset known in each place, shared by sessions and kept by them."""
+        """`ends`: the newest offset known of each partition, shared by sessions and kept by them."""
         self._ends = ends
-        self._places = [_Place(acknowledged) for _ in ends]
+        self._sent_to = [_SentTo(acknowledged) for _ in ends]
 
-    def must_open(self, place: int, now_s: float) -> bool:
-        """Whether the place must be opened before a frame; `now_s` is of a clock that is never set."""
-        at = self._places[place]
+    def must_open(self, partition: int, now_s: float) -> bool:
+        """Whether the partition must be opened before a frame; `now_s` is of a clock that is never set."""
+        at = self._sent_to[partition]
         if at.sent == 0:
             return True
         # Not behind what is on its way, or was lost on it: OPEN says that everything before it lies in the log.
         if at.answered != at.sent or at.failed:
             return False
-        return now_s - at.sent_s >= SILENT_S_MAX or self._ends[place] - at.offset >= OPEN_DISTANCE
+        return now_s - at.sent_s >= SILENT_S_MAX or self._ends[partition] - at.offset >= OPEN_DISTANCE
 
-    def open(self, place: int, now_s: float) -> int:
-        """Notes that the place is opened (again), and returns the sequence last sent there."""
-        at = self._places[place]
+    def open(self, partition: int, now_s: float) -> int:
+        """Notes that the partition is opened (again), and returns the sequence last sent there."""
+        at = self._sent_to[partition]
         at.sent += 1
         at.sent_s = now_s
         return at.last
 
     def opened(self) -> list[tuple[int, int]]:
-        """The places that were opened, each with the sequence last sent there."""
-        return [(place, at.last) for place, at in enumerate(self._places) if at.sent]
+        """The partitions that were opened, each with the sequence last sent there."""
+        return [(partition, at.last) for partition, at in enumerate(self._sent_to) if at.sent]
 
-    def number(self, place: int, sequence: int, now_s: float) -> int:
+    def number(self, partition: int, sequence: int, now_s: float) -> int:
         """Notes that frame `sequence` goes there, and returns its `previous`."""
-        at = self._places[place]
+        at = self._sent_to[partition]
         previous, at.last = at.last, sequence
         at.sent += 1
         at.sent_s = now_s
         return previous
 
-    def answered(self, place: int, offset: int, *, opens: bool) -> bool:
-        """Notes where a record lies. Answers come in the order in which the records of a place were sent.
+    def answered(self, partition: int, offset: int, *, opens: bool) -> bool:
+        """Notes where a record lies. Answers come in the order in which the records of a partition were sent.
 
-        False when consumers may have forgotten the origin before this record, and it does not open the place; also when
-        it does not lie behind the record before it: then it is in another log, to which those before never came.
+        False when consumers may have forgotten the origin before this record, and it does not open the partition; also
+        when it does not lie behind the record before it: then it is in another log, to which those before never came.
         """
-        at = self._places[place]
+        at = self._sent_to[partition]
         if offset <= at.offset:
-            self._ends[place] = offset
+            self._ends[partition] = offset
             at.answered += 1
             return False
         remembered = opens or offset - at.offset <= DISTANCE_MAX
         at.offset = offset
-        self._ends[place] = max(self._ends[place], offset)
-        at.answered += 1  # the last of all: from here on the place may be opened again
+        self._ends[partition] = max(self._ends[partition], offset)
+        at.answered += 1  # the last of all: from here on the partition may be opened again
         return remembered
 
-    def lost(self, place: int) -> None:
+    def lost(self, partition: int) -> None:
         """Notes that the log refused a record, which may lie in it all the same."""
-        at = self._places[place]
+        at = self._sent_to[partition]
         at.failed = True
         at.answered += 1

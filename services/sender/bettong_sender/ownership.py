@@ -43,13 +43,13 @@ _Result = TypeVar("_Result")
 class Leases(Protocol):
     """What is needed of `RedisLeases`; each call may block for seconds and raises StoreError."""
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         """See RedisLeases."""
 
     def acquire(self, claim: Claim) -> Answer:
         """See RedisLeases."""
 
-    def waive(self, epoch: str) -> None:
+    def skip_settling(self, epoch: str) -> None:
         """See RedisLeases."""
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
@@ -179,7 +179,7 @@ class Ownership:
         self._log_is_new = log_is_new
         self._asked = ""
         self._asking = asyncio.Lock()
-        self._waived = False
+        self._skips_settling = False
         self._in_use = False
         self._logger = logger
         self._loop = asyncio.get_running_loop()
@@ -253,7 +253,7 @@ class Ownership:
             told = waiting > 0
             await asyncio.sleep(_RETRY_S if self._absence else self._lease_s / _RENEWALS_PER_LEASE)
 
-    async def settled(self, timeout_s: float) -> None:
+    async def await_released(self, timeout_s: float) -> None:
         """Returns when everything is released, or after `timeout_s`: then the leases run out by themselves."""
         if self._releases:
             await asyncio.wait(self._releases, timeout=timeout_s)
@@ -273,7 +273,7 @@ class Ownership:
                 raise _held(claim, answer)
             if not isinstance(answer, Settling):
                 break
-            if not await self._need_not_settle(answer.epoch):
+            if not await self._may_skip_settling(answer.epoch):
                 await asyncio.sleep(min(answer.left_s, self._lease_s))
         durable = answer.acknowledged
         if (older := self._held.get(claim.stream)) is not None:
@@ -292,17 +292,17 @@ class Ownership:
         self._held[claim.stream] = lease
         return answer, lease
 
-    async def _need_not_settle(self, epoch: str) -> bool:
+    async def _may_skip_settling(self, epoch: str) -> bool:
         """Whether Redis has been told that no session can have opened before it started; asked once an epoch."""
         async with self._asking:
             if epoch != self._asked:
-                self._waived = False
+                self._skips_settling = False
                 with contextlib.suppress(LogError, StoreError):  # then it settles
                     if await self._ask(self._log_is_new):
-                        await self._ask(partial(self._leases.waive, epoch))
-                        self._waived = True
+                        await self._ask(partial(self._leases.skip_settling, epoch))
+                        self._skips_settling = True
                 self._asked = epoch
-            return self._waived
+            return self._skips_settling
 
     async def _renew(self) -> None:
         held = list(self._held.values())
@@ -330,7 +330,7 @@ class Ownership:
 
     def _renewed(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:
         """In a thread."""
-        self._leases.look()
+        self._leases.notice_restart()
         return self._leases.renew(claims)
 
     async def _release(self, claim: Claim, acknowledged: int, *, exact: bool) -> None:

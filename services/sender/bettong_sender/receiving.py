@@ -60,13 +60,13 @@ class Receiving:
             connection.sessions -= 1
             connection.part = min(connection.part, connection.sessions * self._message_bytes_max)
 
-    def look(self, received: Mapping[str, int]) -> dict[str, int]:
+    def connections_to_close(self, received: Mapping[str, int]) -> dict[str, int]:
         """The connections to be closed, and what each has sent in part; none while all is within the bound.
 
         `received`: bytes of each connection since it began. Those that have sent most go first.
         """
         with self._lock:
-            return self._look(received)
+            return self._largest_first(received)
 
     def _count(self) -> None:
         if self._sessions * self._message_bytes_max > self._bytes_max:
@@ -74,7 +74,7 @@ class Receiving:
         else:
             self.crowded.clear()
 
-    def _look(self, received: Mapping[str, int]) -> dict[str, int]:
+    def _largest_first(self, received: Mapping[str, int]) -> dict[str, int]:
         self._connections = {
             peer: each for peer, each in self._connections.items() if peer in received or each.sessions
         }

@@ -1,4 +1,4 @@
-"""The running sender: gRPC server, health, intake, log and live figures, from start to a clean stop."""
+"""The running sender: gRPC server, health, intake, log and live metrics, from start to a clean stop."""
 
 import asyncio
 import contextlib
@@ -13,27 +13,27 @@ from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
 from bettong.application.streams import Source
+from bettong.connection_settings import KafkaConnection
 from bettong.connections import Options, options_of, read_connections
-from bettong.edges.foreign_kafka import ClientOptions, TopicReader, TransactionalTopic
+from bettong.edges.external_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin, python_options
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
-from bettong.edges.redis_store import LiveFigures, RedisDeaths, RedisLeases, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
-from bettong.reaching import KafkaPlace
 from bettong.settings import SenderSettings
-from bettong.topics import cuts_topic, dead_letter_topic, stage_topic
+from bettong.topics import boundaries_topic, dead_letter_topic, stage_topic
+from bettong_sender.batcher import records_that_fit
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
-from bettong_sender.cuts import records_that_fit
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
-from bettong_sender.servicer import WISHES, IngestServicer, handlers
+from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.session import Route
 from bettong_sender.status import State, Status
 from bettong_sender.topic_feed import Topic, TopicFeed
@@ -49,7 +49,7 @@ _KEEPALIVE_MS = 20_000
 _KEEPALIVE_ANSWER_MS = 10_000
 _CLIENT_PING_MS_MIN = 5_000
 
-# Sessions end within `servicer._SETTLE_WAIT_S`; what hangs longer is cut off.
+# Sessions end within `servicer._RECEIPTS_WAIT_S`; what hangs longer is cut off.
 _SESSIONS_STOP_S = 5.0
 _SERVER_STOP_S = 1.0
 # Streams are given back, so that their clients need not wait for leases to run out; Redis answers in milliseconds.
@@ -103,21 +103,21 @@ def _topic(
     )
     there.check_reading()
     here = ClientOptions(
-        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_place)}
+        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_connection)}
     )
     return Topic(
         source.name,
         external,
-        open_cuts=lambda: TransactionalTopic(
+        open_boundary_log=lambda: TransactionalTopic(
             here,
             topic=None,
-            positions=cuts_topic(application, source.name),
+            positions=boundaries_topic(application, source.name),
             transactional_id=f"bettong.{application}.{source.name}.cuts",
             replication=settings.replication,
         ),
         open_reader=lambda: TopicReader(there, external.topic),
         frame_bytes_max=settings.frame_bytes_max,
-        slice_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
+        batch_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
     )
 
 
@@ -133,10 +133,10 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     topics = topics_of(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
-    entrance = Entrance(settings, WISHES, logger)
+    entrance = Entrance(settings, PERMISSIONS, logger)
     identity = Identity("sender", plan.application, settings.instance)
     with (
-        RedisStore(settings.redis_place, plan.application) as store,
+        RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
             Guards(
                 routes,
@@ -153,16 +153,16 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             instance=settings.instance,
             lease_s=settings.sender_lease_ms / 1000,
             new_token=lambda: uuid.uuid4().hex,
-            log_is_new=lambda: _is_new(settings.kafka_place, plan.topics),
+            log_is_new=lambda: _is_new(settings.kafka_connection, plan.topics),
             logger=logger,
         )
         feeds = [TopicFeed(topic, intake, logger) for topic in topics]
         with (
-            MetricsEndpoint(settings.metrics_listen, identity, live := LiveFigures(store), logger),
+            MetricsEndpoint(settings.metrics_listen, identity, live := LiveMetrics(store), logger),
             LiveReport(
                 live,
                 settings.instance,
-                lambda: status.figures(buffered=intake.buffer.bytes),
+                lambda: status.metrics(buffered=intake.buffer.bytes),
                 settings.live_interval_ms / 1000,
                 logger,
             ),
@@ -212,10 +212,10 @@ async def _serve(
         logger.info("stopping", sessions=intake.status.sessions)
         intake.status.enter(State.STOPPING, int(time.time()))
         await serving.stop()
-        await intake.settled(_SESSIONS_STOP_S)
+        await intake.await_closed(_SESSIONS_STOP_S)
         await server.stop(_SERVER_STOP_S)
         await entrance.close()
-        await ownership.settled(_RELEASES_STOP_S)
+        await ownership.await_released(_RELEASES_STOP_S)
         draining.cancel()
         for task in beside:
             task.cancel()
@@ -224,7 +224,7 @@ async def _serve(
         logger.info("stopped", messages=intake.status.messages, frames=intake.status.frames)
 
 
-def _is_new(kafka: KafkaPlace, topics: tuple[str, ...]) -> bool:
+def _is_new(kafka: KafkaConnection, topics: tuple[str, ...]) -> bool:
     """Whether nothing was ever appended. Raises LogError."""
     with LogAdmin(kafka) as admin:
         return not any(admin.ends(topics).values())

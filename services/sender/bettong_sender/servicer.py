@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 from structlog.stdlib import BoundLogger
 
-from bettong.access import Look, Write
-from bettong.edges.grpc_server import Wishes, caller, hang_up, received_bytes
+from bettong.access import ListSources, Write
+from bettong.edges.grpc_server import Permissions, caller, hang_up, received_bytes
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,
     Hello,
@@ -34,7 +34,7 @@ from bettong_sender.session import Route
 _HELLO_WAIT_S = 10.0
 
 # Before a session ends with a status, receipts for what is under way are waited for this long.
-_SETTLE_WAIT_S = 4.0
+_RECEIPTS_WAIT_S = 4.0
 
 # Between two looks a network of 10 Gbit/s brings 25 MB, this machine itself some more. Looking takes 20 us a
 # connection, a twentieth of a core at most.
@@ -48,15 +48,15 @@ _Requests = AsyncIterator[bytes]
 _Context = grpc.aio.ServicerContext[Any, IngestResponse]
 
 
-def _wish(first: bytes) -> Write:
+def _write_permission(first: bytes) -> Write:
     hello = read_hello(first)
     return Write(hello.source, hello.stream)
 
 
 # What a token must allow. A session that does not begin with a hello is refused for that.
-WISHES: Wishes = {
-    "/bettong.v1.IngestService/Ingest": _wish,
-    "/bettong.v1.IngestService/ListSources": lambda _: Look(),
+PERMISSIONS: Permissions = {
+    "/bettong.v1.IngestService/Ingest": _write_permission,
+    "/bettong.v1.IngestService/ListSources": lambda _: ListSources(),
 }
 
 
@@ -111,7 +111,7 @@ class IngestServicer:
         while not over.wait(wait_s):
             self._receiving.crowded.wait(_IDLE_LOOK_S)
             begun_s = time.thread_time()
-            for peer, size in self._receiving.look(received_bytes()).items():
+            for peer, size in self._receiving.connections_to_close(received_bytes()).items():
                 hang_up(peer)
                 self._logger.warning(
                     "connection closed: its messages have come in part, and there is no room for more",
@@ -218,7 +218,7 @@ class IngestServicer:
             finished = _is_well(reading)
             if finished:
                 await asyncio.wait((telling, stopping), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait((telling,), timeout=_SETTLE_WAIT_S)
+            await asyncio.wait((telling,), timeout=_RECEIPTS_WAIT_S)
             for task in (telling, reading):
                 if task.done() and not task.cancelled():
                     task.result()

@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
+from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Frame, Kind, encode
-from bettong.frames.letter_id import LetterId
 from bettong.frames.refused import Refused, pack, reason_text
 from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import RefusedMessages
@@ -33,7 +33,7 @@ from bettong_sender.requests import check_count, check_sent, check_stream
 # Where it is marked that dead letters were sent again: few records, which are read together.
 MARKS_PARTITION = 0
 # Of a record that no consumer judges by the delivery rule.
-NO_PLACE = -1
+NO_PARTITION = -1
 
 # See `SenderSettings.frame_messages_max`.
 FRAME_MESSAGES_MAX = 65_536
@@ -53,12 +53,12 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A record to be appended. `place` and `opens` are for `Session.answered`."""
+    """A record to be appended. `numbered_in`: its partition, or NO_PARTITION; with `opens` for `Session.answered`."""
 
     topic: str
     partition: int
     value: bytes
-    place: int
+    numbered_in: int
     opens: bool = False
 
 
@@ -100,7 +100,7 @@ class Session:
         self._ends = ends
         # Where its opening and what is refused go. Always the same, so that a client's dead letters keep their order.
         self._home = partition_of(self.origin, route.partitions)
-        self._letter = LetterId.of_stream(hello.stream)
+        self._dead_letter = DeadLetterId.of_stream(hello.stream)
         self._begin(hello.acknowledged)
 
     def open(self, now_s: float, now_ns: int, durable: int) -> Taken:
@@ -118,39 +118,43 @@ class Session:
         frame: IngestFrame,
         now_s: float,
         now_ns: int,
-        giants: Mapping[int, str] = MappingProxyType({}),
+        oversized: Mapping[int, str] = MappingProxyType({}),
     ) -> Taken:
         """The records that a frame leads to: `read`, then `number`."""
-        return self.number(self.read(frame, giants), now_s, now_ns)
+        return self.number(self.read(frame, oversized), now_s, now_ns)
 
     def read(
         self,
         frame: IngestFrame,
-        giants: Mapping[int, str] = MappingProxyType({}),
+        oversized: Mapping[int, str] = MappingProxyType({}),
         care: Care | None = None,
     ) -> Shares:
         """What becomes of a frame, but for its numbers. Runs the user's decoder and key function.
 
-        `giants`: places of rows that are refused unread, as larger than a frame, and why; the limit is for the others.
+        `oversized`: by index, why rows are refused unread that are larger than a frame; the limit is for the others.
         `care`: for a frame that a sender died over.
         Raises Refusal when the frame breaks the contract; the session is over then.
         """
-        self._check(frame, without=sum(len(frame.rows.messages[place]) for place in giants))
+        self._check(frame, without=sum(len(frame.rows.messages[index]) for index in oversized))
         self._sequence = frame.sequence
         if frame.sequence <= self._durable:
             return Shares(frame)
         source = self._route.source
         if care is not None:
-            giants = {**giants, **self._unread(frame, care)}
+            oversized = {**oversized, **self._unread(frame, care)}
         touch = care.touch if care is not None else None
-        read = read_rows_without(source, frame, giants, touch) if giants else read_body(source, frame, touch)
+        read = (
+            read_rows_without(source, frame, oversized, touch)
+            if oversized
+            else read_body(source, frame, touch)
+        )
         if frame.WhichOneof("body") == "columns":
             most = self._route.frame_messages_max
             check_count(read.columns.length, frame.sequence, self.origin, messages_max=most)
         body, shares = self._shares(frame.sequence, read, care)
         refused, skipped = self._judged(frame.sequence, body.refused)
         packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None
-        if packed is not None and all(place != self._home for place, _, _ in shares):
+        if packed is not None and all(partition != self._home for partition, _, _ in shares):
             shares.append((self._home, 0, None))
         for _, _, columns in shares:
             if columns is not None and len(columns) > self._route.frame_bytes_max:
@@ -161,36 +165,38 @@ class Session:
         """The records of what was read last. The clocks are those of `open`."""
         frame = shares.frame
         appends: list[Append] = []
-        for place, count, columns in shares.parts:
-            if self._numbering.must_open(place, now_s):
-                appends.append(self._open(place, now_s, now_ns))
-            beside = shares.packed if place == self._home else None
+        for partition, count, columns in shares.parts:
+            if self._numbering.must_open(partition, now_s):
+                appends.append(self._open(partition, now_s, now_ns))
+            beside = shares.packed if partition == self._home else None
             appends.append(
-                self._data(place, frame, now_s, now_ns, count=count, columns=columns, refused=beside)
+                self._data(partition, frame, now_s, now_ns, count=count, columns=columns, refused=beside)
             )
         return Taken(appends, shares.messages, shares.refused, shares.skipped)
 
     def end(self, now_s: float, now_ns: int) -> Taken:
         """The records that end the stream; everything must be acknowledged, and nobody come back under its name."""
         del now_s
-        return Taken([self._mark(place, last, Kind.END, now_ns) for place, last in self._numbering.opened()])
+        return Taken(
+            [self._mark(partition, last, Kind.END, now_ns) for partition, last in self._numbering.opened()]
+        )
 
-    def answered(self, place: int, offset: int, *, opens: bool) -> None:
-        """Notes that a record lies at `offset`; from any one thread, in the order of the records of a place.
+    def answered(self, partition: int, offset: int, *, opens: bool) -> None:
+        """Notes that a record lies at `offset`; from any one thread, in the order of the records of a partition.
 
-        Raises Refusal (UNAVAILABLE) when consumers may pass over the record as a gap: no receipt is due for its frame.
+        Raises Refusal (UNAVAILABLE) when consumers may skip the record as a gap: no receipt is due for its frame.
         """
-        if place != NO_PLACE and not self._numbering.answered(place, offset, opens=opens):
+        if partition != NO_PARTITION and not self._numbering.answered(partition, offset, opens=opens):
             raise unavailable(
                 f"a frame of {self.origin!r} came to the log more than {DISTANCE_MAX} records behind the one before it,"
                 " or not behind it (its topic was made anew), so it may not count; connect again and resend what has no"
                 " receipt"
             )
 
-    def lost(self, place: int) -> None:
+    def lost(self, partition: int) -> None:
         """Notes that a record did not come to the log, as far as can be told."""
-        if place != NO_PLACE:
-            self._numbering.lost(place)
+        if partition != NO_PARTITION:
+            self._numbering.lost(partition)
 
     def _begin(self, durable: int) -> None:
         self._durable = durable
@@ -203,8 +209,8 @@ class Session:
         """
         if frame.WhichOneof("body") == "columns":
             return {}
-        reasons = ((place, care.reason(place)) for place in range(len(frame.rows.messages)))
-        return {place: reason for place, reason in reasons if reason is not None}
+        reasons = ((index, care.reason(index)) for index in range(len(frame.rows.messages)))
+        return {index: reason for index, reason in reasons if reason is not None}
 
     def _check(self, frame: IngestFrame, *, without: int) -> None:
         if frame.sequence <= self._sequence:
@@ -227,7 +233,7 @@ class Session:
         if refused and on_error == STOP:
             first = refused[0]
             raise invalid(
-                f"frame {sequence} of {self.origin!r}, message {first.place}: {reason_text(first.reason)};"
+                f"frame {sequence} of {self.origin!r}, message {first.index}: {reason_text(first.reason)};"
                 f' {len(refused)} message(s) refused, and with them the frame, for the source has on_error="stop":'
                 " mend them, and send the frame again"
             )
@@ -247,21 +253,22 @@ class Session:
         if self._route.source.key is None:
             columns = body.columns
             # Hashed: clients number their frames in steps, which may be a multiple of the partitions.
-            place = partition_of(f"{self.origin}/{sequence}", partitions)
-            return body, [(place, columns.length, columns.payload())] if columns.length else []
+            partition = partition_of(f"{self.origin}/{sequence}", partitions)
+            return body, [(partition, columns.length, columns.payload())] if columns.length else []
         body, assignment = assign(self._route.source, body, partitions, care)
         division = split(assignment, partitions)
         counts = [stop - start for start, stop in pairwise(division.bounds)]
-        touched = [place for place, count in enumerate(counts) if count]
-        bounds = [0, *(division.bounds[place + 1] for place in touched)]
+        touched = [partition for partition, count in enumerate(counts) if count]
+        bounds = [0, *(division.bounds[partition + 1] for partition in touched)]
         payloads = body.columns.take(division.order).payloads(bounds)
         return body, [
-            (place, counts[place], columns) for place, columns in zip(touched, payloads, strict=True)
+            (partition, counts[partition], columns)
+            for partition, columns in zip(touched, payloads, strict=True)
         ]
 
     def _data(
         self,
-        place: int,
+        partition: int,
         frame: IngestFrame,
         now_s: float,
         now_ns: int,
@@ -273,7 +280,7 @@ class Session:
         numbered = Frame(
             origin=self.origin,
             sequence=frame.sequence,
-            previous=self._numbering.number(place, frame.sequence, now_s),
+            previous=self._numbering.number(partition, frame.sequence, now_s),
             count=count,
             schema=self._schema if columns is not None else 0,
             ingest_ns=now_ns,
@@ -281,25 +288,27 @@ class Session:
             columns=columns,
             refused=refused,
         )
-        return self._append(place, numbered)
+        return self._append(partition, numbered)
 
-    def _open(self, place: int, now_s: float, now_ns: int) -> Append:
-        return self._mark(place, self._numbering.open(place, now_s), Kind.OPEN, now_ns)
+    def _open(self, partition: int, now_s: float, now_ns: int) -> Append:
+        return self._mark(partition, self._numbering.open(partition, now_s), Kind.OPEN, now_ns)
 
-    def _mark(self, place: int, last: int, kind: Kind, now_ns: int) -> Append:
+    def _mark(self, partition: int, last: int, kind: Kind, now_ns: int) -> Append:
         return self._append(
-            place, Frame(origin=self.origin, sequence=last, previous=last, kind=kind, ingest_ns=now_ns)
+            partition, Frame(origin=self.origin, sequence=last, previous=last, kind=kind, ingest_ns=now_ns)
         )
 
     def _marks(self, now_ns: int) -> list[Append]:
-        """A stream that is named after a dead letter says in their topic how far it is: its letter is sent again."""
-        if self._letter is None:
+        """A stream that is named after a dead letter marks in their topic how far it is: the message is sent again."""
+        if self._dead_letter is None:
             return []
         durable = self._durable
         mark = Frame(
             origin=self.origin, sequence=durable, previous=durable, kind=Kind.SENT_AGAIN, ingest_ns=now_ns
         )
-        return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark), NO_PLACE)]
+        return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark), NO_PARTITION)]
 
-    def _append(self, place: int, frame: Frame) -> Append:
-        return Append(self._route.stage_topic, place, encode(frame), place, frame.kind is not Kind.DATA)
+    def _append(self, partition: int, frame: Frame) -> Append:
+        return Append(
+            self._route.stage_topic, partition, encode(frame), partition, frame.kind is not Kind.DATA
+        )

@@ -53,9 +53,9 @@ class Status:
             last = taken.refused[-1]
             source = origin.partition("/")[0]
             reason = reason_text(last.reason)
-            self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.place})"
+            self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.index})"
 
-    def figures(self, *, buffered: int) -> dict[str, str | int | float]:
+    def metrics(self, *, buffered: int) -> dict[str, str | int | float]:
         """The live record. May be called from another thread."""
         waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
         state = State.WAITING if self.sources and self.state is State.RUNNING else self.state

@@ -1,10 +1,10 @@
-"""Feeds a source from a topic of the user's: each of its partitions is a stream, cut into frames as `cuts` tells.
+"""Feeds a source from a topic of the user's: each of its partitions is a stream, divided into frames by `batcher`.
 
-    open cuts (shuts out older readers) ─> open streams ─> poll ─> cut, store cuts ─> send ─> poll ...
-         ^                                                              │
-         └─── wait, longer each time <─── whatever went wrong ──────────┘
+    open boundary log (shuts out older readers) ─> open streams ─> poll ─> batch ─> store boundaries ─> send ─> poll ...
+         ^                                                                   │
+         └─── wait, longer each time <─── whatever went wrong ───────────────┘
 
-Nothing is held over a failure but the stored cuts, so a crash and a fault are the same to it.
+Nothing is held over a failure but the stored boundaries, so a crash and a fault are the same to it.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ from typing import TypeVar
 from structlog.stdlib import BoundLogger
 
 from bettong.application.external import ExternalTopic
-from bettong.edges.foreign_kafka import ForeignRecords, TopicReader, TransactionalTopic
+from bettong.edges.external_kafka import ExternalRecords, TopicReader, TransactionalTopic
 from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
+from bettong_sender.batcher import BatchBoundaries, Batcher, ExternalBatch, bytes_that_fit
 from bettong_sender.beginning import begin, key_of
-from bettong_sender.cuts import Cuts, Slice, Slicer, bytes_that_fit
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake
 from bettong_sender.refusal import Refusal
@@ -29,41 +29,41 @@ from bettong_sender.refusal import Refusal
 _POLL_MS = 100
 # Of a poll, when records wait: each costs a transaction, and at least one frame a partition.
 _RECORDS_MAX = 40_000
-# How far it is stored with each new cut, and when nothing new comes, so often: it saves reading again.
+# How far it is stored with each new boundary, and when nothing new comes, so often: it saves reading again.
 _MOVED_S = 1.0
 # A topic may grow partitions; they are looked for so often.
 _PARTITIONS_S = 30.0
-_SETTLE_WAIT_S = 2.0
+_RECEIPTS_WAIT_S = 2.0
 _RETRY_S = 0.5
 _RETRY_S_MAX = 30.0
 # What a row costs protobuf on top: a tag, and a length of at most 5 bytes.
 _ROW_BYTES = 6
 
 _Found = TypeVar("_Found")
-_Polled = dict[int, tuple[ForeignRecords | None, int]]
+_Polled = dict[int, tuple[ExternalRecords | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
     """What is read, and how its parts are made. The functions block and raise LogError.
 
-    `slice_records_max`: see `records_that_fit`.
+    `batch_records_max`: see `records_that_fit`.
     """
 
     source: str
     external: ExternalTopic
-    open_cuts: Callable[[], TransactionalTopic]
+    open_boundary_log: Callable[[], TransactionalTopic]
     open_reader: Callable[[], TopicReader]
     frame_bytes_max: int
-    slice_records_max: int
+    batch_records_max: int
 
 
 class _Stream:
     """One partition's session with the intake."""
 
-    def __init__(self, feed: Feed, slicer: Slicer, *, name: str, frame_bytes_max: int) -> None:
+    def __init__(self, feed: Feed, batcher: Batcher, *, name: str, frame_bytes_max: int) -> None:
         """`name`: the partition, for people."""
-        self.slicer = slicer
+        self.batcher = batcher
         self._name = name
         self._frame_bytes_max = frame_bytes_max
         self.feed = feed
@@ -72,35 +72,35 @@ class _Stream:
         self._changed = asyncio.Event()
 
     async def open(self) -> None:
-        self._credits = await self.feed.open(self.slicer.cuts.durable)
+        self._credits = await self.feed.open(self.batcher.boundaries.durable)
 
     async def listen(self) -> None:
         """Takes receipts until the feed has finished. Raises Refusal."""
         while (receipt := await self.feed.receipt()) is not None:
             self._credits += receipt.credits
-            self.moved |= self.slicer.acknowledge(receipt.acknowledged)
+            self.moved |= self.batcher.acknowledge(receipt.acknowledged)
             self._changed.set()
 
-    async def send(self, piece: Slice) -> None:
-        """Hands a slice to the log, when there is a credit for it. Raises Refusal."""
+    async def send(self, batch: ExternalBatch) -> None:
+        """Hands a batch to the log, when there is a credit for it. Raises Refusal."""
         while not self._credits:
             self._changed.clear()
             await self._changed.wait()
         self._credits -= 1
-        rows = Rows(messages=piece.values)
-        frame = IngestFrame(sequence=piece.end, sent_ns=piece.sent_ns, rows=rows)
-        # Who has stored the cuts has shut out all others: that is the lease.
-        await self.feed.take(frame, lease=None, giants=self._giants(piece))
+        rows = Rows(messages=batch.values)
+        frame = IngestFrame(sequence=batch.end, sent_ns=batch.sent_ns, rows=rows)
+        # Who has stored the boundaries has shut out all others: that is the lease.
+        await self.feed.take(frame, lease=None, oversized=self._oversized(batch))
 
-    def _giants(self, piece: Slice) -> dict[int, str]:
+    def _oversized(self, batch: ExternalBatch) -> dict[int, str]:
         """The records that no frame can hold. Sending less at a time is no remedy for them."""
         most = self._frame_bytes_max - _ROW_BYTES
-        if max(map(len, piece.values)) <= most:
+        if max(map(len, batch.values)) <= most:
             return {}
         return {
-            place: f"the record at offset {offset} of {self._name} has {len(value)} bytes, at most"
+            row: f"the record at offset {offset} of {self._name} has {len(value)} bytes, at most"
             f" {most} are taken (BETTONG_FRAME_BYTES_MAX)"
-            for place, (offset, value) in enumerate(zip(piece.offsets, piece.values, strict=True))
+            for row, (offset, value) in enumerate(zip(batch.offsets, batch.values, strict=True))
             if len(value) > most
         }
 
@@ -114,7 +114,7 @@ class TopicFeed:
         self._logger = logger.bind(source=topic.source, topic=topic.external.topic)
         self._retry_s = _RETRY_S
         self._reading = ThreadPoolExecutor(1, "topic")
-        self._storing = ThreadPoolExecutor(1, "cuts")
+        self._storing = ThreadPoolExecutor(1, "boundaries")
         # Until it reads, who looks must not take it for a source that does.
         intake.status.sources[topic.source] = f"source {topic.source}: its topic is being opened"
 
@@ -142,54 +142,56 @@ class TopicFeed:
 
     async def _session(self, stopping: asyncio.Event) -> None:
         """From opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them alone."""
-        cuts: TransactionalTopic | None = None
+        boundary_log: TransactionalTopic | None = None
         reader: TopicReader | None = None
         streams: dict[int, _Stream] = {}
         try:
-            cuts = await _on(self._storing, self._topic.open_cuts)
-            stored = await _on(self._storing, cuts.open)
+            boundary_log = await _on(self._storing, self._topic.open_boundary_log)
+            stored = await _on(self._storing, boundary_log.open)
             reader = await _on(self._reading, self._topic.open_reader)
             bounds = await _on(self._reading, lambda: reader.bounds(reader.partitions()))
             begun = begin(self._topic.external, stored, bounds)
-            await self._store(cuts, {partition: each.cuts for partition, each in begun.items()})
+            await self._store(boundary_log, {partition: each.boundaries for partition, each in begun.items()})
             # Once for all partitions: it may take a second.
             await self._intake.guards.refresh()
             for partition, each in begun.items():
                 if each.lost:
                     self._logger.error("records lost", partition=partition, lost=each.lost, on_lost="skip")
-                streams[partition] = self._stream(partition, each.cuts)
+                streams[partition] = self._stream(partition, each.boundaries)
                 await streams[partition].open()
             starts = {partition: each.start for partition, each in begun.items()}
             await _on(self._reading, lambda: reader.assign(starts))
             self._logger.info("reads a topic", partitions=len(starts))
             async with asyncio.TaskGroup() as group:
                 listeners = [group.create_task(stream.listen()) for stream in streams.values()]
-                await self._pump(cuts, reader, streams, stopping)
+                await self._pump(boundary_log, reader, streams, stopping)
                 for stream in streams.values():
                     stream.feed.finish()
-                await asyncio.wait(listeners, timeout=_SETTLE_WAIT_S)
+                await asyncio.wait(listeners, timeout=_RECEIPTS_WAIT_S)
                 for listener in listeners:
                     listener.cancel()
-            await self._store(cuts, {each: stream.slicer.cuts for each, stream in streams.items()})
+            await self._store(
+                boundary_log, {each: stream.batcher.boundaries for each, stream in streams.items()}
+            )
         finally:
             for stream in streams.values():
                 stream.feed.close()
             # Behind what is still under way there.
             if reader is not None:
                 self._reading.submit(reader.close)
-            if cuts is not None:
-                self._storing.submit(cuts.close)
+            if boundary_log is not None:
+                self._storing.submit(boundary_log.close)
 
     async def _pump(
         self,
-        cuts: TransactionalTopic,
+        boundary_log: TransactionalTopic,
         reader: TopicReader,
         streams: Mapping[int, _Stream],
         stopping: asyncio.Event,
     ) -> None:
         """Reads and sends until `stopping`, or until the topic has other partitions.
 
-        It reads on while what was read is cut, stored and sent.
+        It reads on while what was read is batched, stored and sent.
         """
         clock = asyncio.get_running_loop().time
         next_moved_s = clock() + _MOVED_S
@@ -202,7 +204,7 @@ class TopicFeed:
                 moved = clock() >= next_moved_s
                 if moved:
                     next_moved_s = clock() + _MOVED_S
-                await self._pass_on(cuts, streams, polled, moved=moved)
+                await self._pass_on(boundary_log, streams, polled, moved=moved)
                 self._well(lag)
                 if clock() >= next_look_s:
                     next_look_s = clock() + _PARTITIONS_S
@@ -213,33 +215,38 @@ class TopicFeed:
             reading.cancel()
 
     async def _pass_on(
-        self, cuts: TransactionalTopic, streams: Mapping[int, _Stream], polled: _Polled, *, moved: bool
+        self,
+        boundary_log: TransactionalTopic,
+        streams: Mapping[int, _Stream],
+        polled: _Polled,
+        *,
+        moved: bool,
     ) -> None:
-        """Cuts, stores the cuts (with `moved` also how far streams have come), and only then sends."""
-        pieces: list[tuple[_Stream, Slice]] = []
-        changed: dict[int, Cuts] = {}
+        """Batches records, stores the boundaries (with `moved` also how far streams have come), and only then sends."""
+        batches: list[tuple[_Stream, ExternalBatch]] = []
+        changed: dict[int, BatchBoundaries] = {}
         for partition, (records, position) in polled.items():
             stream = streams[partition]
-            found, is_new = stream.slicer.slices(records, position)
-            pieces += [(stream, piece) for piece in found]
+            found, is_new = stream.batcher.batches(records, position)
+            batches += [(stream, batch) for batch in found]
             if is_new or (moved and stream.moved):
-                changed[partition] = stream.slicer.cuts
+                changed[partition] = stream.batcher.boundaries
         if changed:
-            await self._store(cuts, changed)
+            await self._store(boundary_log, changed)
             for partition in changed:
                 streams[partition].moved = False
-        for stream, piece in pieces:
-            await stream.send(piece)
+        for stream, batch in batches:
+            await stream.send(batch)
 
-    def _stream(self, partition: int, cuts: Cuts) -> _Stream:
+    def _stream(self, partition: int, boundaries: BatchBoundaries) -> _Stream:
         stream = self._topic.external.stream(partition)
-        hello = Hello(source=self._topic.source, stream=stream, acknowledged=cuts.durable)
+        hello = Hello(source=self._topic.source, stream=stream, acknowledged=boundaries.durable)
         return _Stream(
             self._intake.open_topic(hello, self._topic.external.topic),
-            Slicer(
-                cuts,
-                slice_bytes_max=bytes_that_fit(self._topic.frame_bytes_max),
-                slice_records_max=self._topic.slice_records_max,
+            Batcher(
+                boundaries,
+                batch_bytes_max=bytes_that_fit(self._topic.frame_bytes_max),
+                batch_records_max=self._topic.batch_records_max,
             ),
             name=f"partition {partition} of topic {self._topic.external.topic}",
             frame_bytes_max=self._topic.frame_bytes_max,
@@ -250,10 +257,10 @@ class TopicFeed:
     ) -> asyncio.Future[tuple[_Polled, int]]:
         return _on(self._reading, lambda: _poll(reader, list(streams)))
 
-    async def _store(self, cuts: TransactionalTopic, changed: Mapping[int, Cuts]) -> None:
+    async def _store(self, boundary_log: TransactionalTopic, changed: Mapping[int, BatchBoundaries]) -> None:
         if changed:
             values = {key_of(partition): each.encode() for partition, each in changed.items()}
-            await _on(self._storing, lambda: cuts.append([], values))
+            await _on(self._storing, lambda: boundary_log.append([], values))
 
     def _well(self, lag: int) -> None:
         """All went well, for now."""
@@ -265,7 +272,7 @@ class TopicFeed:
 
 
 def _on(thread: ThreadPoolExecutor, call: Callable[[], _Found]) -> asyncio.Future[_Found]:
-    """Reader and cuts each belong to a thread; what one is asked for happens there, one call after the other."""
+    """Reader and boundary log have a thread each; what one is asked for happens there, one call after the other."""
     return asyncio.get_running_loop().run_in_executor(thread, call)
 
 

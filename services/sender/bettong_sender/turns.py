@@ -1,4 +1,4 @@
-"""Whose turn it is: work of many sessions, dealt out fairly. Pure; used from several threads.
+"""Whose turn it is: work of many sessions, scheduled fairly. Pure; used from several threads.
 
     client A   session 1 ▸ work      client B   session 3 ▸ work          next: A1, B3, A2, B3, A1 ...
                session 2 ▸ work

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 from bettong.application.callables import check_plain
 from bettong.application.decoders import Decoder
 from bettong.application.external import ExternalTopic
+from bettong.application.key import Key, check_key
 from bettong.application.keys import check_keys
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import schema_of
-from bettong.application.streams import Key, Merged, Node, Sink, Source, Stateful, check_key, parents_of
+from bettong.application.streams import Merged, Node, Sink, Source, Stateful, parents_of
 from bettong.errors import ApplicationError, SchemaError
 
 # No dot: it parts the names of topics, and two applications must never share one.

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bettong.application.application import Application
+from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.schema import Schema
 from bettong.application.streams import (
-    Key,
     Keyed,
     Merged,
     Node,
@@ -58,10 +58,6 @@ class StageOutput:
     # The stage that the target enters; None for a sink.
     stage: str | None
 
-    def origin(self, partition: int) -> str:
-        """Who numbers the frames that leave here: `<target>/<streams>/<partition>`."""
-        return f"{self.target.name}/{'+'.join(self.streams)}/{partition}"
-
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -89,7 +85,7 @@ class Plan:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """Every topic that the application needs, but those of cuts."""
+        """Every topic that the application needs, but those of batch boundaries."""
         return all_topics(
             self.application,
             stages=(stage.name for stage in self.stages),

@@ -105,6 +105,16 @@ def stateful_output(
     return outputs[0]
 
 
+def check_state_predicate(owner: str, function: object, state: Callable[[], Any]) -> None:
+    """Refuses what does not take a state and return a bool."""
+    if not callable(function):
+        raise ApplicationError(f"{owner}: {function!r} is no function")
+    returns = _returns(owner, function, (state if isinstance(state, type) else Any,))
+    check_plain(owner, function)
+    if returns not in (bool, inspect.Signature.empty, Any):
+        raise ApplicationError(f"{owner}: must return bool, not {_text(returns)}")
+
+
 def check_function(owner: str, function: object, *, takes: type, returns: tuple[type, ...]) -> None:
     """Refuses what is no function of one argument, or says that it takes or returns something else.
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from bettong.application.callables import check_state
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
+from bettong.application.key import Key, check_key
+from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from bettong.application.decoders import Decoder
     from bettong.application.external import ExternalTopic
 
-Key = str | Callable[[Any], str | int | bytes]
 # Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
 Handler = Callable[..., Any]
 _Stream = TypeVar("_Stream", bound="Stream")
@@ -127,6 +128,8 @@ class Stream:
         *,
         state: Callable[[], Any],
         name: str | None = None,
+        ttl: timedelta | None = None,
+        delete_when: Callable[[Any], bool] | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
         on_error: OnError = DEAD_LETTER,
@@ -141,6 +144,9 @@ class Stream:
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
 
+        `ttl`: a state ends when the log clock (when messages were taken in) is so much past the key's last message.
+        `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
+
         What a function has changed before it raises stays, unless `on_error="stop"`.
 
         States hold plain data (numbers, text, bytes, dates, lists, sets, dicts ..., numpy arrays), and dataclasses,
@@ -150,17 +156,13 @@ class Stream:
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
         name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
         check_on_error(f"stateful {name!r}", on_error)
-        if not self.keyed:
-            raise ApplicationError(f"stateful {name!r}: {self.name!r} has no key; call key_by first")
-        if not callable(state):
-            raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
+        _check_stateful(name, self, state)
         check_version(name, version, migrate)
         by_schema = _handlers_by_schema(name, self, handlers)
         way = one_way(f"stateful {name!r}", by_schema.values())
         check_codec(name, state_codec, way)
         output = stateful_output(name, by_schema, state)
-        if way is not Way.VECTORIZED:
-            check_state(f"stateful {name!r}", state)
+        check_states(f"stateful {name!r}", state, delete_when, way)
         return self.app.add(
             Stateful(
                 self.app,
@@ -172,6 +174,8 @@ class Stream:
                 state=state,
                 many=output.many,
                 way=way,
+                ttl_ns=lifetime_ns(f"stateful {name!r}", ttl),
+                delete_when=delete_when,
                 version=version,
                 migrate=migrate,
                 on_error=on_error,
@@ -269,13 +273,20 @@ class Merged(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Stateful(Uniform):
-    """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run."""
+    """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
+
+    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the
+    functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
+    ended is a fresh one at the key's next message, in the same frame, too.
+    """
 
     parent: Stream
     handlers: Mapping[Schema, Handler]
     state: Callable[[], Any]
     many: bool
     way: Way
+    ttl_ns: int | None
+    delete_when: Callable[[Any], bool] | None
     version: int
     migrate: Callable[[Any, int], Any] | None
     on_error: OnError = DEAD_LETTER
@@ -314,20 +325,12 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     return ()
 
 
-def check_key(owner: str, key: Key, schema: Schema) -> None:
-    """Refuses a key that is neither a usable field of `schema` nor a function of one message."""
-    if isinstance(key, str):
-        names = [each.name for each in schema.fields]
-        if key not in names:
-            raise ApplicationError(
-                f"key of {owner!r}: {schema.name} has no field {key!r}; it has {', '.join(names)}"
-            )
-        if schema.fields[names.index(key)].kind.value == "float":
-            raise ApplicationError(f"key of {owner!r}: field {key!r} is a float; use text, bytes or integers")
-    elif not callable(key):
-        raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
-    else:
-        check_function(f"key of {owner!r}", key, takes=schema.message, returns=(str, int, bytes))
+def _check_stateful(name: str, stream: Stream, state: object) -> None:
+    """Refuses a stream without a key, and what makes no states."""
+    if not stream.keyed:
+        raise ApplicationError(f"stateful {name!r}: {stream.name!r} has no key; call key_by first")
+    if not callable(state):
+        raise ApplicationError(f"stateful {name!r}: state={state!r} cannot be called; give a class")
 
 
 def _check_part(stream: Stream, other: object) -> None:

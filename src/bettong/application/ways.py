@@ -36,13 +36,17 @@ def compiled(function: _Function) -> _Function:
     """Marks a function of `map`, `filter`, `flat_map` or `stateful` to be compiled by Numba over a frame's columns.
 
     The function stays what it is: called from Python, it does the same. Its messages and state must have fixed-width
-    fields. Several results come in a list, or are yielded where there is no state. Where compiled code is not Python:
+    fields. Several results come in a list, or are yielded where there is no state. It may call plain functions, make
+    dataclasses, and use text as a str. Where compiled code is not Python:
 
     - integers wrap at 64 bits instead of growing; those of a `u64` field are negative from 2**63 on
-    - text is a sequence of UTF-8 bytes: compare it, copy it, store it; `text[0]` is a number, not a letter
     - text and bytes end before the NULs that pad them
-    - enums of text, named tuples with text for a default, `str()` and f-strings, and text in a function of the user's
-      own `numba.njit` are refused
+    - assigning text to a field of the state raises ValueError when it is longer than the field
+    - a variable that holds text of a message on one branch and a str made in the function on another takes 64 bytes, or
+      as many as the message's field; a longer str raises ValueError
+    - `str()` and f-strings take text, integers and bools; `repr()` takes integers and bools
+
+    What Numba cannot compile is refused when the application starts, with its line.
     """
     return _marked(function, Way.COMPILED)
 
@@ -71,8 +75,9 @@ def vectorized(function: _Function) -> _Function:
     Numbers are those of compiled functions: integers wrap at 64 bits, those of a `u64` field are negative from 2**63
     on. A division by zero and a result that is no number raise, as in Python; `with numpy.errstate(...)` changes that.
 
-    When it raises, or gives what does not fit, halves of the frame are tried, and halves of those: so the rows that
-    are to blame become dead letters, as `on_error` says, each for its own reason, and the others go on.
+    When it raises, halves of the frame are tried, and halves of those: so the rows that are to blame become dead
+    letters, as `on_error` says, each for its own reason, and the others go on. So does each result that does not fit
+    its schema. It may fill the same arrays again: what it gives is copied.
     """
     return _marked(function, Way.VECTORIZED)
 

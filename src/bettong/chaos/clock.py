@@ -28,9 +28,9 @@ class Clock:
     def environment(self) -> dict[str, str]:
         """The process's variables."""
         before = os.environ.get("PYTHONPATH")
-        place = str(Path(__file__).with_name("wrong_clock"))
+        folder = str(Path(__file__).with_name("wrong_clock"))
         return {
-            "PYTHONPATH": f"{place}{os.pathsep}{before}" if before else place,
+            "PYTHONPATH": f"{folder}{os.pathsep}{before}" if before else folder,
             "CHAOS_CLOCK": str(self._file),
         }
 

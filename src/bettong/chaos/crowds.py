@@ -1,4 +1,4 @@
-"""Clients that no service wishes for: subscribers that read nothing, and many streams that end at once.
+"""Clients that behave badly: subscribers that read nothing, and many streams that end at once.
 
 They speak gRPC by themselves, for a careful client would never behave so. Each runs in threads of its own until it is
 closed; what a service answers them, refusals too, is its own affair and no fault of the run.
@@ -30,7 +30,7 @@ _OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
 
 
 class StalledSubscribers:
-    """`count` subscribers at `address`, dealt over `sinks`: they ask for everything and read nothing."""
+    """`count` subscribers at `address`, spread over `sinks`: they ask for everything and read nothing."""
 
     def __init__(self, address: str, sinks: Sequence[str], count: int) -> None:
         credentials = Credentials.from_environment()

@@ -29,16 +29,16 @@ class SmallDisk:
 
     def __init__(self, size_mb: int) -> None:
         self._size_mb = size_mb
-        self._place = Path(tempfile.mkdtemp(prefix="bettong-disk-"))
+        self._mount = Path(tempfile.mkdtemp(prefix="bettong-disk-"))
 
     @property
     def suite(self) -> Path:
         """For everything that runs."""
-        return self._place / "suite"
+        return self._mount / "suite"
 
     def fill(self) -> None:
         """Takes all that is free."""
-        with (self._place / _FILLER).open("ab", buffering=0) as file:
+        with (self._mount / _FILLER).open("ab", buffering=0) as file:
             try:
                 for size in (_BLOCK_BYTES, 4096):
                     block = bytes(size)
@@ -49,7 +49,7 @@ class SmallDisk:
 
     def free(self) -> None:
         """Gives it back."""
-        (self._place / _FILLER).unlink(missing_ok=True)
+        (self._mount / _FILLER).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         command = [
@@ -59,16 +59,16 @@ class SmallDisk:
             "-o",
             f"size={self._size_mb}m,mode=700",
             "bettong",
-            str(self._place),
+            str(self._mount),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            self._place.rmdir()
+            self._mount.rmdir()
             raise LocalError(f"no file system of {self._size_mb} MB: {done.stderr.strip()}")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        subprocess.run(["umount", "-l", str(self._place)], capture_output=True, check=False)
-        self._place.rmdir()
+        subprocess.run(["umount", "-l", str(self._mount)], capture_output=True, check=False)
+        self._mount.rmdir()

@@ -37,7 +37,7 @@ class Feed:
     total: int
 
     def rounds(self, count: int) -> Iterator[list[Portion]]:
-        """The frames, dealt over so many rounds: in order, the same each time."""
+        """The frames, spread over so many rounds: in order, the same each time."""
         frames = portions(self.file, self.format, self.wanted)
         ahead: Portion | None = next(frames, None)
         for number in range(1, count + 1):
@@ -133,9 +133,9 @@ class Feeding:
             )
             for feed in group
         ]
-        dealt = zip(*(feed.rounds(self._rounds) for feed in group), strict=True)
+        spread = zip(*(feed.rounds(self._rounds) for feed in group), strict=True)
         try:
-            for number, rounds in enumerate(dealt):
+            for number, rounds in enumerate(spread):
                 due_s = self._due_s(number)
                 if self._stop.wait(max(0.0, due_s - time.time())):
                     raise ClientError("feeding was stopped")

@@ -11,7 +11,7 @@ from bettong.chaos.outputs import Table, table, without_numbers
 from bettong.chaos.preparing import Prepared
 from bettong.chaos.watching import Watch, file_endings
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
@@ -75,8 +75,11 @@ def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> Non
     """Waits until every stage has folded its log, and every sink has delivered its own."""
     deadline_s = time.monotonic() + prepared.spec.settle_s_max
     name = prepared.plan.application
-    with LogAdmin(suite.record.kafka_place) as admin, RedisStore(suite.record.redis_place, name) as store:
-        while behind := _behind(prepared, suite.record, admin, LiveFigures(store), watch, results):
+    with (
+        LogAdmin(suite.record.kafka_connection) as admin,
+        RedisStore(suite.record.redis_connection, name) as store,
+    ):
+        while behind := _behind(prepared, suite.record, admin, LiveMetrics(store), watch, results):
             if time.monotonic() > deadline_s:
                 raise LocalError(
                     f"the undisturbed run did not end within {prepared.spec.settle_s_max:g} s after its input:"
@@ -89,7 +92,7 @@ def _behind(
     prepared: Prepared,
     record: SuiteRecord,
     admin: LogAdmin,
-    figures: LiveFigures,
+    live_metrics: LiveMetrics,
     watch: Watch,
     results: Path,
 ) -> list[str]:
@@ -97,7 +100,7 @@ def _behind(
     name = prepared.plan.application
     stages = {stage_topic(name, stage.name): stage.name for stage in prepared.plan.stages}
     sinks = {sink_topic(name, sink): sink for sink in prepared.outputs}
-    before, folded = admin.ends(stages), figures.partitions()
+    before, folded = admin.ends(stages), live_metrics.partitions()
     behind = [
         f"stage {stages[topic]}, partition {partition}"
         for (topic, partition), end in before.items()

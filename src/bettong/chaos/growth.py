@@ -50,7 +50,7 @@ def growth(samples: Sequence[Sample], duration_s: float, *, least: float) -> Gro
     for each in samples:
         if begin_s <= each.at_s < duration_s:
             stretches[min(int((each.at_s - begin_s) / length_s), STRETCHES - 1)].append(each.value)
-    points = [(place + 0.5, statistics.median(values)) for place, values in enumerate(stretches) if values]
+    points = [(index + 0.5, statistics.median(values)) for index, values in enumerate(stretches) if values]
     if len(points) < _STRETCHES_MIN:
         return None
     middles, medians = [point[0] for point in points], [point[1] for point in points]

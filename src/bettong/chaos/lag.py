@@ -8,7 +8,7 @@ from collections.abc import Callable
 from bettong.application.plan import Plan
 from bettong.chaos.growth import Sample
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.local.record import SuiteRecord
 from bettong.metrics import OFFSET
@@ -36,18 +36,21 @@ class LagWatch(BlockThread):
         while not self._stopping.wait(_LOOK_S):
             record = self._record()
             # Asked anew each time: both are killed and paused now and then.
-            with LogAdmin(record.kafka_place) as admin, RedisStore(record.redis_place, record.name) as store:
+            with (
+                LogAdmin(record.kafka_connection) as admin,
+                RedisStore(record.redis_connection, record.name) as store,
+            ):
                 try:
-                    lag = self._lag(admin, LiveFigures(store))
+                    lag = self._lag(admin, LiveMetrics(store))
                 except (LogError, StoreError):
                     continue
             if lag is not None:
                 self.samples.append(Sample(time.time(), lag))
 
-    def _lag(self, admin: LogAdmin, figures: LiveFigures) -> float | None:
+    def _lag(self, admin: LogAdmin, live_metrics: LiveMetrics) -> float | None:
         name = self._plan.application
         stages = {stage_topic(name, stage.name): stage.name for stage in self._plan.stages}
-        folded = figures.partitions(attempts_s=_REDIS_S_MAX)
+        folded = live_metrics.partitions(attempts_s=_REDIS_S_MAX)
         lag = 0
         for (topic, partition), end in admin.ends(stages).items():
             offset = folded.get((stages[topic], partition), {}).get(OFFSET.name)

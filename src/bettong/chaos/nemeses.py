@@ -39,7 +39,7 @@ class Injected:
 class Arena:
     """What faults are done to. `clock` and `disk` are there when the spec needs them and the machine has them.
 
-    `source` and `sinks`: where clients come that no service wishes for.
+    `source` and `sinks`: where badly behaved clients connect.
     """
 
     record: Callable[[], SuiteRecord]
@@ -169,7 +169,7 @@ class Nemesis:
     @contextlib.contextmanager
     def _redis(self) -> Iterator[RedisFaults]:
         record = self.arena.record()
-        with RedisStore(record.redis_place, record.name) as store:
+        with RedisStore(record.redis_connection, record.name) as store:
             yield RedisFaults(store)
 
     def _cut(self, injected: Injected) -> None:

@@ -41,14 +41,14 @@ def messages(content: bytes, split: Split) -> Iterator[bytes]:
         if content:
             yield content
         return
-    place = 0
-    while place < len(content):
-        start = place + 4 if split == "prefixed" else place
-        end = start + (int.from_bytes(content[place:start]) if split == "prefixed" else int(split))
+    position = 0
+    while position < len(content):
+        start = position + 4 if split == "prefixed" else position
+        end = start + (int.from_bytes(content[position:start]) if split == "prefixed" else int(split))
         if end > len(content):
-            raise SchemaError(f"byte {place} of {len(content)}: the file ends inside a message ({split})")
-        yield content[place:end]
-        place = end
+            raise SchemaError(f"byte {position} of {len(content)}: the file ends inside a message ({split})")
+        yield content[position:end]
+        position = end
 
 
 def table(files: Iterable[tuple[str, bytes]], output: Output) -> dict[str, list[bytes]]:
@@ -90,7 +90,7 @@ def defaults(plan: Plan) -> dict[str, Output | None]:
     found: dict[str, Output | None] = {}
     sources = {source.name for source in plan.sources}
     for sink in plan.sinks:
-        stages = [stage for stage in plan.stages if any(way.target is sink for way in stage.outputs)]
+        stages = [stage for stage in plan.stages if any(output.target is sink for output in stage.outputs)]
         text = sink.encoder is None
         first = len(stages) == 1 and all(each.stream in sources for each in stages[0].inputs)
         key = _common_key(stages, sink.name) if text else None
@@ -108,8 +108,10 @@ def _common_key(stages: list[Stage], sink: str) -> str | None:
     """The field by which all inputs of the stages are keyed, when the sink's results have it too."""
     keys = {each.key for stage in stages for each in stage.inputs}
     key = keys.pop() if len(keys) == 1 else None
-    outputs = [way for stage in stages for way in stage.outputs if way.target.name == sink]
-    fits = isinstance(key, str) and all(key in {field.name for field in way.schema.fields} for way in outputs)
+    outputs = [output for stage in stages for output in stage.outputs if output.target.name == sink]
+    fits = isinstance(key, str) and all(
+        key in {field.name for field in output.schema.fields} for output in outputs
+    )
     return key if isinstance(key, str) and fits else None
 
 
@@ -130,5 +132,7 @@ def _digest(message: bytes) -> bytes:
 def without_numbers(content: bytes) -> bytes:
     """Dead letters as lines, less what numbers their frame: in a later stage that is an offset, which retries move."""
     kept = ("computation", "reason", "message")
-    letters = (json.loads(line) for line in content.splitlines())
-    return b"".join(json.dumps([letter.get(name) for name in kept]).encode() + b"\n" for letter in letters)
+    dead_letters = (json.loads(line) for line in content.splitlines())
+    return b"".join(
+        json.dumps([dead_letter.get(name) for name in kept]).encode() + b"\n" for dead_letter in dead_letters
+    )

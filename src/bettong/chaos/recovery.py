@@ -51,8 +51,8 @@ def recoveries(faults: Sequence[Felt], arrivals: Sequence[Arrival]) -> list[Reco
     dues = [arrival.due_s for arrival in arrivals]
     found = []
     for fault in faults:
-        place = bisect_right(dues, fault.ended_s)
-        recovered_s = arrivals[place].at_s if place < len(arrivals) else None
+        index = bisect_right(dues, fault.ended_s)
+        recovered_s = arrivals[index].at_s if index < len(arrivals) else None
         until_s = recovered_s if recovered_s is not None else float("inf")
         # A fault that began before and was not recovered from when this one began is felt in it, too.
         others = [other for other in faults if other is not fault]
@@ -66,8 +66,8 @@ def recoveries(faults: Sequence[Felt], arrivals: Sequence[Arrival]) -> list[Reco
 
 
 def _recovered_s(fault: Felt, arrivals: Sequence[Arrival], dues: Sequence[float]) -> float:
-    place = bisect_right(dues, fault.ended_s)
-    return arrivals[place].at_s if place < len(arrivals) else float("inf")
+    index = bisect_right(dues, fault.ended_s)
+    return arrivals[index].at_s if index < len(arrivals) else float("inf")
 
 
 def middle_and_most(seconds: Sequence[float]) -> tuple[float, float] | None:

@@ -239,7 +239,7 @@ def _settle(
     prepared: Prepared,
     should: dict[str, Table],
     running: tuple[Suite, Watch],
-    places: tuple[Path, Path],
+    folders: tuple[Path, Path],
     tell: Say,
 ) -> None:
     """Waits until all is there, then a little longer, for what is too much; or until nothing more comes.
@@ -253,7 +253,7 @@ def _settle(
     newest_s, before = time.monotonic(), 0
     while time.monotonic() < min(end_s, newest_s + wait_s):
         watch.check()
-        sinks = _sinks(prepared, should, *places)
+        sinks = _sinks(prepared, should, *folders)
         if all(told.right for told in sinks):
             suite.wait_with_all(_QUIET_S)
             return
@@ -291,9 +291,9 @@ def _sinks(prepared: Prepared, should: dict[str, Table], results: Path, watched:
         ("files", results),
         ("subscriber", watched),
     )
-    for way, place in ways:
+    for way, folder in ways:
         try:
-            found = tables(prepared, place)
+            found = tables(prepared, folder)
         except SchemaError:  # a message half written: looked at again, or told as what is missing
             found = {sink: {} for sink in prepared.outputs}
         for sink, output in prepared.outputs.items():

@@ -221,7 +221,7 @@ class Fill(_Nemesis):
 
 
 class Stall(_Nemesis):
-    """So many subscribers, dealt over all sinks, ask for every result from the beginning and read none, for `for_s`."""
+    """So many subscribers, spread over all sinks, ask for every result from the start and read none, for `for_s`."""
 
     kind: Literal["stall"]
     subscribers: Annotated[int, Field(ge=1, le=1024)] = 8
@@ -288,7 +288,7 @@ def checked(content: Mapping[str, object], where: str) -> Spec:
     try:
         return Spec.model_validate(content)
     except ValidationError as error:
-        faults = "; ".join(f"{_place(fault['loc'])}: {fault['msg']}" for fault in error.errors())
+        faults = "; ".join(f"{_location(fault['loc'])}: {fault['msg']}" for fault in error.errors())
         raise SettingsError(f"{where}, {error.error_count()} fault(s): {faults}") from None
 
 
@@ -297,7 +297,7 @@ def lasting(spec: Spec, duration_s: float) -> Spec:
     return checked({**spec.model_dump(exclude_unset=True), "duration_s": duration_s}, spec.name)
 
 
-def _place(location: tuple[str | int, ...]) -> str:
+def _location(location: tuple[str | int, ...]) -> str:
     """`nemeses[0].targets[1]`, without pydantic's names for the members of unions."""
     text = ""
     for before, part in zip((None, *location), location, strict=False):

@@ -45,12 +45,12 @@ class Fault:
 def timetable(spec: Spec) -> tuple[Fault, ...]:
     """Every fault of the spec, by time. The same spec gives the same table; each nemesis draws by itself."""
     found: list[tuple[float, int, int, Nemesis, random.Random]] = []
-    for place, nemesis in enumerate(spec.nemeses):
-        chance = random.Random(f"{spec.seed}/{place}/{nemesis.kind}")  # noqa: S311 - repeatable is the point
+    for index, nemesis in enumerate(spec.nemeses):
+        chance = random.Random(f"{spec.seed}/{index}/{nemesis.kind}")  # noqa: S311 - repeatable is the point
         for count, at_s in enumerate(_times(nemesis, chance, spec.duration_s)):
-            found.append((at_s, place, count, nemesis, chance))
+            found.append((at_s, index, count, nemesis, chance))
     # Drawn in the order of each nemesis, numbered in the order of time.
-    drawn = [(at_s, place, count, _draw(nemesis, chance)) for at_s, place, count, nemesis, chance in found]
+    drawn = [(at_s, index, count, _draw(nemesis, chance)) for at_s, index, count, nemesis, chance in found]
     return tuple(
         Fault(number, round(at_s, 3), *rest)
         for number, (at_s, _, _, rest) in enumerate(sorted(drawn, key=lambda each: each[:3]), 1)

@@ -20,7 +20,8 @@ def processes(target: Target, services: Mapping[str, ServiceRecord]) -> list[psu
         driver = _leader(services)
         machines = _java(driver) if driver is not None else []
         executors = [executor for each in machines for executor in _java(each)]
-        workers = [worker for each in (*machines, *executors) for worker in _workers(each)]
+        parents = [driver, *machines, *executors] if driver is not None else []
+        workers = [worker for each in parents for worker in _workers(each)]
         found = {Target.JVM: machines, Target.EXECUTOR: executors, Target.WORKER: workers}[target]
     elif target is Target.PROCESSOR:
         own = _leader(services)
@@ -54,9 +55,9 @@ def _java(parent: psutil.Process) -> list[psutil.Process]:
     return [each for each in _children(parent) if _name(each) == "java"]
 
 
-def _workers(machine: psutil.Process) -> list[psutil.Process]:
-    """Spark's Java starts Python daemons, which fork a worker for each task at a time."""
-    daemons = [each for each in _children(machine) if _DAEMON in _command(each)]
+def _workers(parent: psutil.Process) -> list[psutil.Process]:
+    """The processor, and Spark's Java, start Python daemons, which fork a worker for each task at a time."""
+    daemons = [each for each in _children(parent) if _DAEMON in _command(each)]
     return [worker for daemon in daemons for worker in _children(daemon)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,7 +61,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
     for entry in stage.inputs:
         source = sources.get(entry.stream)
         what = "source" if source is not None else "keyed"
-        key = f"key {_named(entry.key)}" if entry.key is not None else "no key, frames dealt over partitions"
+        key = f"key {_named(entry.key)}" if entry.key is not None else "no key, frames spread over partitions"
         takes = ""
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
@@ -70,20 +71,35 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
     for operator in stage.operators:
         branch.add(_computation(operator))
     for output in stage.outputs:
-        branch.add(_way_out(planned, output))
+        branch.add(_stage_output(planned, output))
 
 
 def _computation(operator: Operator) -> str:
     from bettong.application.streams import Stateful
 
     node = operator.node
-    state = f", state {_named(node.state)}" if isinstance(node, Stateful) else ""
+    state = (
+        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}"
+        if isinstance(node, Stateful)
+        else ""
+    )
     kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
     facts = f"{node.way.value}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
-def _way_out(planned: Plan, output: StageOutput) -> str:
+def _ttl(ttl_ns: int | None) -> str:
+    """How long a state lives, as `timedelta` writes it."""
+    if ttl_ns is None:
+        return ""
+    return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
+
+
+def _deleted(delete_when: object) -> str:
+    return f", deleted when {_named(delete_when)}" if delete_when is not None else ""
+
+
+def _stage_output(planned: Plan, output: StageOutput) -> str:
     from bettong.application.streams import Sink
     from bettong.topics import sink_topic
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bettong.cli.check import APPLICATION
-from bettong.cli.places import DirectoryFlag, KafkaFlag, Places, places
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, Locations, locations
 from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from bettong.application.plan import Plan
-    from bettong.cli.letter_log import Found, LetterLog, Mark
-    from bettong.cli.letter_retry import Resend
-    from bettong.frames.letter_id import LetterId
+    from bettong.cli.dead_letter_log import DeadLetterLog, Found, Mark
+    from bettong.cli.dead_letter_retry import Resend
+    from bettong.frames.dead_letter_id import DeadLetterId
 
 # What `list` keeps of a message: enough to know it by.
 _MESSAGE_BYTES_LISTED = 200
@@ -43,8 +43,8 @@ _Origin = Annotated[
     str | None,
     typer.Option(metavar="PATTERN", help="Only those of these origins, e.g. orders/feed-1 or 'orders/*'."),
 ]
-_Letter = Annotated[
-    str, typer.Argument(metavar="LETTER", help="The letter, as `list` names it, e.g. 0.12.3.")
+_DeadLetter = Annotated[
+    str, typer.Argument(metavar="LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
@@ -67,39 +67,39 @@ def list_(
     """List dead letters, newest first, and how many there are of each computation."""
     from rich.console import Console
 
-    from bettong.cli.letter_views import as_json, letters_table
+    from bettong.cli.dead_letter_views import as_json, dead_letters_table
 
     log = _log(*_found(application, directory, kafka))
     newest_order = log.at(_id(before)).order if before is not None else None
     counts: Counter[str] = Counter()
-    page: list[tuple[tuple[int, LetterId], Found]] = []
-    for found in _wanted(log.letters(), computation, origin):
-        counts[found.letter.computation] += 1
+    page: list[tuple[tuple[int, DeadLetterId], Found]] = []
+    for found in _wanted(log.dead_letters(), computation, origin):
+        counts[found.dead_letter.computation] += 1
         if newest_order is None or found.order < newest_order:
-            found.letter.message = found.letter.message[:_MESSAGE_BYTES_LISTED]
+            found.dead_letter.message = found.dead_letter.message[:_MESSAGE_BYTES_LISTED]
             push = heapq.heappush if len(page) < limit else heapq.heappushpop
             push(page, (found.order, found))
     marks = log.retried()
-    letters = [found for _, found in sorted(page, reverse=True)]
+    newest = [found for _, found in sorted(page, reverse=True)]
     if json:
-        for found in letters:
+        for found in newest:
             sys.stdout.write(as_json(found, marks.get(found.id)) + "\n")
         return
     console = Console(highlight=False)
-    if letters:
-        console.print(letters_table(letters, marks))
+    if newest:
+        console.print(dead_letters_table(newest, marks))
     each = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
     console.print(
         f"{counts.total():,} dead letters{': ' if each else ''}{each}", markup=False, soft_wrap=True
     )
-    if len(letters) == limit and counts.total() > limit:
-        console.print(f"older ones: --before {letters[-1].id}", style="dim")
+    if len(newest) == limit and counts.total() > limit:
+        console.print(f"older ones: --before {newest[-1].id}", style="dim")
 
 
 @dead_letters.command()
 def show(
     application: _Application,
-    letter: _Letter,
+    dead_letter: _DeadLetter,
     *,
     form: Annotated[
         Literal["auto", "json", "text", "hex", "raw"],
@@ -112,15 +112,15 @@ def show(
     """Show one dead letter with all its fields, and whether it can be sent again."""
     from rich.console import Console
 
-    from bettong.cli.letter_retry import Cannot, decide
-    from bettong.cli.letter_views import Form, as_json, message_text, moment
+    from bettong.cli.dead_letter_retry import Cannot, decide
+    from bettong.cli.dead_letter_views import Form, as_json, message_text, moment
     from bettong.errors import BettongError
 
     plan, where = _found(application, directory, kafka)
     log = _log(plan, where)
-    found = log.at(_id(letter))
+    found = log.at(_id(dead_letter))
     if Form(form) is Form.RAW:
-        sys.stdout.buffer.write(found.letter.message)
+        sys.stdout.buffer.write(found.dead_letter.message)
         return
     mark = log.retried().get(found.id)
     if json:
@@ -129,19 +129,19 @@ def show(
     decision = decide(plan, found, mark, repeat=False, now_ns=time.time_ns())
     retry = decision.reason if isinstance(decision, Cannot) else f"goes to source {decision.source}"
     try:
-        message = message_text(found.letter.message, Form(form))
+        message = message_text(found.dead_letter.message, Form(form))
     except ValueError as error:
         raise BettongError(f"the message of {found.id} is no {form}: {error}; see it with --as hex") from None
     fields = {
-        "letter": str(found.id),
+        "id": str(found.id),
         "taken in": f"{moment(found.time_ns)} UTC",
-        "computation": found.letter.computation,
-        "reason": found.letter.reason,
-        "origin": found.letter.origin,
-        "sequence": str(found.letter.sequence),
-        "index": str(found.letter.index),
-        "message is": ("as received" if found.letter.as_received else "JSON")
-        + (", only its beginning" if found.letter.cut else ""),
+        "computation": found.dead_letter.computation,
+        "reason": found.dead_letter.reason,
+        "origin": found.dead_letter.origin,
+        "sequence": str(found.dead_letter.sequence),
+        "index": str(found.dead_letter.index),
+        "message is": ("as received" if found.dead_letter.as_received else "JSON")
+        + (", only its beginning" if found.dead_letter.cut else ""),
         "retry": retry,
     }
     console = Console(highlight=False)
@@ -190,7 +190,7 @@ def retry(
     if target is None and not dry_run:
         raise LocalError("where the sender is cannot be told from here: give --sender HOST:PORT")
     ids = [_id(text) for text in only or ()]
-    chosen = _wanted((log.at(id_) for id_ in ids) if ids else log.letters(), computation, origin)
+    chosen = _wanted((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
     run = _Run(Console(highlight=False), plan, log.retried(), None if dry_run else target, repeat=repeat)
     for found in chosen:
         run.take(found)
@@ -202,13 +202,13 @@ def retry(
 
 
 class _Run:
-    """One call of `retry`: decides on each letter, sends, and counts. `target` None: a dry run."""
+    """One call of `retry`: decides on each dead letter, sends, and counts. `target` None: a dry run."""
 
     def __init__(
         self,
         console: Console,
         plan: Plan,
-        marks: Mapping[LetterId, Mark],
+        marks: Mapping[DeadLetterId, Mark],
         target: str | None,
         *,
         repeat: bool,
@@ -222,8 +222,8 @@ class _Run:
         self._reasons: Counter[str] = Counter()
 
     def take(self, found: Found) -> None:
-        """Sends the message of a letter, or notes why not."""
-        from bettong.cli.letter_retry import Cannot, decide
+        """Sends the message of a dead letter, or notes why not."""
+        from bettong.cli.dead_letter_retry import Cannot, decide
         from bettong.errors import RefusedError
 
         mark = self._marks.get(found.id)
@@ -270,12 +270,12 @@ class _Run:
         self._console.print(text, markup=False, soft_wrap=True)
 
 
-def send_again(target: str, id_: LetterId, resend: Resend) -> bool:
-    """Sends a letter's message, and leaves the mark that it was; whether the source could read it.
+def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:
+    """Sends a dead letter's message, and leaves the mark that it was; whether the source could read it.
 
-    The stream is named after the letter and the message is its frame 1, so whoever has seen it knows it again. The mark
-    is that of a session at whose opening the sender knew that the frame had arrived. Where it did not, for the leases
-    of streams were lost in between, the frame is sent once more.
+    The stream is named after the dead letter and the message is its frame 1, so whoever has seen it knows it again. The
+    mark is that of a session at whose opening the sender knew that the frame had arrived. Where it did not, for the
+    leases of streams were lost in between, the frame is sent once more.
     Raises ClientError, also when no session left the mark.
     """
     from bettong.client.sender import Sender
@@ -293,36 +293,36 @@ def send_again(target: str, id_: LetterId, resend: Resend) -> bool:
             sender.flush()
             taken = sender.dead_letters == 0
     raise ClientError(
-        f"letter {id_}: its message was sent to source {resend.source!r}, but the sender at {target} forgot it"
+        f"dead letter {id_}: its message was sent to source {resend.source!r}, but the sender at {target} forgot it"
         f" {_SESSIONS_MAX} times before it was marked; see that Redis keeps its data, and call the command again within"
         " 12 hours: until then the message counts once"
     )
 
 
-def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Places]:
+def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Locations]:
     from bettong.application.loading import load
     from bettong.application.plan import plan
 
     planned = plan(load(application))
-    return planned, places(application, planned.application, directory, kafka=kafka)
+    return planned, locations(application, planned.application, directory, kafka=kafka)
 
 
-def _log(plan: Plan, where: Places) -> LetterLog:
-    from bettong.cli.letter_log import LetterLog
+def _log(plan: Plan, where: Locations) -> DeadLetterLog:
+    from bettong.cli.dead_letter_log import DeadLetterLog
 
-    return LetterLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)
+    return DeadLetterLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)
 
 
-def _id(text: str) -> LetterId:
-    from bettong.frames.letter_id import LetterId
+def _id(text: str) -> DeadLetterId:
+    from bettong.frames.dead_letter_id import DeadLetterId
 
-    if (id_ := LetterId.of(text)) is None:
+    if (id_ := DeadLetterId.of(text)) is None:
         raise typer.BadParameter(f"{text!r} names no dead letter; expected e.g. 0.12.3, as `list` shows it")
     return id_
 
 
-def _wanted(letters: Iterator[Found], computation: str | None, origin: str | None) -> Iterator[Found]:
-    for found in letters:
-        of_computation = computation is None or found.letter.computation == computation
-        if of_computation and (origin is None or fnmatchcase(found.letter.origin, origin)):
+def _wanted(dead_letters: Iterator[Found], computation: str | None, origin: str | None) -> Iterator[Found]:
+    for found in dead_letters:
+        of_computation = computation is None or found.dead_letter.computation == computation
+        if of_computation and (origin is None or fnmatchcase(found.dead_letter.origin, origin)):
             yield found

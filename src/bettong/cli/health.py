@@ -40,7 +40,7 @@ def health(
 
     A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
     """
-    from bettong.cli.stalling import has_started, looked
+    from bettong.cli.stalling import has_started, observed
     from bettong.metrics import STATE
     from bettong.settings import ProcessorSettings, read
 
@@ -53,7 +53,7 @@ def health(
         typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")
         raise typer.Exit(0 if has_started(record) else NOT_RUNNING)
     facts, now_s = _facts(settings, application, topics), time.time()
-    seen = looked(facts, seen, now_s)
+    seen = observed(facts, seen, now_s)
     _remember(memory, application, topics, seen)
     still_s = now_s - seen.since_s
     typer.echo(f"{settings.instance}: {_said(facts)}, for {still_s:.0f} s")
@@ -70,34 +70,37 @@ def _said(facts: Facts | None) -> str:
 
 def _record(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
     """The live record of the processor here, or why Redis does not give it."""
-    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.edges.redis_store import LiveMetrics, RedisStore
     from bettong.errors import StoreError
 
     try:
-        with RedisStore(settings.redis_place, application) as store:
-            return LiveFigures(store).live().get(settings.instance, {}), ""
+        with RedisStore(settings.redis_connection, application) as store:
+            return LiveMetrics(store).live().get(settings.instance, {}), ""
     except StoreError as error:
         return {}, str(error)
 
 
 def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]) -> Facts | None:
-    from bettong import metrics
     from bettong.cli.stalling import facts_of
     from bettong.edges.kafka_log import LogAdmin
-    from bettong.edges.redis_store import LiveFigures, RedisStore
+    from bettong.edges.redis_store import LiveMetrics, RedisStore
     from bettong.errors import LogError, StoreError
+    from bettong.metrics import OFFSET
 
     names = {stage: topic for topic, stage in topics.items()}
     try:
-        with RedisStore(settings.redis_place, application) as store, LogAdmin(settings.kafka_place) as admin:
-            live, partitions = LiveFigures(store).live(), LiveFigures(store).partitions()
+        with (
+            RedisStore(settings.redis_connection, application) as store,
+            LogAdmin(settings.kafka_connection) as admin,
+        ):
+            live, partitions = LiveMetrics(store).live(), LiveMetrics(store).partitions()
             ends = admin.ends(topics)
     except (LogError, StoreError):
         return None
     offsets = {
-        (names[stage], partition): int(figures[metrics.OFFSET.name])
-        for (stage, partition), figures in partitions.items()
-        if stage in names and metrics.OFFSET.name in figures
+        (names[stage], partition): int(record[OFFSET.name])
+        for (stage, partition), record in partitions.items()
+        if stage in names and OFFSET.name in record
     }
     return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets)
 

@@ -20,12 +20,12 @@ from bettong.cli.overview import (
     stands_still,
 )
 from bettong.cli.service_rows import RUNNING, ProcessFacts, ServiceRow, local_rows, remote_rows
+from bettong.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.local.record import SuiteRecord
 from bettong.metrics import STANDBY
-from bettong.reaching import KafkaPlace, RedisPlace
 from bettong.topics import stage_of_topic, stage_topic
 
 # An answer that takes longer is none: people wait for it, and what they are told is to be true within 2 s.
@@ -68,18 +68,18 @@ def inspect_suite(record: SuiteRecord) -> Inspection:
     partitions: Mapping[tuple[str, int], Record] = {}
     logs: Logs | None = None
     try:
-        live, partitions = _said(record.redis_place, record.name)
+        live, partitions = _said(record.redis_connection, record.name)
     except StoreError as error:
         silent["redis"] = str(error)
     try:
-        logs = _logs(record.kafka_place, record.name)
+        logs = _logs(record.kafka_connection, record.name)
     except LogError as error:
         silent["kafka"] = str(error)
     rows = local_rows(live, processes_of(record), silent)
     return _inspection(record.name, rows, live, partitions, logs, silent)
 
 
-def inspect_remote(application: str, redis: RedisPlace, kafka: KafkaPlace | None) -> Inspection:
+def inspect_remote(application: str, redis: RedisConnection, kafka: KafkaConnection | None) -> Inspection:
     """A deployment elsewhere; without `kafka`, lag is what the processor says. Raises StoreError."""
     silent: dict[str, str] = {}
     live, partitions = _said(redis, application)
@@ -117,7 +117,7 @@ def _inspection(
     silent: Mapping[str, str],
 ) -> Inspection:
     begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
-    # What Kafka does not say now was said by it before: old figures of lag are no better than a guess.
+    # What Kafka does not say now was said by it before: old metrics of lag are no better than a guess.
     told = partition_rows(live, partitions, begins=begins, ends=ends, lag_known="kafka" not in silent)
     return Inspection(
         application=application,
@@ -130,14 +130,14 @@ def _inspection(
 
 
 def _said(
-    redis: RedisPlace, application: str
+    redis: RedisConnection, application: str
 ) -> tuple[Mapping[str, Record], Mapping[tuple[str, int], Record]]:
     with RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX) as store:
-        figures = LiveFigures(store)
-        return figures.live(attempts_s=_ATTEMPTS_S), figures.partitions(attempts_s=_ATTEMPTS_S)
+        metrics = LiveMetrics(store)
+        return metrics.live(attempts_s=_ATTEMPTS_S), metrics.partitions(attempts_s=_ATTEMPTS_S)
 
 
-def _logs(kafka: KafkaPlace, application: str) -> Logs:
+def _logs(kafka: KafkaConnection, application: str) -> Logs:
     def by_stage(offsets: Offsets) -> Offsets:
         return {
             (stage_of_topic(application, topic), partition): offset

@@ -164,9 +164,9 @@ def logs(
                 printer.print(name, line)
         selector = f"{RELEASE}={name}" + (f",{COMPONENT}={component}" if component else "")
         pods = cluster.list("pods", labels=selector)
-        places = acting.containers(pods, component, restarted=previous)
-        if not places:
+        containers = acting.containers(pods, component, restarted=previous)
+        if not containers:
             what = "was started again" if previous else "has begun"
             raise ClusterError(f"no pod of {name}{f', component {component},' if component else ''} {what}")
-        for line in acting.logs(cluster, places, since_s=since_s, previous=previous):
+        for line in acting.logs(cluster, containers, since_s=since_s, previous=previous):
             printer.print(name, line)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import LogUnavailableError
-from bettong.reaching import KafkaPlace
 
 Offsets = Mapping[tuple[str, int], int]
 
@@ -18,17 +18,17 @@ _SILENCE_S_MAX = 30.0
 
 
 def stretch(
-    kafka: str | KafkaPlace, firsts: Offsets, untils: Offsets, *, frame_bytes_max: int
+    kafka: str | KafkaConnection, firsts: Offsets, untils: Offsets, *, frame_bytes_max: int
 ) -> Iterator[Record]:
     """The records of each (topic, partition) from its first offset up to but not including its last, in order.
 
-    Memory is bounded by a few fetches. Raises LogHoleError when records are missing, LogUnavailableError when the
+    Memory is bounded by a few fetches. Raises LogTruncatedError when records are missing, LogUnavailableError when the
     broker gives none for 30 s.
     """
-    starts = {place: first for place, first in firsts.items() if first < untils[place]}
+    starts = {partition: first for partition, first in firsts.items() if first < untils[partition]}
     if not starts:
         return
-    left = sum(untils[place] - first for place, first in starts.items())
+    left = sum(untils[partition] - first for partition, first in starts.items())
     with LogReader(kafka, starts, frame_bytes_max=frame_bytes_max) as reader:
         heard_s = time.monotonic()
         while left:
@@ -39,6 +39,6 @@ def stretch(
                     yield record
             if time.monotonic() - heard_s > _SILENCE_S_MAX:
                 raise LogUnavailableError(
-                    f"Kafka at {KafkaPlace.of(kafka).bootstrap} gave no record for {_SILENCE_S_MAX:.0f} s, {left} are"
-                    " left to read; is it running?"
+                    f"Kafka at {KafkaConnection.of(kafka).bootstrap} gave no record for {_SILENCE_S_MAX:.0f} s,"
+                    f" {left} are left to read; is it running?"
                 )

@@ -1,4 +1,4 @@
-"""What the live figures of all services amount to: pure, from the records that `edges.redis_store` reads."""
+"""What the live metrics of all services amount to: pure, from the records that `edges.redis_store` reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.metrics import Figure
+from bettong.metrics import Metric
 
 Record = Mapping[str, str]
 # What a partition must have stood still for to be an alarm: a micro-batch moves offsets only at its end.
@@ -22,9 +22,9 @@ SERVICES = ("sender", "processor", "receiver")
 class Overview:
     """Messages taken in, results delivered, and what is between. Latencies are None where nothing came of late.
 
-    `lag` is None where a part of it is not known: no figure is better than a wrong one.
+    `lag` is None where a part of it is not known: no number is better than a wrong one.
     `shared`: partitions that are folded on CPUs of others, where a worker was promised its own. `gaps`: partitions
-    where a frame is passed over for long, with its origin and number.
+    where a frame is skipped for long, with its origin and number.
     """
 
     messages: int
@@ -41,7 +41,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:
-    """All partitions of a stage together. `passed_over`: frames, duplicates and gaps."""
+    """All partitions of a stage together. `skipped_frames`: duplicates and gaps."""
 
     stage: str
     partitions: int
@@ -51,7 +51,7 @@ class StageSummary:
     results: int
     dead_letters: int
     skipped: int
-    passed_over: int
+    skipped_frames: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def overview(
     senders = [record for record in live.values() if service_of(record) == "sender"]
     receivers = [record for record in live.values() if service_of(record) == "receiver"]
     # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
-    # among them what a sender refused on the way to it: the sender's figure would count that again.
+    # among them what a sender refused on the way to it: the sender's metric would count that again.
     refused = receivers or partitions.values()
     last = [text for record in (*receivers, *senders) if (text := record.get(metrics.DEAD_LETTER_LAST.name))]
     return Overview(
@@ -128,7 +128,7 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
             results=_total(records, metrics.RESULTS),
             dead_letters=_total(records, metrics.DEAD_LETTERS),
             skipped=_total(records, metrics.SKIPPED),
-            passed_over=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
+            skipped_frames=_total(records, metrics.DUPLICATES) + _total(records, metrics.GAPS),
         )
         for name in names
         if (records := [record for (stage, _), record in partitions.items() if stage == name])
@@ -154,16 +154,14 @@ def partition_rows(
     folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
-        place, record = (stage, partition), partitions.get((stage, partition), {})
+        key, record = (stage, partition), partitions.get((stage, partition), {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
-        offset = max(_total([record], metrics.OFFSET), (begins or {}).get(place, 0))
+        offset = max(_total([record], metrics.OFFSET), (begins or {}).get(key, 0))
         lag: float | None = None
         if ends is None or (folds and metrics.OFFSET.name not in record):
             lag = _number(told, metrics.LAG, f"/{stage}/{partition}")
         if lag is None:
-            lag = (
-                max(0, ends.get(place, offset) - offset) if ends is not None else _number(record, metrics.LAG)
-            )
+            lag = max(0, ends.get(key, offset) - offset) if ends is not None else _number(record, metrics.LAG)
         if not lag_known:
             lag = None
         stalled_s = _number(told, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
@@ -210,8 +208,8 @@ def line(now: Overview, before: Overview, seconds: float) -> str:
     return "  ".join(parts)
 
 
-def _total(records: Iterable[Record], figure: Figure) -> int:
-    return sum(int(float(record.get(figure.name) or 0)) for record in records)
+def _total(records: Iterable[Record], metric: Metric) -> int:
+    return sum(int(float(record.get(metric.name) or 0)) for record in records)
 
 
 def _lag(
@@ -231,11 +229,11 @@ def _lag(
     return int(to_fold + sum(lag or 0 for lag in to_deliver))
 
 
-def _number(record: Record, figure: Figure, suffix: str = "") -> float | None:
-    text = record.get(figure.name + suffix)
+def _number(record: Record, metric: Metric, suffix: str = "") -> float | None:
+    text = record.get(metric.name + suffix)
     return float(text) if text else None
 
 
-def _worst(records: list[Record], figure: Figure) -> float | None:
-    found = [float(record[figure.name]) for record in records if record.get(figure.name)]
+def _worst(records: list[Record], metric: Metric) -> float | None:
+    found = [float(record[metric.name]) for record in records if record.get(metric.name)]
     return max(found, default=None)

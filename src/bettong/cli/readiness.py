@@ -10,7 +10,7 @@ from bettong.local.record import SuiteRecord
 from bettong.local.services import SECOND
 from bettong.metrics import STANDBY
 
-# Every process answers by then. Topics are opened, partitions dealt and destinations reached in a second or two; what
+# Every process answers by then. Topics are opened, partitions assigned and destinations opened in a second or two; what
 # takes longer has a reason, which is better told than waited for.
 _WAIT_S_MAX = 10.0
 _LOOK_S = 0.2

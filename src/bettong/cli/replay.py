@@ -15,7 +15,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.keys import key_in, stage_named
-from bettong.cli.places import DirectoryFlag, KafkaFlag, Places, RedisFlag, places
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, Locations, RedisFlag, locations
 from bettong.cli.run import HERE
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import read_chain
@@ -87,7 +87,7 @@ def replay(
     planned = plan(load(application))
     chosen = stage_named(planned, stage)
     value = key_in(chosen, key)
-    where = places(application, planned.application, directory, kafka=kafka, redis=redis)
+    where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
     console = Console(highlight=False)
     with console.status("looking for where to begin ..."):
         stretch = _stretch(planned, chosen, value, where, until=until, from_snapshot=from_snapshot)
@@ -109,7 +109,7 @@ def events_table(events: Sequence[Event]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from bettong.cli.letter_views import moment
+    from bettong.cli.dead_letter_views import moment
 
     table = Table(box=box.HORIZONTALS, show_lines=True, header_style="dim", pad_edge=False)
     for column in ("offset", "taken in (UTC)", "message", "state", "leads to"):
@@ -119,7 +119,7 @@ def events_table(events: Sequence[Event]) -> Table:
         results = [f"{target}: {_cut_text(message)}" for target, message in event.outputs]
         results += [f"{policy} of {computation}: {reason}" for computation, policy, reason in event.failures]
         if event.verdict != "taken":
-            results.append(f"passed over: a {event.verdict}")
+            results.append(f"skipped: a {event.verdict}")
         source = f"{event.origin}, frame {event.sequence} [{event.index}]"
         table.add_row(
             str(event.offset),
@@ -133,7 +133,7 @@ def events_table(events: Sequence[Event]) -> Table:
 
 def event_json(event: Event) -> str:
     """All there is of an event, as one line."""
-    from bettong.cli.letter_views import moment
+    from bettong.cli.dead_letter_views import moment
 
     values = {
         "offset": event.offset,
@@ -171,12 +171,12 @@ def _show(console: Console, events: Sequence[Event], history: KeyHistory, stretc
 
 
 def _stretch(
-    plan: Plan, stage: Stage, key: KeyValue, where: Places, *, until: int | None, from_snapshot: bool
+    plan: Plan, stage: Stage, key: KeyValue, where: Locations, *, until: int | None, from_snapshot: bool
 ) -> Stretch:
     from bettong.edges.kafka_log import LogAdmin
     from bettong.edges.redis_store import RedisStore
     from bettong.edges.snapshot_stores import snapshot_store
-    from bettong.errors import LogHoleError
+    from bettong.errors import LogTruncatedError
     from bettong.routing import partition_of
     from bettong.topics import stage_topic
 
@@ -201,7 +201,7 @@ def _stretch(
             return Stretch(topic, partition, len(ends), 0, stop, None)
         known = store.increments(stage.name, partition)
         offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
-    raise LogHoleError(
+    raise LogTruncatedError(
         f"partition {partition} of stage {stage.name}: its log begins at {begin}, and no snapshot lies between there"
         f" and {stop} (there are: {offsets}): how the state came about cannot be told any more; give a higher --until"
     )
@@ -219,7 +219,7 @@ def _snapshot(
     return None
 
 
-def _history(plan: Plan, stage: Stage, key: KeyValue, where: Places, stretch: Stretch) -> KeyHistory:
+def _history(plan: Plan, stage: Stage, key: KeyValue, where: Locations, stretch: Stretch) -> KeyHistory:
     from bettong.worker.history import KeyHistory
     from bettong.worker.partition import Assignment
     from bettong.worker.stage_program import program
@@ -237,7 +237,7 @@ def _history(plan: Plan, stage: Stage, key: KeyValue, where: Places, stretch: St
     return history
 
 
-def _exclusions(plan: Plan, stage: Stage, where: Places, partition: int) -> Mapping[int, Exclusion]:
+def _exclusions(plan: Plan, stage: Stage, where: Locations, partition: int) -> Mapping[int, Exclusion]:
     """What the partition's fold leaves out. A processor of an older version has made no topic for that."""
     from bettong.edges.exclusion_log import ExclusionLog
     from bettong.edges.kafka_log import LogAdmin
@@ -254,20 +254,22 @@ def _exclusions(plan: Plan, stage: Stage, where: Places, partition: int) -> Mapp
     return log.known(stage.name, partition)
 
 
-def _folded(history: KeyHistory, stretch: Stretch, where: Places, last: int, console: Console) -> list[Event]:
+def _folded(
+    history: KeyHistory, stretch: Stretch, where: Locations, last: int, console: Console
+) -> list[Event]:
     from rich.progress import Progress
 
     from bettong.cli.log_stretch import stretch as records
 
     events: deque[Event] = deque(maxlen=last)
-    place = (stretch.topic, stretch.partition)
+    partition = (stretch.topic, stretch.partition)
     shown = Progress(console=console, transient=True, disable=not console.is_terminal)
     with _interrupts_end(), shown as progress:
         task = progress.add_task("folding", total=stretch.until - stretch.first)
         for record in records(
             where.kafka,
-            {place: stretch.first},
-            {place: stretch.until},
+            {partition: stretch.first},
+            {partition: stretch.until},
             frame_bytes_max=where.frame_bytes_max,
         ):
             events.extend(history.fold(record.offset, record.value))

@@ -159,10 +159,10 @@ def _follow(suite: Suite, console: Console) -> None:
     from bettong.edges.redis_store import RedisStore
 
     record = suite.record
-    with RedisStore(record.redis_place, record.name) as store, console.status("") as status:
+    with RedisStore(record.redis_connection, record.name) as store, console.status("") as status:
         before, since = None, time.monotonic()
         while True:
-            now, at = _look(store), time.monotonic()
+            now, at = _read_overview(store), time.monotonic()
             if now is not None:
                 text = line(now, before or now, at - since)
                 status.update(text)
@@ -180,14 +180,14 @@ def _incomplete(given_up: dict[str, str]) -> LocalError:
     return LocalError(f"stopped, but {', '.join(given_up)} had stopped for good before: {each}")
 
 
-def _look(store: RedisStore) -> Overview | None:
+def _read_overview(store: RedisStore) -> Overview | None:
     """How it stands; None while Redis is away."""
     from bettong.cli.overview import overview
-    from bettong.edges.redis_store import LiveFigures
+    from bettong.edges.redis_store import LiveMetrics
     from bettong.errors import StoreError
 
-    figures = LiveFigures(store)
+    metrics = LiveMetrics(store)
     try:
-        return overview(figures.live(), figures.partitions())
+        return overview(metrics.live(), metrics.partitions())
     except StoreError:
         return None

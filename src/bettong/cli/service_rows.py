@@ -14,7 +14,7 @@ SILENT = "silent"
 GIVEN_UP = "given up"  # down, and nobody starts it again
 _STARTING = "starting"
 _UNKNOWN = "unknown"
-_WITHOUT_FIGURES = ("kafka", "redis")  # they run, or they do not
+_WITHOUT_METRICS = ("kafka", "redis")  # they run, or they do not
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,10 @@ def local_rows(
 
 
 def remote_rows(live: Mapping[str, Record]) -> list[ServiceRow]:
-    """A row for each instance that writes figures, and one for each service of which none does."""
+    """A row for each instance that writes metrics, and one for each service of which none does."""
     rows = [_told_row(name, record) for name, record in sorted(live.items())]
     present = {service_of(record) for record in live.values()}
-    missing = [ServiceRow(name, DOWN, detail="writes no figures") for name in SERVICES if name not in present]
+    missing = [ServiceRow(name, DOWN, detail="writes no metrics") for name in SERVICES if name not in present]
     return rows + missing
 
 
@@ -74,7 +74,7 @@ def _local_row(
         return ServiceRow(name, DOWN, detail=_ending(facts), process=facts)
     if name in silent:
         return ServiceRow(name, SILENT, facts.started_s, silent[name], facts)
-    if name in _WITHOUT_FIGURES:
+    if name in _WITHOUT_METRICS:
         return ServiceRow(name, RUNNING, facts.started_s, process=facts)
     if record is None and "redis" in silent:
         return ServiceRow(

@@ -44,7 +44,7 @@ def facts_of(
     return Facts(speaks, waiting, sum(offsets.values()))
 
 
-def looked(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
+def observed(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
     """What is remembered after a look. `facts`: None when Kafka or Redis did not answer."""
     if facts is None:
         return Seen(seen.folded if seen else 0, now_s)

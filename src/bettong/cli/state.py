@@ -13,7 +13,7 @@ import typer
 
 from bettong.cli.check import APPLICATION
 from bettong.cli.keys import key_in, stage_named
-from bettong.cli.places import DirectoryFlag, KafkaFlag, RedisFlag, places
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
 from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def reset(
     For states that other code has made. Results that are out already stay, and are not put out again. Refused while
     the processor runs, and when a log does not reach back to its beginning any more.
     """
-    from bettong.errors import LocalError, LogHoleError
+    from bettong.errors import LocalError, LogTruncatedError
 
     plan, states = _states(application, directory, kafka, redis)
     with states:
@@ -177,7 +177,7 @@ def reset(
             for partition, log in states.logs(each).items()
         }
         if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
-            raise LogHoleError(
+            raise LogTruncatedError(
                 f"the log of {', '.join(trimmed)} does not reach back to its beginning: without its snapshot the state"
                 " could never be folded again. Start under another application name instead"
             )
@@ -197,7 +197,7 @@ def _states(application: str, directory: Path, kafka: str | None, redis: str | N
     from bettong.cli.states import States
 
     planned = plan(load(application))
-    where = places(application, planned.application, directory, kafka=kafka, redis=redis)
+    where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
     return planned, States(planned, where)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from bettong.application.plan import Plan, Stage
+from bettong.cli.locations import Locations
 from bettong.cli.overview import service_of
-from bettong.cli.places import Places
 from bettong.edges.kafka_log import LogAdmin
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import SnapshotError
 from bettong.frames.text import text_of
@@ -63,7 +63,7 @@ class Held:
 class States:
     """Reads snapshots. A context manager. Methods raise LogError, StoreError and SnapshotError."""
 
-    def __init__(self, plan: Plan, where: Places) -> None:
+    def __init__(self, plan: Plan, where: Locations) -> None:
         self._plan = plan
         self._where = where
         self._store = RedisStore(where.redis, plan.application)
@@ -122,7 +122,7 @@ class States:
 
     def processors(self) -> list[str]:
         """The processors that live, by their own word."""
-        live = LiveFigures(self._store).live()
+        live = LiveMetrics(self._store).live()
         return [name for name, record in live.items() if service_of(record) == "processor"]
 
     def clear(self) -> None:

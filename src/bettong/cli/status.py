@@ -12,7 +12,7 @@ import typer
 
 from bettong.cli.background import DIRECTORY
 from bettong.cli.exit_codes import NOT_RUNNING
-from bettong.cli.places import without_password_flag
+from bettong.cli.locations import without_password_flag
 from bettong.cli.run import HERE
 from bettong.metrics import LATENCY_WINDOW_S
 
@@ -82,13 +82,13 @@ def status(
 
 def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspection:
     from bettong.cli.inspection import inspect_remote
-    from bettong.reaching import ReachingSettings
+    from bettong.connection_settings import ConnectionSettings
     from bettong.settings import read
 
     flags = {"redis": redis, "kafka": kafka}
-    settings = read(ReachingSettings, {name: value for name, value in flags.items() if value is not None})
-    where = settings.kafka_place if "kafka" in settings.model_fields_set else None
-    return inspect_remote(application, settings.redis_place, where)
+    settings = read(ConnectionSettings, {name: value for name, value in flags.items() if value is not None})
+    where = settings.kafka_connection if "kafka" in settings.model_fields_set else None
+    return inspect_remote(application, settings.redis_connection, where)
 
 
 def show(found: Inspection, console: Console, *, each: bool) -> None:
@@ -134,7 +134,7 @@ def stages_table(found: list[StageSummary]) -> Table:
 
     table = Table(box=None, header_style="dim", pad_edge=False)
     columns = ("stage", "partitions", "offset", "snapshot", "messages", "results", "dead letters", "skipped")
-    for column in (*columns, "passed over"):
+    for column in (*columns, "skipped frames"):
         table.add_column(column, justify="left" if column == "stage" else "right")
     for each in found:
         numbers = (
@@ -145,7 +145,7 @@ def stages_table(found: list[StageSummary]) -> Table:
             each.results,
             each.dead_letters,
             each.skipped,
-            each.passed_over,
+            each.skipped_frames,
         )
         table.add_row(each.stage, *(f"{number:,}" for number in numbers))
     return table

@@ -85,7 +85,7 @@ def portions(path: Path, kind: Format, wanted: Wanted) -> Iterator[Portion]:
     """The file, frame by frame, in order. Memory is bounded by a few frames.
 
     Cuts depend on the file and `wanted` alone, so reading again gives the same frames. Raises SchemaError, naming
-    the place, for content that does not fit, BettongError for a file or a source of another kind.
+    where it is, for content that does not fit, BettongError for a file or a source of another kind.
     """
     _check_kind(path, kind, wanted)
     readers: dict[Format, Callable[[Path, Wanted], Iterator[tuple[Any, float]]]] = {
@@ -147,23 +147,23 @@ def _binary(path: Path, wanted: Wanted) -> Iterator[tuple[list[bytes], float]]:
     with path.open("rb") as file:
         while block := file.read(_BLOCK_BYTES):
             read += len(block)
-            rest, place = rest + block, 0
-            while len(rest) - place >= _LENGTH.size:
-                (length,) = _LENGTH.unpack_from(rest, place)
+            rest, position = rest + block, 0
+            while len(rest) - position >= _LENGTH.size:
+                (length,) = _LENGTH.unpack_from(rest, position)
                 if length > wanted.bytes_max:
                     raise SchemaError(
                         f"{path}, message {number + 1}: its length says {length} bytes, the sender takes"
                         f" {wanted.bytes_max}; expected u32 length (big-endian), then the message"
                     )
-                end = place + _LENGTH.size + length
+                end = position + _LENGTH.size + length
                 if end > len(rest):
                     break
-                messages.append(rest[place + _LENGTH.size : end])
-                place, number = end, number + 1
+                messages.append(rest[position + _LENGTH.size : end])
+                position, number = end, number + 1
                 if len(messages) == wanted.messages_max:
-                    yield messages, (read - len(rest) + place) / size
+                    yield messages, (read - len(rest) + position) / size
                     messages = []
-            rest = rest[place:]
+            rest = rest[position:]
     if rest:
         raise SchemaError(f"{path}: ends inside message {number + 1}")
     if messages:
@@ -177,8 +177,8 @@ def _lines(path: Path, wanted: Wanted) -> Iterator[tuple[list[bytes] | pa.Record
             yield messages, done
         else:
             column = pa.array(messages)
-            place = f"{path}, lines {lines[0][0]} to {lines[-1][0]}"
-            yield _fitted({wanted.schema.names[0]: column}, wanted.schema, place), done
+            where = f"{path}, lines {lines[0][0]} to {lines[-1][0]}"
+            yield _fitted({wanted.schema.names[0]: column}, wanted.schema, where), done
 
 
 def _json(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
@@ -222,9 +222,9 @@ def _csv(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
         try:
             for block in pyarrow.csv.open_csv(file, convert_options=options):
                 for batch in _cut(block, wanted.messages_max):
-                    place = f"{path}, rows {before + 1} to {before + len(batch)}"
+                    where = f"{path}, rows {before + 1} to {before + len(batch)}"
                     before += len(batch)
-                    yield _fitted(batch, wanted.schema, place), min(1.0, file.tell() / size)
+                    yield _fitted(batch, wanted.schema, where), min(1.0, file.tell() / size)
         except pa.ArrowException as error:
             raise SchemaError(f"{path}: {error}") from None
 
@@ -240,9 +240,9 @@ def _parquet(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float
                     f"{path}: no column {missing[0]!r}; it has {', '.join(file.schema_arrow.names)}"
                 )
             for batch in file.iter_batches(wanted.messages_max, columns=wanted.schema.names):
-                place = f"{path}, rows {before + 1} to {before + len(batch)}"
+                where = f"{path}, rows {before + 1} to {before + len(batch)}"
                 before += len(batch)
-                yield _fitted(batch, wanted.schema, place), before / total
+                yield _fitted(batch, wanted.schema, where), before / total
     except pa.ArrowException as error:
         raise SchemaError(f"{path}: {error}") from None
 
@@ -256,11 +256,11 @@ def _text_lines(path: Path, count: int) -> Iterator[tuple[list[tuple[int, bytes]
             yield lines, file.tell() / size
 
 
-def _fitted(table: Table, schema: pa.Schema, place: str) -> pa.RecordBatch:
+def _fitted(table: Table, schema: pa.Schema, where: str) -> pa.RecordBatch:
     try:
         return batch_of(schema, table)
     except SchemaError as error:
-        raise SchemaError(f"{place}: {error}") from None
+        raise SchemaError(f"{where}: {error}") from None
 
 
 def _cut(batch: pa.RecordBatch, count: int) -> Iterator[pa.RecordBatch]:

@@ -44,7 +44,7 @@ class Sender:
     under way, and blocks while the sender grants no credit. Frames without a receipt are kept and, after a lost
     connection, sent again under their numbers, so each counts once. Leaving the context waits for all receipts.
 
-    To go on after a crash of this process, name the stream and number each frame by its place in an input that can
+    To go on after a crash of this process, name the stream and number each frame by its position in an input that can
     be read again (`sequence`: an offset in a file, the id of a message):
 
         with Sender("127.0.0.1:7100", "orders", stream="feed-3") as orders:
@@ -191,7 +191,7 @@ class Sender:
         if sequence is None and number <= self._durable and not self._numbers_known:
             raise RefusedError(
                 f"stream {self.stream!r} was fed before, up to frame {self._durable}, so it is not known which frame"
-                " this is: number frames by their place in your input (sequence=), say from where to count"
+                " this is: number frames by their position in your input (sequence=), say from where to count"
                 f" (acknowledged=0 to send all again, acknowledged={self._durable} to go on), or leave out the name"
             )
         if count == 0:

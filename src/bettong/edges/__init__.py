@@ -1,4 +1,4 @@
 """The edges: where the library meets Kafka, Redis, object stores and health checks.
 
-Each foreign client is imported by one package and its errors end there; nothing here decides anything about streams.
+Each client library is imported by one package and its errors end there; nothing here decides anything about streams.
 """

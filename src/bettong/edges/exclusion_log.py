@@ -11,9 +11,9 @@ from concurrent.futures import Future
 
 from google.protobuf.message import DecodeError
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
-from bettong.reaching import KafkaPlace
 from bettong.topics import exclusions_topic
 from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
 
@@ -31,8 +31,8 @@ class ExclusionLog:
     What it has read is kept: each exclusion costs a worker's life several times, so there are few.
     """
 
-    def __init__(self, where: str | KafkaPlace, application: str, *, frame_bytes_max: int) -> None:
-        self._where = KafkaPlace.of(where)
+    def __init__(self, where: str | KafkaConnection, application: str, *, frame_bytes_max: int) -> None:
+        self._where = KafkaConnection.of(where)
         self._topic = exclusions_topic(application)
         self._frame_bytes_max = frame_bytes_max
         self._admin = LogAdmin(self._where)
@@ -79,7 +79,7 @@ class ExclusionLog:
     def _read(self, ends: Mapping[int, int]) -> None:
         """All records of these partitions below their ends. The first of an offset counts."""
         firsts = {(self._topic, each): self._next.get(each, 0) for each in ends}
-        firsts = {place: first for place, first in firsts.items() if first < ends[place[1]]}
+        firsts = {partition: first for partition, first in firsts.items() if first < ends[partition[1]]}
         if not firsts:
             return
         deadline_s = time.monotonic() + _ANSWER_S_MAX

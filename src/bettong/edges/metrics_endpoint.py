@@ -1,4 +1,4 @@
-"""What Prometheus reads of a service: its live figures, by the names in `bettong.metrics`. Counts nothing itself.
+"""What Prometheus reads of a service: its live metrics, by the names in `bettong.metrics`. Counts nothing itself.
 
 Plain HTTP, for reading alone. Texts (errors, what is waited for) are not among the series, and labels are names of the
 application: sources, sinks, stages, partitions.
@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from bettong.edges.redis_store import LiveFigures
-from bettong.edges.redis_store.live import Figures
+from bettong.edges.redis_store import LiveMetrics
+from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
 from bettong.logs import Logger
 from bettong.metrics import BESIDE, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
@@ -23,12 +23,12 @@ from bettong.metrics import BESIDE, SERIES, SERVICE, STANDBY, STATE, STATES, Sco
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
 
-Partitions = Mapping[tuple[str, int], Figures]
+Partitions = Mapping[tuple[str, int], MetricValues]
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose figures an endpoint tells."""
+    """Whose metrics an endpoint tells."""
 
     service: str
     application: str
@@ -45,22 +45,22 @@ class MetricsEndpoint:
         self,
         listen: str | None,
         identity: Identity,
-        live: LiveFigures,
+        live: LiveMetrics,
         log: Logger,
         *,
         partitions: bool = False,
     ) -> None:
-        """`listen`: host:port. `partitions`: whether the figures of partitions are told here, too."""
+        """`listen`: host:port. `partitions`: whether the metrics of partitions are told here, too."""
         self._listen = listen
         self._log = log
-        self._figures = _Figures(identity, live, partitions=partitions)
+        self._metrics = _MetricsCollector(identity, live, partitions=partitions)
         self._stop = _nothing
 
     def __enter__(self) -> Self:
         if self._listen is None:
             return self
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(self._figures)
+        registry.register(self._metrics)
         host, _, port = self._listen.rpartition(":")
         try:
             server, thread = start_http_server(int(port), host.strip("[]"), registry)
@@ -70,7 +70,7 @@ class MetricsEndpoint:
                 " choose another address, or stop who listens there"
             ) from None
 
-        self._log.info("figures for Prometheus", address=f"{host}:{server.server_port}")
+        self._log.info("metrics for Prometheus", address=f"{host}:{server.server_port}")
 
         def stop() -> None:
             server.shutdown()
@@ -86,18 +86,18 @@ class MetricsEndpoint:
         self._stop()
 
 
-def families(record: Figures, partitions: Partitions) -> list[Metric]:
+def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
     """The series of a service's record and of those of partitions, in the order of `metrics.SERIES`. Pure."""
     found: dict[str, Metric] = {}
     service = str(record.get(SERVICE.name, ""))
     for series in SERIES:
-        family = found.get(series.name) or _family(series.name, f"{series.figure.meaning} [{series.scope}]")
+        family = found.get(series.name) or _family(series.name, f"{series.metric.meaning} [{series.scope}]")
         if series.scope is Scope.PARTITION:
-            for (stage, partition), figures in partitions.items():
+            for (stage, partition), metrics in partitions.items():
                 own = {"stage": stage, "partition": str(partition)}
-                _add(family, series, own, figures.get(series.figure.name))
+                _add(family, series, own, metrics.get(series.metric.name))
         elif series.scope is Scope.SERVICE:
-            _add(family, series, {"service": service}, record.get(series.figure.name))
+            _add(family, series, {"service": service}, record.get(series.metric.name))
         elif series.scope.value == service:
             for labels, value in _labelled(series, record):
                 _add(family, series, labels, value)
@@ -106,14 +106,14 @@ def families(record: Figures, partitions: Partitions) -> list[Metric]:
     return list(found.values())
 
 
-def _labelled(series: Series, record: Figures) -> Iterator[tuple[dict[str, str], object]]:
-    """The values of a series in a record: of the figure itself, or of what stands behind its name."""
+def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, str], object]]:
+    """The values of a series in a record: of the metric itself, or of what stands behind its name."""
     if not series.labels:
-        yield {}, record.get(series.figure.name)
+        yield {}, record.get(series.metric.name)
         return
     for name, value in record.items():
-        figure, _, behind = name.partition("/")
-        if figure == series.figure.name and behind:
+        metric, _, behind = name.partition("/")
+        if metric == series.metric.name and behind:
             yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
 
 
@@ -130,8 +130,8 @@ def _add(family: Metric, series: Series, labels: dict[str, str], value: object) 
     family.add_sample(series.name, labels, float(str(value)) / series.per)
 
 
-class _Figures(Collector):
-    def __init__(self, identity: Identity, live: LiveFigures, *, partitions: bool) -> None:
+class _MetricsCollector(Collector):
+    def __init__(self, identity: Identity, live: LiveMetrics, *, partitions: bool) -> None:
         self._identity = identity
         self._live = live
         self._partitions = partitions

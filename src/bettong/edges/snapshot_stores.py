@@ -13,18 +13,18 @@ from bettong.snapshots.store import SnapshotStore
 REDIS = "redis"
 
 
-def snapshot_store(place: str, application: str, redis: RedisStore) -> SnapshotStore:
-    """The application's snapshots in `place`, as `bettong.endpoints.snapshots_place` leaves it.
+def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotStore:
+    """The application's snapshots at `url`, as `bettong.endpoints.snapshots_url` leaves it.
 
-    Connects to nothing yet. Raises SettingsError for a place that cannot be one, or whose package is missing.
+    Connects to nothing yet. Raises SettingsError for a URL that cannot be one, or whose package is missing.
     """
-    if place == REDIS:
+    if url == REDIS:
         return RedisSnapshots(redis)
-    folder = folder_of(place)
+    folder = folder_of(url)
     if folder is not None:
         return DirectorySnapshots(folder / application, sync=os.fsync)
-    check_scheme(place)
-    return ObjectSnapshots(place, application)
+    check_scheme(url)
+    return ObjectSnapshots(url, application)
 
 
 def local_states(folder: Path) -> DirectorySnapshots:
@@ -56,20 +56,20 @@ def prepare_folder(folder: Path) -> None:
     )
 
 
-def prepare(place: str) -> None:
-    """What can be told of a place at start, before anything is saved: loads its package, makes its folder.
+def prepare(url: str) -> None:
+    """What can be told of a URL at start, before anything is saved: loads its package, makes its folder.
 
     Raises SettingsError.
     """
-    folder = folder_of(place)
+    folder = folder_of(url)
     if folder is not None:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(
-                f"BETTONG_SNAPSHOTS: {place} cannot be made: {error}; name a folder that may be written"
+                f"BETTONG_SNAPSHOTS: {url} cannot be made: {error}; name a folder that may be written"
             ) from None
         if not os.access(folder, os.W_OK | os.X_OK):
-            raise SettingsError(f"BETTONG_SNAPSHOTS: {place} may not be written; name a folder that may")
-    elif place != REDIS:
-        check_scheme(place)
+            raise SettingsError(f"BETTONG_SNAPSHOTS: {url} may not be written; name a folder that may")
+    elif url != REDIS:
+        check_scheme(url)

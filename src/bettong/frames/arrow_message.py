@@ -5,7 +5,7 @@
     Message      table: version, header_type, header, bodyLength
     RecordBatch  table: length, nodes (i64 length, i64 nulls), buffers (i64 start in the body, i64 size), compression
 
-A table starts with the distance back to its vtable; the vtable holds 16-bit places of the fields, two bytes each
+A table starts with the distance back to its vtable; the vtable holds 16-bit offsets of the fields, two bytes each
 after its first four (FlatBuffers; Arrow's format/Message.fbs).
 """
 
@@ -87,7 +87,7 @@ class Layout(NamedTuple):
     varying: tuple[Varying, ...]
 
 
-def value_places(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
+def value_layout(payload: bytes, sizes: tuple[int, ...]) -> Layout | None:
     """The rows of a record batch, and where in the payload the values of each column begin: a third of Arrow's time.
 
     `sizes`: bytes of a value, by column; 0: they vary. All buffers lie inside of the payload and are long enough
@@ -139,18 +139,18 @@ def _layout(metadata: bytes, sizes: tuple[int, ...]) -> Layout | None:
     starts: list[int] = []
     spare: list[int] = []
     varying: list[Varying] = []
-    place = 2
+    index = 2
     for size in sizes:
-        start, held = buffers[place : place + 2]
+        start, held = buffers[index : index + 2]
         starts.append(body + start)
         if size:
             spare.append(held - rows * size)
         else:
             # Writers may leave out the offsets of no rows.
             spare.append(held - (rows + 1) * _OFFSET_BYTES if rows else 0)
-            place += 2
-            varying.append(Varying(body + start, held, body + buffers[place], buffers[place + 1]))
-        place += 4
+            index += 2
+            varying.append(Varying(body + start, held, body + buffers[index], buffers[index + 1]))
+        index += 4
     if min(buffers) < 0 or min(spare) < 0:
         return None
     size = max(body_size, *map(operator.add, buffers[::2], buffers[1::2]))
@@ -197,18 +197,18 @@ def _batch(metadata: bytes, table: int) -> _Batch:
     return _Batch(rows, nodes, buffers, fields[_BATCH_COMPRESSION] != 0)
 
 
-def _pairs(payload: bytes, place: int) -> tuple[int, ...]:
+def _pairs(payload: bytes, position: int) -> tuple[int, ...]:
     """The numbers of a vector of pairs; none where there is no vector."""
-    if not place:
+    if not position:
         return ()
-    vector = _follow(payload, place)
+    vector = _follow(payload, position)
     count: int = struct.unpack_from("<I", payload, vector)[0]
     return struct.unpack_from(f"<{2 * count}q", payload, vector + 4)
 
 
-def _follow(metadata: bytes, place: int) -> int:
-    distance: int = struct.unpack_from("<I", metadata, place)[0]
-    return place + distance
+def _follow(metadata: bytes, position: int) -> int:
+    distance: int = struct.unpack_from("<I", metadata, position)[0]
+    return position + distance
 
 
 def _fields(metadata: bytes, table: int) -> list[int]:

@@ -9,7 +9,7 @@ variable-width field   offsets and data, kept as an Arrow array
 from __future__ import annotations
 
 from array import array as PythonArray  # noqa: N812 - beside numpy's and Arrow's
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from itertools import pairwise
@@ -23,7 +23,7 @@ from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
-from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_places
+from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_layout
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array
@@ -86,7 +86,7 @@ class Columns:
             raise FrameError(f"columns of {schema.name}: {error}") from None
 
     @classmethod
-    def of_foreign_payload(cls, schema: Schema, payload: bytes) -> Columns:
+    def of_external_payload(cls, schema: Schema, payload: bytes) -> Columns:
         """Reads the columns of a frame that a client wrote, and trusts nothing in it. Raises FrameError."""
         try:
             if (in_place := cls._in_place(schema, payload, spare_max=_PADDING_BYTES - 1)) is not None:
@@ -95,7 +95,7 @@ class Columns:
                 return in_place
             batch = _checked_batch(schema, payload)
             for column, field in zip(batch.columns, schema.fields, strict=True):
-                _check_foreign(field, column)
+                _check_external(field, column)
             return cls.of_batch(schema, batch)
         except (pa.ArrowException, OSError, ValueError, EOFError, FrameError) as error:
             raise FrameError(f"columns of {schema.name}: {error}") from None
@@ -107,7 +107,7 @@ class Columns:
         `spare_max`: more bytes than that after a column's values must be another schema's. Raises FrameError for text
         or bytes that are not where their offsets say.
         """
-        layout = value_places(payload, schema.widths)
+        layout = value_layout(payload, schema.widths)
         if layout is None or (spare_max is not None and layout.spare > spare_max):
             return None
         rows, varying = layout.rows, iter(layout.varying)
@@ -153,28 +153,28 @@ class Columns:
             parts += (values, bytes(-len(values) % _ALIGNED_BYTES))
         return b"".join(parts)
 
-    def values(self, place: int) -> list[Any]:
-        """The Python values of the field at `place`; made once."""
-        if place not in self._values:
-            self._values[place] = _values_of(self.schema.fields[place], self.columns[place])
-        return self._values[place]
+    def values(self, index: int) -> list[Any]:
+        """The Python values of the field at `index`; made once."""
+        if index not in self._values:
+            self._values[index] = _values_of(self.schema.fields[index], self.columns[index])
+        return self._values[index]
 
     def __iter__(self) -> Iterator[Any]:
         """One object of the message class a row, each made when it is asked for."""
-        return map(self.schema.message, *(self.values(place) for place in range(len(self.columns))))
+        return map(self.schema.message, *(self.values(index) for index in range(len(self.columns))))
 
     def messages(self) -> list[Any]:
         """One object of the message class a row."""
         return list(self)
 
-    def take(self, places: Array) -> Columns:
-        """The rows at `places`, in that order."""
-        indices = None if self.schema.fixed else pa.array(places)
+    def take(self, rows: Array) -> Columns:
+        """The rows at these indexes, in that order."""
+        indices = None if self.schema.fixed else pa.array(rows)
         columns = tuple(
-            column.take(places) if isinstance(column, np.ndarray) else column.take(indices)
+            column.take(rows) if isinstance(column, np.ndarray) else column.take(indices)
             for column in self.columns
         )
-        return Columns(self.schema, len(places), columns)
+        return Columns(self.schema, len(rows), columns)
 
     def slice(self, start: int, stop: int) -> Columns:
         """The rows from `start` up to but not including `stop`, without a copy."""
@@ -187,57 +187,6 @@ class Columns:
     def size_bytes(self) -> int:
         """Bytes of content: about what the payload takes."""
         return sum(column.nbytes for column in self.columns)
-
-
-def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int, str]]:
-    """Columns of the messages that fit `schema`, and why each other one does not, by its index."""
-
-    def made(kept: Sequence[int] | slice) -> Columns:
-        part = messages[kept] if isinstance(kept, slice) else [messages[index] for index in kept]
-        return Columns.of_messages(schema, part)
-
-    def reason(index: int, error: Exception) -> str:
-        is_other = isinstance(error, AttributeError)
-        return f"{type(messages[index]).__name__} is no {schema.name}" if is_other else str(error)
-
-    return _fitting(len(messages), made, reason)
-
-
-def fitting_values(schema: Schema, values: Sequence[list[Any]]) -> tuple[Columns, dict[int, str]]:
-    """The same for rows whose values are given as a list a field, in the schema's order."""
-
-    def made(kept: Sequence[int] | slice) -> Columns:
-        if isinstance(kept, slice):
-            return Columns.of_values(schema, [each[kept] for each in values])
-        return Columns.of_values(schema, [[each[index] for index in kept] for each in values])
-
-    return _fitting(len(values[0]), made, lambda _index, error: str(error))
-
-
-def _fitting(
-    rows: int, made: Callable[[Sequence[int] | slice], Columns], reason: Callable[[int, Exception], str]
-) -> tuple[Columns, dict[int, str]]:
-    """The rows that `made` can make columns of, and the reason why it cannot of each other one."""
-    try:
-        return made(slice(0, rows)), {}
-    except (SchemaError, AttributeError):
-        refused = {row: reason(row, error) for row, error in _misfits(0, rows, made)}
-    return made([row for row in range(rows) if row not in refused]), refused
-
-
-def _misfits(
-    start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
-) -> Iterator[tuple[int, Exception]]:
-    """Which rows do not fit, and the error of each: halves that fit are skipped whole."""
-    try:
-        made(slice(start, stop))
-    except (SchemaError, AttributeError) as error:
-        if stop - start == 1:
-            yield start, error
-            return
-        middle = (start + stop) // 2
-        yield from _misfits(start, middle, made)
-        yield from _misfits(middle, stop, made)
 
 
 def _values_of(field: Field, column: Column) -> list[Any]:
@@ -271,13 +220,13 @@ def _checked_batch(schema: Schema, payload: bytes) -> pa.RecordBatch:
     return batch
 
 
-def _varying(field: Field, payload: bytes, rows: int, places: Varying) -> pa.Array:
+def _varying(field: Field, payload: bytes, rows: int, varying: Varying) -> pa.Array:
     """A column of text or bytes of any length. Raises FrameError for offsets out of the data, and for no UTF-8."""
     if not rows:
         return pa.array([], field.arrow)
     buffer = pa.py_buffer(payload)
-    offsets = buffer.slice(places.offsets, places.offsets_size)
-    data = buffer.slice(places.data, places.data_size)
+    offsets = buffer.slice(varying.offsets, varying.offsets_size)
+    data = buffer.slice(varying.data, varying.data_size)
     column = pa.Array.from_buffers(field.arrow, rows, [None, offsets, data], null_count=0)
     try:
         column.validate(full=True)
@@ -286,7 +235,7 @@ def _varying(field: Field, payload: bytes, rows: int, places: Varying) -> pa.Arr
     return column
 
 
-def _check_foreign(field: Field, column: pa.Array) -> None:
+def _check_external(field: Field, column: pa.Array) -> None:
     """Raises FrameError for values that are none, and for buffers of a wider field: columns of another schema."""
     data = column.buffers()[1]
     if field.dtype is not None and data is not None:
@@ -324,14 +273,14 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
     """A column of Python values. Raises SchemaError, naming the field, when one does not fit."""
     try:
         if field.dtype is None:
-            if field.kind is Kind.BYTES:
-                _check_bytes(field, values)
+            _check_unchanging(field, values)
             column = pa.array(values, field.arrow)
         elif field.kind is Kind.BOOL:
             column = pa.array(values, pa.bool_()).cast(pa.uint8())
         elif field.kind in (Kind.TEXT, Kind.BYTES):
             return _fixed_text(field, values, field.dtype)
         else:
+            _check_unchanging(field, values)
             # Arrow and numpy would cut 1.5 to an integer; an array of Python's refuses it, and is quicker.
             numbers = np.frombuffer(PythonArray(field.dtype.char, values), field.dtype)
             if field.dtype == np.float32 and (np.isinf(numbers) & np.isfinite(values)).any():
@@ -350,10 +299,29 @@ def column_of_values(field: Field, values: list[Any]) -> Column:
     return _view(field, column)
 
 
-def _check_bytes(field: Field, values: list[Any]) -> None:
-    """Raises SchemaError for the first that is no bytes: what can change after it was given is no value."""
-    if values and set(map(type, values)) != {bytes}:
-        _check_text(field, values, 2**31)
+def _check_unchanging(field: Field, values: list[Any]) -> None:
+    """Raises SchemaError for the first value that can change after it was given, as an array or a bytearray can."""
+    if field.kind is Kind.BYTES:
+        if values and set(map(type, values)) != {bytes}:
+            _check_text(field, values, 2**31)
+        return
+    try:
+        # Nothing else tells it of all values as quickly: text can be joined, and by Python's convention what can change
+        # has no hash.
+        "".join(values) if field.kind is Kind.TEXT else hash(tuple(values))
+    except ANY_ERROR:
+        for value in values:
+            if _can_change(value):
+                reason = f"{type(value).__name__} is no {field.kind.value}: it can change after it was given"
+                raise SchemaError(f"field {field.name!r}: {reason}") from None
+
+
+def _can_change(value: object) -> bool:
+    try:
+        hash(value)
+    except ANY_ERROR:
+        return True
+    return False
 
 
 def _fixed_text(field: Field, values: list[Any], dtype: np.dtype[Any]) -> Array:

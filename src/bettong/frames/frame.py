@@ -13,7 +13,7 @@ from bettong.v1 import frame_pb2
 ENVELOPE_BYTES_MAX = 1024
 
 # Of an origin: names of an application have up to 100 characters, of clients 128. Tables keep origins, and dead
-# letters quote them, so a longer one would not fit where its frame did.
+# dead letters quote them, so a longer one would not fit where its frame did.
 ORIGIN_CHARACTERS_MAX = 512
 
 # In the year 2262: the log's clock is added to, and must stay within 64 bits.

@@ -4,7 +4,7 @@
     -----------------  -------------------------------------------------------------------------------------------
     messages           at most F with what tells their lengths: those of a client's frame of rows never need more,
                        JSON of messages without a key and rows larger than a frame are cut to it
-    places, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
+    indexes, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
     numbers            half as many, for an empty row takes two bytes
     reasons            each once, in what is left of 2 F
 
@@ -20,8 +20,8 @@ from bettong.errors import FrameError
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.v1.frame_pb2 import RefusedMessages
 
-# Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each letter again, so
-# where many are refused it is shorter: else a frame of small messages would become a thousand times its size.
+# Reasons are for people; a longer one (an exception that quotes its input) is cut. It stands in each dead letter again,
+# so where many are refused it is shorter: else a frame of small messages would become a thousand times its size.
 REASON_CHARACTERS_MAX = 1000
 _MANY = 1000
 NO_ROOM = "refused; the reasons of this frame's messages differ, and there was no room for this one"
@@ -31,20 +31,20 @@ _TAG_BYTES = 1
 # A kind beside its reason: tags, lengths and two flags.
 _KIND_BYTES = 16
 
-# Places are numbers of 32 bits.
-_PLACES_MAX = 2**32
+# Indexes are numbers of 32 bits.
+_INDEXES_MAX = 2**32
 
 _Kind = tuple[str, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A message that goes to the dead letters: its place in the client's frame, why, and what it was.
+    """A message that goes to the dead letters: its index in the client's frame, why, and what it was.
 
     `message` is JSON unless it is `as_received`; `cut`: only the beginning of it.
     """
 
-    place: int
+    index: int
     reason: str
     message: bytes
     as_received: bool
@@ -62,9 +62,9 @@ def packed_bytes_max(frame_bytes_max: int) -> int:
 
 
 def pack(refused: Sequence[Refused], *, frame_bytes_max: int) -> RefusedMessages:
-    """Refused messages of one frame, one or more, in the order of their places."""
-    places = [-1, *(each.place for each in refused)]
-    packed = RefusedMessages(skips=[place - before - 1 for before, place in pairwise(places)])
+    """Refused messages of one frame, one or more, in the order of their indexes."""
+    indexes = [-1, *(each.index for each in refused)]
+    packed = RefusedMessages(skips=[index - before - 1 for before, index in pairwise(indexes)])
     sizes = [len(each.message) for each in refused]
     cap = _cap(sizes, frame_bytes_max)
     if cap is not None:
@@ -93,17 +93,17 @@ def unpack(packed: RefusedMessages) -> Iterator[Refused]:
     count = len(packed.skips)
     lengths = {len(packed.reasons), len(packed.messages) or count}
     unknown = max(packed.reasons, default=-1) >= len(packed.kinds)
-    if lengths != {count} or unknown or sum(packed.skips) + count > _PLACES_MAX:
+    if lengths != {count} or unknown or sum(packed.skips) + count > _INDEXES_MAX:
         raise FrameError(
             f"{count} refused messages, with {len(packed.reasons)} numbers of {len(packed.kinds)} reasons, and"
             f" {len(packed.messages)} contents: they do not fit together"
         )
     kinds = [(kind.reason, kind.as_received, kind.cut) for kind in packed.kinds]
-    place = -1
+    index = -1
     for row, (skip, number) in enumerate(zip(packed.skips, packed.reasons, strict=True)):
-        place += 1 + skip
+        index += 1 + skip
         reason, as_received, cut = kinds[number]
-        yield Refused(place, reason, packed.messages[row] if packed.messages else b"", as_received, cut)
+        yield Refused(index, reason, packed.messages[row] if packed.messages else b"", as_received, cut)
 
 
 def _cap(sizes: Sequence[int], frame_bytes_max: int) -> int | None:

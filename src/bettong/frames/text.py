@@ -73,15 +73,15 @@ def message_of(schema: Schema, line: bytes) -> Any:
     return schema.message(**values)
 
 
-def letter_values(letter: DeadLetter) -> dict[str, Any]:
+def dead_letter_values(dead_letter: DeadLetter) -> dict[str, Any]:
     """The fields of a dead letter under their names in the proto, in its order; the message as `text_of` writes it."""
     return {
-        "computation": letter.computation,
-        "reason": letter.reason,
-        "origin": letter.origin,
-        "sequence": letter.sequence,
-        "index": letter.index,
-        "message": text_of(letter.message),
+        "computation": dead_letter.computation,
+        "reason": dead_letter.reason,
+        "origin": dead_letter.origin,
+        "sequence": dead_letter.sequence,
+        "index": dead_letter.index,
+        "message": text_of(dead_letter.message),
     }
 
 

@@ -6,6 +6,7 @@ import uuid
 from pathlib import Path
 
 from bettong.class_archives import KAFKA, reading
+from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity
 from bettong.errors import LocalError
 from bettong.jars import BROKER_JARS
 from bettong.local.addresses import LOOPBACK, free_ports
@@ -13,7 +14,6 @@ from bettong.local.probes import kafka_answers
 from bettong.local.processes import Command, Process
 from bettong.local.secrets import write_private
 from bettong.local.server import Server
-from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity
 
 # About 4 s alone; a busy machine, or a log to recover after a crash, takes many times as long.
 _START_S_MAX = 120.0
@@ -122,14 +122,14 @@ class KafkaBroker(Server):
         self.port, self._controller_port = free_ports(2)
         self._jars = jars if jars is not None else BROKER_JARS
         self._java = shutil.which("java") or "java"
-        places = (
+        directories = (
             f"-Dlog4j2.configurationFile={directory / 'log4j2.properties'}",
             f"-Djava.io.tmpdir={directory}",  # its native libraries, which a killed JVM leaves behind
         )
-        options = (*_BROKER_OPTIONS, *places, f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
+        options = (*_BROKER_OPTIONS, *directories, f"-Xms{heap_mb // 4}m", f"-Xmx{heap_mb}m")
         super().__init__(
             Command("kafka", self._call(*options, main="kafka.Kafka"), directory / "terminal.log"),
-            answers=lambda: kafka_answers(self.port, self.place.user, self.place.password()),
+            answers=lambda: kafka_answers(self.port, self.connection.user, self.connection.password()),
             start_s_max=_START_S_MAX,
         )
 
@@ -139,11 +139,11 @@ class KafkaBroker(Server):
         return f"{LOOPBACK}:{self.port}"
 
     @property
-    def place(self) -> KafkaPlace:
+    def connection(self) -> KafkaConnection:
         """Where clients connect, and as whom."""
         if self._password_file is None:
-            return KafkaPlace(self.bootstrap)
-        return KafkaPlace(
+            return KafkaConnection(self.bootstrap)
+        return KafkaConnection(
             self.bootstrap,
             KafkaSecurity.SASL_PLAINTEXT,
             mechanism=KafkaMechanism.PLAIN,
@@ -218,7 +218,7 @@ class KafkaBroker(Server):
         """What makes it ask for the password, at the controller's port too."""
         if self._password_file is None:
             return {}
-        login = _LOGIN.format(_USER, self.place.password())
+        login = _LOGIN.format(_USER, self.connection.password())
         return {
             "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN",

@@ -10,8 +10,8 @@ from typing import Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.errors import LocalError
-from bettong.reaching import KafkaMechanism, KafkaPlace, KafkaSecurity, RedisPlace
 
 FILE = "suite.json"
 _UNFINISHED = "suite.new"
@@ -77,11 +77,11 @@ class SuiteRecord(BaseModel):
     services: dict[str, ServiceRecord]
 
     @property
-    def kafka_place(self) -> KafkaPlace:
+    def kafka_connection(self) -> KafkaConnection:
         """Its Kafka, for the edges."""
         if self.kafka_password_file is None:
-            return KafkaPlace(self.kafka)
-        return KafkaPlace(
+            return KafkaConnection(self.kafka)
+        return KafkaConnection(
             self.kafka,
             KafkaSecurity.SASL_PLAINTEXT,
             mechanism=KafkaMechanism.PLAIN,
@@ -90,9 +90,9 @@ class SuiteRecord(BaseModel):
         )
 
     @property
-    def redis_place(self) -> RedisPlace:
+    def redis_connection(self) -> RedisConnection:
         """Its Redis, for the edges."""
-        return RedisPlace(self.redis, password_file=self.redis_password_file)
+        return RedisConnection(self.redis, password_file=self.redis_password_file)
 
     def write(self, directory: Path) -> None:
         """Replaces the file in a folder, in one step: a reader sees the old one or the new one."""

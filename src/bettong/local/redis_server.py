@@ -3,13 +3,13 @@
 import shutil
 from pathlib import Path
 
+from bettong.connection_settings import RedisConnection
 from bettong.errors import LocalError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import redis_answers
 from bettong.local.processes import Command
 from bettong.local.secrets import write_private
 from bettong.local.server import Server
-from bettong.reaching import RedisPlace
 
 _START_S_MAX = 30.0  # an append-only file of some GB is read at start
 
@@ -46,7 +46,7 @@ class RedisServer(Server):
         }
         super().__init__(
             Command("redis", (program, str(self._settings_file)), directory / "redis.log"),
-            answers=lambda: redis_answers(self.port, self.place.password()),
+            answers=lambda: redis_answers(self.port, self.connection.password()),
             start_s_max=_START_S_MAX,
         )
 
@@ -56,16 +56,16 @@ class RedisServer(Server):
         return f"redis://{LOOPBACK}:{self.port}/0"
 
     @property
-    def place(self) -> RedisPlace:
+    def connection(self) -> RedisConnection:
         """Where clients connect, and as whom."""
-        return RedisPlace(self.url, password_file=self._password_file)
+        return RedisConnection(self.url, password_file=self._password_file)
 
     def prepare(self) -> None:
         """Writes the settings; all users of a machine see command lines."""
         self.directory.mkdir(parents=True, exist_ok=True)
         settings = dict(self._settings)
         if self._password_file is not None:
-            settings["requirepass"] = self.place.password()
+            settings["requirepass"] = self.connection.password()
         lines = "".join(f"{name} {value}\n" for name, value in settings.items())
         write_private(self._settings_file, lines.encode())
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.connection_settings import RedisConnection
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import SINCE, STANDBY, STATE
-from bettong.reaching import RedisPlace
 from bettong.settings import PREFIX
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
@@ -87,18 +87,18 @@ def processor(
 ) -> Service:
     """Ready when its live record in Redis says that it runs or stands by. Spark's own files go to `scratch`."""
     launched_s = time.time()
-    place = RedisPlace(settings["redis"], password_file=Path(settings["redis_password_file"]))
+    connection = RedisConnection(settings["redis"], password_file=Path(settings["redis_password_file"]))
 
     def answers() -> bool:
-        with RedisStore(place, application) as store:
+        with RedisStore(connection, application) as store:
             try:
-                figures = LiveFigures(store).live().get(name, {})
+                metrics = LiveMetrics(store).live().get(name, {})
             except StoreError:
                 return False
         # A record of an earlier run may still be there.
         return (
-            figures.get(STATE.name) in {"running", STANDBY}
-            and float(figures.get(SINCE.name, 0)) >= launched_s
+            metrics.get(STATE.name) in {"running", STANDBY}
+            and float(metrics.get(SINCE.name, 0)) >= launched_s
         )
 
     return Service(
@@ -106,12 +106,12 @@ def processor(
         settings=settings,
         log=logs / f"{name}.log",
         answers=answers,
-        environment={**spark_places(scratch), **environment},
+        environment={**spark_folders(scratch), **environment},
         service=PROCESSOR,
     )
 
 
-def spark_places(scratch: Path) -> dict[str, str]:
+def spark_folders(scratch: Path) -> dict[str, str]:
     """The variables by which Spark, its Java and Python keep to a folder: a killed one leaves files behind."""
     return {
         "SPARK_LOCAL_DIRS": str(scratch),

@@ -11,6 +11,7 @@ from typing import Self
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import BettongError, LocalError
 from bettong.local import services
 from bettong.local.addresses import LOOPBACK, free_ports
@@ -24,7 +25,6 @@ from bettong.local.redis_server import RedisServer
 from bettong.local.secrets import Secrets
 from bettong.local.server import Server
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
-from bettong.reaching import KafkaPlace, RedisPlace
 
 _LOOK_S = 0.1  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -151,12 +151,12 @@ class Suite:
             self._launch()
             self._started.set()
             while not self._stopping.wait(_LOOK_S):
-                self._look()
+                self._check_processes()
         finally:
             self._end(kept=directories.kept)
             if self._record is not None:
-                for place in self._places(self._record):
-                    forget(place)
+                for folder in self._folders(self._record):
+                    forget(folder)
             directories.remove()
 
     def _make(self, application: str, directories: Directories) -> None:
@@ -167,7 +167,7 @@ class Suite:
         own = Secrets.of(root)
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
-        settings = self._settings(kafka.place, redis.place, own, directories)
+        settings = self._settings(kafka.connection, redis.connection, own, directories)
         more = self._options.environment
         self._servers = {
             "redis": redis,
@@ -189,7 +189,7 @@ class Suite:
             directory=root,
             results=Path(results) if results is not None else None,
             kafka=kafka.bootstrap,
-            kafka_user=kafka.place.user,
+            kafka_user=kafka.connection.user,
             kafka_password_file=own.kafka,
             redis=redis.url,
             redis_password_file=own.redis,
@@ -221,7 +221,7 @@ class Suite:
         }
 
     def _settings(
-        self, kafka: KafkaPlace, redis: RedisPlace, own: Secrets, directories: Directories
+        self, kafka: KafkaConnection, redis: RedisConnection, own: Secrets, directories: Directories
     ) -> dict[str, str]:
         options = self._options
         path, colon, chosen = options.application.partition(":")
@@ -277,7 +277,7 @@ class Suite:
         self._note(ready=not waiting)
         self._due_s = dict.fromkeys(self._servers.keys() - first, time.monotonic())
 
-    def _look(self) -> None:
+    def _check_processes(self) -> None:
         """Notices deaths and starts again what is due."""
         if not self._written:
             self._write()
@@ -363,8 +363,8 @@ class Suite:
     def _write(self) -> None:
         """Writes the record. On a full disk it is written when there is room again: what runs goes on meanwhile."""
         try:
-            for place in self._places(self.record):
-                self.record.write(place)
+            for folder in self._folders(self.record):
+                self.record.write(folder)
         except OSError as error:
             if not self.record.ready:
                 raise
@@ -374,7 +374,7 @@ class Suite:
         else:
             self._written = True
 
-    def _places(self, record: SuiteRecord) -> list[Path]:
+    def _folders(self, record: SuiteRecord) -> list[Path]:
         """Where the record is written."""
         announce = self._options.announce
         return [record.directory, *([announce] if announce is not None else [])]

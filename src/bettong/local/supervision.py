@@ -10,7 +10,7 @@ FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
 DEATHS_MAX = 5  # more in a row means that starting again does not help
 FORGET_S = 30.0  # without a death; a processor that dies as soon as it has started, dies every 15 s
 WAIT_S_MAX = 5.0
-_FIRST_WAIT_S = 0.2  # doubled with each death in a row
+_SECOND_WAIT_S = 0.4  # doubled with each further death in a row; the first is answered at once
 
 
 def final_error(status: int | None) -> type[BettongError]:
@@ -43,8 +43,10 @@ def decide(
     count = in_a_row(deaths_s)
     if count > deaths_max:
         return GiveUp(count)
+    if count == 1:
+        return StartAgain(0.0)
     # Twenty doublings are beyond any wait, and still a float.
-    return StartAgain(min(wait_s_max, _FIRST_WAIT_S * 2.0 ** min(count - 1, 20)))
+    return StartAgain(min(wait_s_max, _SECOND_WAIT_S * 2.0 ** min(count - 2, 20)))
 
 
 def in_a_row(deaths_s: Sequence[float]) -> int:

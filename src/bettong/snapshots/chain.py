@@ -50,7 +50,7 @@ class Increment:
 
 
 def increments_of(names: Iterable[str]) -> list[Increment]:
-    """The increments among names, lowest offset first; other names are passed over."""
+    """The increments among names, lowest offset first; other names are skipped."""
     return sorted(each for each in map(Increment.parse, names) if each is not None)
 
 

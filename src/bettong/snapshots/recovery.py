@@ -11,7 +11,7 @@ from enum import Enum
 from bettong.snapshots.chain import Increment, chains
 
 
-class Place(Enum):
+class StateLocation(Enum):
     """Where a state lies, nearest first."""
 
     MEMORY = "memory"
@@ -23,7 +23,7 @@ class Place(Enum):
 class Candidate:
     """A state that could be taken: one in memory, a saved one (with its increments), or a new one at offset 0."""
 
-    place: Place
+    location: StateLocation
     offset: int
     chain: tuple[Increment, ...] = ()
 
@@ -34,13 +34,13 @@ def candidates(first: int, *, memory: int | None, saved: Iterable[Increment]) ->
     A candidate may turn out damaged; the next one then costs more replay and gives the same state.
     """
     found = [
-        *([Candidate(Place.MEMORY, memory)] if memory is not None and memory <= first else []),
-        Candidate(Place.NOWHERE, 0),
+        *([Candidate(StateLocation.MEMORY, memory)] if memory is not None and memory <= first else []),
+        Candidate(StateLocation.NOWHERE, 0),
     ]
     usable = chains([each for each in saved if each.offset <= first])
-    found.extend(Candidate(Place.SAVED, each[-1].offset, each) for each in usable)
-    order = list(Place)
-    return tuple(sorted(found, key=lambda each: (-each.offset, order.index(each.place), len(each.chain))))
+    found.extend(Candidate(StateLocation.SAVED, each[-1].offset, each) for each in usable)
+    order = list(StateLocation)
+    return tuple(sorted(found, key=lambda each: (-each.offset, order.index(each.location), len(each.chain))))
 
 
 def reaches(candidate: Candidate, *, first: int, log_start: int) -> bool:

@@ -2,7 +2,7 @@
 
     class TestLedger(TwoPhaseSinkContract):
         @pytest.fixture(autouse=True)
-        def place(self, tmp_path):
+        def destination(self, tmp_path):
             self.path = tmp_path / "ledger"
 
         def open_sink(self):
@@ -27,10 +27,10 @@ _EVERY_BYTE = bytes(range(256))
 
 
 class TwoPhaseSinkContract:
-    """Derive from it, and give `open_sink` and `visible`. Each test starts with a place that was never used."""
+    """Derive from it, and give `open_sink` and `visible`. Each test starts with a destination that was never used."""
 
     def open_sink(self) -> TwoPhaseSink:
-        """Another sink over the same place, as the same or another process would open it."""
+        """Another sink over the same destination, as the same or another process would open it."""
         raise NotImplementedError
 
     def visible(self, partition: int) -> list[bytes]:
@@ -45,7 +45,7 @@ class TwoPhaseSinkContract:
         """And recovering twice is no different."""
         for _ in range(2):
             with self._opened() as sink:
-                _same(sink.recover(PARTITION), None, "recover of a new place")
+                _same(sink.recover(PARTITION), None, "recover of a new destination")
                 _same(sink.recover(PARTITION), None, "recover a second time")
         _same(self.visible(PARTITION), [], "visible")
 
@@ -106,12 +106,12 @@ class TwoPhaseSinkContract:
     def test_a_crash_at_any_point_leaves_each_message_once(self) -> None:
         """Three batches, a crash after every call, and each resumed from the position that recover tells."""
         batches = {
-            b"%d" % number: [b"%d.%d" % (number, place) for place in range(3)] for number in range(1, 4)
+            b"%d" % number: [b"%d.%d" % (number, index) for index in range(3)] for number in range(1, 4)
         }
         whole = [message for messages in batches.values() for message in messages]
         steps_of_all = len(_steps(batches, None))
         for survived in range(steps_of_all + 1):
-            partition = survived  # a place that was never used
+            partition = survived  # a destination that was never used
             sink = self.open_sink()
             for step in _steps(batches, sink.recover(partition))[:survived]:
                 step(sink, partition)

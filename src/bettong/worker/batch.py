@@ -40,12 +40,20 @@ class FrameKeys:
             elif key is None:
                 raise AssertionError("the plan lets no keyless stream into a stateful computation")
             else:
-                without = self.without
-                self._values = [
-                    None if index in without else _key_of(key, message)
-                    for index, message in enumerate(self.columns)
-                ]
+                self._values = self._computed(key)
         return self._values
+
+    def _computed(self, key: Callable[[Any], Any]) -> list[Any]:
+        """The keys that a function gives. To make a message runs the user's code, too."""
+        found: list[Any] = [None] * self.columns.length
+        kept = [index for index in range(self.columns.length) if index not in self.without]
+        messages = iter(self.columns.take(np.array(kept, np.int64)) if self.without else self.columns)
+        for index in kept:
+            try:
+                found[index] = key(next(messages))
+            except ANY_ERROR as error:
+                found[index] = NoKey(error)
+        return found
 
     def column(self) -> Array:
         """The key field's fixed-width column; compiled computations were checked to have one."""
@@ -165,10 +173,3 @@ class Batch:
         """The key of each row, as a fixed-width column."""
         column = self.keys.column()
         return column if self.sources is None else column.take(self.sources)
-
-
-def _key_of(key: Callable[[Any], Any], message: Any) -> Any:
-    try:
-        return key(message)
-    except ANY_ERROR as error:
-        return NoKey(error)

@@ -14,14 +14,27 @@ from typing import Any
 
 from bettong.application.ways import Way, refusal
 from bettong.errors import ApplicationError
-from bettong.worker.compilable import REMEDY, codes
+from bettong.worker.code_facts import codes
 
+REMEDY = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
-_PLACE = re.compile(r'File "([^"]+)", line (\d+)')
-# The loop around the function, made as it is or from a file of the cache.
-_LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$")
+_PLACE = re.compile(r'(?:File "([^"]+)", line (\d+)|\b(?:at|from) (\S[^"\n]*) \((\d+)\))')
+# Not the user's: the loop around the function, made as it is or from a file of the cache, and our extensions of Numba.
+_LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$|\bnumba_types/\w+\.py$")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
+
+_REWORDED = (
+    (re.compile(r"\[char x (\d+)\]"), r"bytes[\1]"),
+    (re.compile(r"of type (\w+)\(.*\)$"), r"of type \1"),
+    # Of Python 3.13, in the words that Numba has for 3.11 and 3.12.
+    (
+        re.compile(r"Use of unsupported opcode \(FORMAT_WITH_SPEC\) found"),
+        "format spec in f-strings not supported yet",
+    ),
+    (re.compile(r"Numba has no is_longer\((.*), Literal.*"), r"expected text, not \1"),
+    (re.compile(r"Cannot bind .* due to \"\w+: (.*)\"\.?"), r"\1"),
+)
 
 
 def explain(function: Callable[..., Any], source: str, error: Exception) -> ApplicationError:
@@ -32,7 +45,8 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
         named_line = _line_of_generator(function.__code__)
         reason = "Numba has no generators within a function; write a list, [... for ...], instead"
     # Line 1 is what Numba says when it does not know.
-    places = [(file, int(line)) for file, line in _PLACE.findall(str(error)) if line != "1"]
+    found = [(file or at, line or at_line) for file, line, at, at_line in _PLACE.findall(str(error))]
+    places = [(file, int(line)) for file, line in found if line != "1"]
     # The first place that is named is the innermost: it may be in a function that this one calls.
     users = next((place for place in places if not _LOOP.search(place[0])), None)
     if users is None and places and (field := _field_stored(source, places[0][1])):
@@ -51,8 +65,8 @@ def _reason(error: Exception) -> str:
     told = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
     signature = next((line.removeprefix(">>> ") for line in facts if line.startswith(">>> ")), None)
     reason = f"Numba has no {signature}" if told[0].startswith("No implementation") and signature else told[0]
-    reason = re.sub(r"\[char x (\d+)\]", r"bytes[\1]", reason)
-    reason = re.sub(r"of type (\w+)\(.*\)$", r"of type \1", reason)
+    for said, plain in _REWORDED:
+        reason = said.sub(plain, reason)
     return re.split(r": %|\.* Raised from", reason)[0].rstrip(".")[:_REASON_CHARACTERS_MAX]
 
 

@@ -23,6 +23,7 @@ def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kerne
         first_state(node)
         state = schema_of(node.state)
     functions = functions_of(node)
+    delete_when = node.delete_when if isinstance(node, Stateful) else None
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):
             reason = "a generator of Numba's changes a copy of its state; return a list instead"
@@ -30,7 +31,9 @@ def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kerne
     for schema in (*functions, node.schema):
         check_fixed("compiled", node.name, schema)
     return {
-        schema: compile_kernel(function, _form(node, schema, state, function), cache=cache)
+        schema: compile_kernel(
+            function, _form(node, schema, state, function), delete_when=delete_when, cache=cache
+        )
         for schema, function in functions.items()
     }
 
@@ -50,4 +53,5 @@ def _form(node: Computation, takes: Schema, state: Schema | None, function: Call
     gives = Gives.MANY if several else Gives.ONE
     if get_type_hints(function).get("return") is type(None):
         gives = Gives.NOTHING
-    return Form(takes, state, gives, node.schema)
+    deletes = isinstance(node, Stateful) and node.delete_when is not None
+    return Form(takes, state, gives, node.schema, deletes)

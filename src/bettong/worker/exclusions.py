@@ -30,10 +30,10 @@ class Exclusion:
     is_logged: bool = False
 
     def of_frame(self, length: int) -> Iterator[tuple[int, Excluded]]:
-        """Each message that is left out of a frame of `length` messages: its place, and why."""
+        """Each message that is left out of a frame of `length` messages: its index, and why."""
         for each in self.rows:
-            for place in range(each.first, min(each.stop, length)):
-                yield place, each
+            for index in range(each.first, min(each.stop, length)):
+                yield index, each
 
 
 def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:

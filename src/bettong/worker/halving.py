@@ -1,6 +1,6 @@
 """Finds the messages of a frame that kill whoever folds them, by folding parts of it where that can be lost. Pure.
 
-A part is the rows up to some place, without those found so far. The first row at whose place a part dies, while the
+A part is the rows up to some index, without those found so far. The first row at whose index a part dies, while the
 part before it survives, is guilty; it is left out, and the search goes on with what is behind it:
 
     rows        0 1 2 3 4 5 6 7         5 kills, and 6
@@ -18,14 +18,14 @@ from bettong.worker.exclusions import Excluded, Exclusion
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a fold ended that was lost: for people; the computation at work, and the place in the frame if known."""
+    """How a fold ended that was lost: for people; the computation at work, and the index in the frame if known."""
 
     reason: str
     computation: str
-    place: int | None = None
+    index: int | None = None
 
 
-# Folds these rows of a frame, given by their places in order; None: it came to its end.
+# Folds these rows of a frame, given by their indexes in order; None: it came to its end.
 FoldPart = Callable[[Sequence[int]], Death | None]
 
 
@@ -35,7 +35,7 @@ def halved(
     """What to leave out of a frame of `rows` messages, so that what is left survives; None: nothing.
 
     Behind `guilty_max` rows the next guilty one and all that follows it are left out; when it `is_late`, all that is
-    behind the last part that survived. Each guilty row costs about log2(rows) folds, three where the place of its
+    behind the last part that survived. Each guilty row costs about log2(rows) folds, three where the index of its
     death is known.
     """
     found: list[Excluded] = []
@@ -49,16 +49,16 @@ def halved(
         if late or len(found) == guilty_max:
             rest = Excluded(left[survives], rows, death.computation, death.reason)
             return Exclusion(offset, (*found, rest))
-        place = left.pop(survives)
-        found.append(Excluded(place, place + 1, death.computation, death.reason))
+        index = left.pop(survives)
+        found.append(Excluded(index, index + 1, death.computation, death.reason))
     return Exclusion(offset, tuple(found)) if found else None
 
 
 def _first(left: Sequence[int], survives: int, death: Death, fold: FoldPart) -> tuple[int, Death]:
     """Where in `left` the first guilty row is, and how it kills. The part of `survives` rows lives, all of it dies."""
     dies = len(left)
-    if death.place in left:
-        at = left.index(death.place)
+    if death.index in left:
+        at = left.index(death.index)
         probes = [at, at + 1]
     else:
         probes = []

@@ -1,9 +1,8 @@
 """One key's history: the log of its partition folded again, with an eye on that key. Answers "why?".
 
-The fold is that of PartitionWorker. Around each computation stands a watch, which hands it the rows one stretch after
-the other, so that the key's state can be looked at before and after each of its messages. A fold takes rows in their
-order, so that changes no result. What the frames that lead away from here would be numbered is not kept to: nobody
-reads them.
+The fold is that of PartitionWorker. Around each stateful computation stands a watch, which hands it the rows one
+stretch after the other, so that the key's state can be looked at before and after each of its messages. A fold takes
+rows in their order, so that changes no result. Another one, around the router, sees which rows leave the stage.
 """
 
 from __future__ import annotations
@@ -18,22 +17,23 @@ import pyarrow.compute as pc
 
 from bettong.application.fields import Kind
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.plan import StageInput
+from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.frames.frame import Kind as FrameKind
-from bettong.frames.text import bytes_of, json_line
+from bettong.frames.text import bytes_of
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters
-from bettong.worker.output.framing import OutputRecord
+from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
-from bettong.worker.stage_program import StageProgram
+from bettong.worker.progress import FoldProgress
+from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.records import key_column
 from bettong.worker.state.table import StateTable
 
@@ -53,7 +53,7 @@ class Step:
 class Event:
     """A message of the key, and what it led to.
 
-    `time_ns` is when it was taken in. `verdict`: taken, or passed over as a duplicate or a gap. `message` is JSON,
+    `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
     """
@@ -88,7 +88,7 @@ class KeyHistory:
         self._worker = PartitionWorker(self._program, assignment)
         self._worker.exclusions = exclusions
         self._key = key
-        self._letters_topic = dead_letter_topic(assignment.application)
+        self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self.stopped: PoisonError | None = None
 
@@ -105,11 +105,11 @@ class KeyHistory:
     def fold(self, offset: int, value: bytes) -> list[Event]:
         """Folds the next record, and returns what happened to messages of the key in it.
 
-        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogHoleError
+        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
         """
-        frame, columns, places = self._look(value)
-        self._watch.begin(places)
+        frame, columns, indexes = self._read_record(value)
+        self._watch.begin(indexes)
         counters = self._worker.counters
         before = (counters.duplicates, counters.gaps)
         records: list[OutputRecord] = []
@@ -117,7 +117,7 @@ class KeyHistory:
             records = self._worker.fold(offset, value)
         except PoisonError as error:
             self.stopped = error
-        if not places or frame is None or columns is None:
+        if not indexes or frame is None or columns is None:
             return []
         counters = self._worker.counters
         verdict = (
@@ -127,10 +127,10 @@ class KeyHistory:
             if counters.gaps > before[1]
             else "taken"
         )
-        return list(self._events(offset, frame, columns, places, verdict, records))
+        return list(self._events(offset, frame, columns, indexes, verdict, records))
 
-    def _look(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
-        """A record, its columns, and the places of the key's messages; none when it has no messages to read."""
+    def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
+        """A record, its columns, and the indexes of the key's messages; none when it has no messages to read."""
         try:
             frame = decode(value)
             entry = self._inputs.get(frame.stream)
@@ -147,98 +147,64 @@ class KeyHistory:
         offset: int,
         frame: Frame,
         columns: Columns,
-        places: list[int],
+        indexes: list[int],
         verdict: str,
         records: list[OutputRecord],
     ) -> Iterator[Event]:
-        failures = self._failures(frame.stream, places, records)
+        failures = self._failures(frame.stream, indexes, records)
         if (stopped := self.stopped) is not None:
             # What computations before it made of messages behind it stays nowhere.
-            places = [place for place in places if place <= stopped.index]
+            indexes = [index for index in indexes if index <= stopped.index]
             self._watch.steps.pop(stopped.index, None)
             failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
-        left = verdict == "taken" and self.stopped is None
-        entered = self._entered(offset, columns, places)
-        outputs = self._outputs(frame.stream, columns, entered, failures) if left else {}
-        for place in places:
+        outputs = self._watch.outputs if self.stopped is None else {}
+        for index in indexes:
             yield Event(
                 offset=offset,
                 origin=frame.origin,
                 sequence=frame.sequence,
-                index=place,
+                index=index,
                 time_ns=frame.ingest_ns,
                 verdict=verdict,
-                message=_json_at(columns, place),
-                steps=tuple(self._watch.steps.get(place, ())),
-                outputs=tuple(outputs.get(place, ())),
-                failures=tuple(failures.get(place, ())),
+                message=_json_at(columns, index),
+                steps=tuple(self._watch.steps.get(index, ())),
+                outputs=tuple(outputs.get(index, ())),
+                failures=tuple(failures.get(index, ())),
             )
 
-    def _entered(self, offset: int, columns: Columns, places: list[int]) -> list[int]:
-        """The places of messages that were not left out of the fold."""
-        exclusion = self._worker.exclusions.get(offset)
-        if exclusion is None:
-            return places
-        out = dict(exclusion.of_frame(columns.length))
-        return [place for place in places if place not in out and not exclusion.record]
-
     def _failures(
-        self, source: str, places: list[int], records: list[OutputRecord]
+        self, source: str, indexes: list[int], records: list[OutputRecord]
     ) -> dict[int, list[tuple[str, OnError, str]]]:
-        """By place in the frame. What the sender refused has no key, and its place in its client's frame.
+        """By index in the frame. What the sender refused has no key, and its index in its client's frame.
 
-        The letter of a whole record is every message's.
+        The dead letter of a whole record is every message's.
         """
         policies = self._program.stage.on_error()
         found: dict[int, list[tuple[str, OnError, str]]] = {}
         for record in records:
-            if record.topic == self._letters_topic:
+            if record.topic == self._dead_letter_topic:
                 for row in decode(record.value).rows or ():
-                    letter = DeadLetter.FromString(row)
-                    if letter.whole_record:
-                        for place in places:
-                            found.setdefault(place, []).append(
-                                (letter.computation, DEAD_LETTER, letter.reason)
+                    dead_letter = DeadLetter.FromString(row)
+                    if dead_letter.whole_record:
+                        for index in indexes:
+                            found.setdefault(index, []).append(
+                                (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if letter.computation == source:
+                    if dead_letter.computation == source:
                         continue
-                    policy = policies.get(letter.computation, DEAD_LETTER)
-                    found.setdefault(letter.index, []).append((letter.computation, policy, letter.reason))
-        return found
-
-    def _outputs(
-        self,
-        stream: str,
-        columns: Columns,
-        places: list[int],
-        failures: dict[int, list[tuple[str, OnError, str]]],
-    ) -> dict[int, list[tuple[str, str]]]:
-        """What left the stage, by the place of the message that it comes from."""
-        found: dict[int, list[tuple[str, str]]] = {}
-
-        def leaves(target: str, place: int, message: str) -> None:
-            if all(computation != target for computation, _, _ in failures.get(place, ())):
-                found.setdefault(place, []).append((target, message))
-
-        wanted = set(places)
-        for output in self._program.stage.outputs:
-            if stream in output.streams:
-                for place in places:
-                    leaves(output.target.name, place, _json_at(columns, place))
-            for batch in (each for read in output.streams for each in self._watch.flows.get(read, ())):
-                for row, message in enumerate(batch.columns):
-                    if batch.source(row) in wanted:
-                        text = json_line(batch.schema, message).decode()
-                        leaves(output.target.name, batch.source(row), text)
+                    policy = policies.get(dead_letter.computation, DEAD_LETTER)
+                    found.setdefault(dead_letter.index, []).append(
+                        (dead_letter.computation, policy, dead_letter.reason)
+                    )
         return found
 
 
 def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
-    """The places of the messages of a key in a frame."""
+    """The indexes of the messages of a key in a frame."""
     if not isinstance(entry.key, str):
         values = FrameKeys(entry, columns).values() if entry.key is not None else []
-        return [place for place, value in enumerate(values) if type(value) is type(key) and value == key]
+        return [index for index, value in enumerate(values) if type(value) is type(key) and value == key]
     column = columns.columns[columns.schema.position(entry.key)]
     if isinstance(column, pa.Array):
         kind = str if pa.types.is_string(column.type) else bytes
@@ -259,31 +225,31 @@ def key_of(entry: StageInput, text: str) -> KeyValue:
         returns = getattr(entry.key, "__annotations__", {}).get("return", str)
         kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
         return _read_key(text, kind, width=0)
-    place = entry.schema.fields[entry.schema.position(entry.key)]
-    width = place.dtype.itemsize if place.dtype is not None and place.kind in (Kind.TEXT, Kind.BYTES) else 0
-    key = _read_key(text, place.kind, width=width)
-    if place.dtype is not None and key_column(key, place.dtype) is None:
-        raise ValueError(f"it does not fit {entry.key!r}, {place.dtype}")
+    field = entry.schema.fields[entry.schema.position(entry.key)]
+    width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
+    key = _read_key(text, field.kind, width=width)
+    if field.dtype is not None and key_column(key, field.dtype) is None:
+        raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
     return key
 
 
 class _Watch:
-    """What is noted of one frame: its places that count, steps by place, and what each computation gave."""
+    """What is noted of one frame: its indexes that count; by index the steps, and what left for which target."""
 
     def __init__(self) -> None:
-        self.places: frozenset[int] = frozenset()
+        self.indexes: frozenset[int] = frozenset()
         self.steps: dict[int, list[Step]] = {}
-        self.flows: dict[str, list[Batch]] = {}
+        self.outputs: dict[int, list[tuple[str, str]]] = {}
 
-    def begin(self, places: list[int]) -> None:
+    def begin(self, indexes: list[int]) -> None:
         """Another frame."""
-        self.places = frozenset(places)
-        self.steps, self.flows = {}, {}
+        self.indexes = frozenset(indexes)
+        self.steps, self.outputs = {}, {}
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedProgram(StageProgram):
-    """A program whose computations are watched, and that tells what it skips."""
+    """A program whose states and outputs are watched, and that tells what it skips."""
 
     watch: _Watch = field(default_factory=_Watch)
 
@@ -292,34 +258,17 @@ class _WatchedProgram(StageProgram):
         own = self.stage.on_error()
         return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
 
-    def operators(self, tables: Mapping[str, StateTable]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
+    def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
         """See StageProgram."""
-        plain = StageProgram.operators(self, tables)
+        plain = StageProgram.operators(self, tables, progress)
         return tuple(
-            (
-                reads,
-                _WatchedStateful(each, self.watch)
-                if isinstance(each, StatefulOperator)
-                else _Watched(each, self.watch),
-            )
+            (reads, _WatchedStateful(each, self.watch) if isinstance(each, StatefulOperator) else each)
             for reads, each in plain
         )
 
-
-class _Watched:
-    """A computation without state."""
-
-    def __init__(self, operator: Operator, watch: _Watch) -> None:
-        self.name = operator.name
-        self._operator = operator
-        self._watch = watch
-
-    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
-        """See Operator."""
-        given = self._operator.on_batch(batch, dead_letters)
-        if self._watch.places:
-            self._watch.flows.setdefault(self.name, []).append(given)
-        return given
+    def router(self, application: str, partition: int, partitions: int) -> Router:
+        """See StageProgram."""
+        return _WatchedRouter(application, self.stage.name, partition, partitions, self.watch)
 
 
 class _WatchedStateful:
@@ -332,11 +281,11 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.places or not batch.length:
+        if not self._watch.indexes or not batch.length:
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
-        for start, stop, watched in _stretches(batch, self._watch.places):
+        for start, stop, watched in _stretches(batch, self._watch.indexes):
             part = batch.slice(start, stop)
             key = part.key_values()[0] if watched else None
             before = table.state_of(key) if key is not None else None
@@ -344,16 +293,36 @@ class _WatchedStateful:
             if key is not None:
                 step = Step(self.name, before, table.state_of(key))
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
-        whole = Batch.concatenated(given)
-        self._watch.flows.setdefault(self.name, []).append(whole)
-        return whole
+        return Batch.concatenated(given)
 
 
-def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+@dataclass(frozen=True, slots=True)
+class _WatchedRouter(Router):
+    """Notes which rows of the key leave."""
+
+    watch: _Watch
+
+    def route(
+        self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
+    ) -> Iterator[OutputRecord]:
+        """See Router."""
+        # Several rows may come from one message: here each row stands for itself.
+        failed = DeadLetters()
+        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        for each in failed.found:
+            dead_letters.add(each.computation, each.reason, batch.source(each.index))
+        stayed = {each.index for each in failed.found}
+        for row, source in enumerate(batch.all_sources().tolist()):
+            if source in self.watch.indexes and row not in stayed:
+                left = (output.target.name, _json_at(batch.columns, row))
+                self.watch.outputs.setdefault(source, []).append(left)
+
+
+def _stretches(batch: Batch, indexes: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
     """(start, stop, whether it is one row of the key): all rows, in their order."""
     start = 0
     for row in range(batch.length):
-        if batch.source(row) in places:
+        if batch.source(row) in indexes:
             if start < row:
                 yield start, row, False
             yield row, row + 1, True
@@ -362,8 +331,8 @@ def _stretches(batch: Batch, places: frozenset[int]) -> Iterator[tuple[int, int,
         yield start, batch.length, False
 
 
-def _json_at(columns: Columns, place: int) -> str:
-    return json_line(columns.schema, next(iter(columns.slice(place, place + 1)))).decode()
+def _json_at(columns: Columns, index: int) -> str:
+    return message_text(columns)(index).decode()
 
 
 def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:

@@ -1,9 +1,9 @@
 """Compiles a user's function, with a loop around it, over the columns of a frame.
 
-The function is written for message and state objects. Here the message is a named tuple of the row's values,
-which Numba builds without memory, and the state is a record of a numpy array, changed in place. Both hold numbers
-as Python does, as 64-bit integers and floats, so that arithmetic means the same; a result is checked against
-its schema when it is stored.
+The function is written for message and state objects. Here the message is a struct of the row's values, which takes
+no memory, and the state is a record of a numpy array, changed in place (see `numba_types`). Both hold numbers as
+Python does, as 64-bit integers and floats, so that arithmetic means the same; a result is checked against its schema
+when it is stored.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,19 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
-from numba.core import cgutils
 from numba.np.numpy_support import carray
 
 from bettong.application.fields import Field, Kind
 from bettong.application.schema import Schema
 from bettong.worker import kernel_cache
-from bettong.worker.compilable import Copies
+from bettong.worker.code_facts import fingerprint
 from bettong.worker.compile_errors import explain
+from bettong.worker.numba_types.callables import kernel_compilation
+from bettong.worker.numba_types.states import StateType
+from bettong.worker.numba_types.texts import TextType, is_longer
 from bettong.worker.prefetching import AHEAD, CACHED_BYTES, prefetch
 from bettong.worker.state.records import state_dtype
 
@@ -39,12 +40,16 @@ class Gives(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a function takes and gives. `state` is None without one, `output` where nothing new is made."""
+    """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
+
+    `deletes`: another function says after each call whether the state is to be deleted.
+    """
 
     takes: Schema
     state: Schema | None
     gives: Gives
     output: Schema | None
+    deletes: bool = False
 
     @property
     def results(self) -> tuple[Field, ...]:
@@ -54,13 +59,15 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`call(start, rows, room, keys, columns ..., [slots, states, spare,] cursor, sources, misfits, results ...)`.
+    """`call(start, rows, room, keys, columns ..., [slots, states, spare, [first, deleted,]] cursor, sources, misfits,
+    results ...)`.
 
     Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
     as addresses: when the function raises, Numba drops what it holds without letting go of it, and a frame's
     memory would be lost with each. `cursor[0]` is the row at work, `cursor[1]` the number of results, `cursor[2]` 1
     when it has returned because that row has more results than there is room for: then the row's state is as
-    before. `sources[k]` is the row that result k comes from. What the function raises passes through.
+    before. A state that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k
+    comes from. What the function raises passes through.
 
     Of an iterable, a result that does not fit has `misfits[k]` set: `reasons[misfits[k] - 1]` says why. Others raise.
     """
@@ -70,58 +77,81 @@ class Kernel:
     reasons: tuple[str, ...]
 
 
-def compile_kernel(function: Callable[..., Any], form: Form, *, cache: Path | None) -> Kernel:
-    """The kernel of a function, kept in the folder `cache` between runs if it has a name (see `kernel_cache`).
+def compile_kernel(
+    function: Callable[..., Any],
+    form: Form,
+    *,
+    delete_when: Callable[..., Any] | None = None,
+    cache: Path | None,
+) -> Kernel:
+    """The kernel of a function, kept in the folder `cache` between runs if it has a name (see `code_facts`).
+
+    `delete_when`: of a form that deletes.
 
     Raises ApplicationError, naming function and line, when it cannot be compiled.
     """
-    names = _names(function, form)
+    names = _names(function, delete_when, form)
     reasons: list[str] = []
     source = _source(form, reasons)
     kernel = None
     if cache is not None:
         schemas = [schema for schema in (form.takes, form.state, form.output) if schema is not None]
         layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
-        name = kernel_cache.fingerprint(names["function"], source, *layouts)
+        name = fingerprint(function, source, *layouts)
+        if name is not None and delete_when is not None:
+            name = fingerprint(delete_when, name)
         kernel = kernel_cache.load(cache, name, source, names) if name is not None else None
     signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
-        if kernel is not None:
-            # Numba finds no file where another process has just removed it: then compiled without a cache.
-            with suppress(OSError, RuntimeError):
-                return Kernel(form, numba.njit(signature, nogil=True, cache=True)(kernel), tuple(reasons))
-        exec(source, names)  # noqa: S102 - made below, from names of fields only
-        call = numba.njit(signature, nogil=True)(names["kernel"])
+        with kernel_compilation():
+            if kernel is not None:
+                # Numba finds no file where another process has just removed it: then compiled without a cache.
+                with suppress(OSError, RuntimeError):
+                    return Kernel(form, numba.njit(signature, nogil=True, cache=True)(kernel), tuple(reasons))
+            exec(source, names)  # noqa: S102 - made below, from names of fields only
+            call = numba.njit(signature, nogil=True)(names["kernel"])
     except Exception as error:  # not all that Numba raises for wrong code is a NumbaError
         raise explain(function, source, error) from error
     return Kernel(form, call, tuple(reasons))
 
 
-def _names(function: Callable[..., Any], form: Form) -> dict[str, Any]:
+def _names(
+    function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: Form
+) -> dict[str, Any]:
     """What the source below finds by name."""
-    types = {f"C{place}": field.dtype for place, field in enumerate(form.takes.fields)}
-    types |= {f"R{place}": field.dtype for place, field in enumerate(form.results)}
-    copies = Copies()
+    columns = {f"C{place}": _element(field) for place, field in enumerate(form.takes.fields)}
+    columns |= {f"R{place}": _element(field) for place, field in enumerate(form.results)}
     return {
-        "function": copies.of_function(cast("FunctionType", function)),  # no other can carry the mark
-        "Message": copies.of_class(form.takes),
-        "State": state_dtype(form.state) if form.state is not None else None,
+        "function": function,
+        "delete_when": delete_when,
+        "Message": form.takes.message,
+        "State": StateType(form.state, state_dtype(form.state)) if form.state is not None else None,
         "carray": carray,
         "pointer": _pointer,
         "prefetch": prefetch,
+        "is_longer": is_longer,
         "int64": numba.int64,
         "float64": numba.float64,
         "float32": numba.float32,
-        "int32": np.int32,
-        "uint8": np.uint8,
-        **types,
+        "int32": numba.int32,
+        "uint8": numba.uint8,
+        **columns,
     }
+
+
+def _element(field: Field) -> Any:
+    """Numba's type of a column's values."""
+    assert field.dtype is not None  # noqa: S101 - compiled schemas have fixed widths
+    return TextType(field.dtype.itemsize) if field.kind is Kind.TEXT else numba.from_dtype(field.dtype)
 
 
 def _addresses(form: Form) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
     columns = {f"c{place}": ("rows", f"C{place}") for place in range(len(form.takes.fields))}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
+    deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
+    if form.deletes:
+        states |= deletions
     marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "misfits": ("room", "uint8")}
     results = {f"r{place}": ("room", f"R{place}") for place in range(len(form.results))}
     return columns | (states if form.state is not None else {}) | marks | results
@@ -135,7 +165,7 @@ def _source(form: Form, reasons: list[str]) -> str:
     lines = [
         f"def kernel(start, rows, room, keys, {', '.join(f'{name}_at' for name in addresses)}):",
         *(
-            f"    {name} = carray(pointer({name}_at), {size}, {kind})"
+            f"    {name} = carray(pointer({name}_at, {kind}), {size})"
             for name, (size, kind) in addresses.items()
         ),
         "    count = cursor[1]",
@@ -144,6 +174,7 @@ def _source(form: Form, reasons: list[str]) -> str:
         *(_asked() if state else []),
         *(["        spare[0] = states[slots[row]]"] if state and form.gives is Gives.MANY else []),
         f"        result = function(Message({values}){state})",
+        *(f"        {line}" for line in (_deleted() if form.deletes else ())),
         *(f"        {line}" for line in _taken(form, reasons)),
     ]
     return "\n".join(lines) + "\n"
@@ -153,6 +184,13 @@ def _asked() -> Iterator[str]:
     """The lines that ask for the state of a later row, where states are more than caches hold."""
     yield f"        if states.nbytes > {CACHED_BYTES} and row + {AHEAD} < rows:"
     yield f"            prefetch(states, slots[row + {AHEAD}])"
+
+
+def _deleted() -> Iterator[str]:
+    """The lines that ask whether a row's state is to be deleted."""
+    yield "if delete_when(states[slots[row]]):"
+    yield "    states[slots[row]] = first[0]"
+    yield "    deleted[row] = 1"
 
 
 def _taken(form: Form, reasons: list[str]) -> Iterator[str]:
@@ -234,16 +272,22 @@ def _stored(field: Field, value: str, target: str, misfit: Callable[[str, str], 
     elif field.kind is Kind.FLOAT:
         yield f"{target} = {value}"
     else:
-        yield f"if len({value}) > {dtype.itemsize}:"
+        longer = (
+            f"is_longer({value}, {dtype.itemsize})"
+            if field.kind is Kind.TEXT
+            else f"len({value}) > {dtype.itemsize}"
+        )
+        yield f"if {longer}:"
         yield f"    {misfit('ValueError', f'field {field.name!r}: longer than {dtype.itemsize} bytes')}"
         yield f"{target} = {value}"
 
 
 @numba.extending.intrinsic
-def _pointer(_typing_context: Any, _address: Any) -> Any:
-    """An address as a pointer."""
+def _pointer(_typing_context: Any, _address: Any, kind: Any) -> Any:
+    """An address as a pointer to values of a type."""
+    pointer = numba.types.CPointer(kind.instance_type)  # type: ignore[no-untyped-call]
 
-    def codegen(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+    def codegen(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(pointer))
 
-    return numba.types.voidptr(numba.types.uintp), codegen
+    return pointer(numba.types.uintp, kind), codegen

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
-from bettong.errors import FrameError, LogHoleError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.refused import unpack
@@ -24,11 +24,10 @@ from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters, FailedMessage, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
-from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.stage_program import StageProgram, run
 from bettong.worker.state.shapes import Migration, migration
-from bettong.worker.state.table import StateTable
+from bettong.worker.state.table import SavedStates, StateTable
 
 # Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
 _MESSAGE_SHOWN = 1000
@@ -58,16 +57,18 @@ class PartitionWorker:
         self.counters = Counters()
         self.exclusions: Mapping[int, Exclusion] = {}
         self.progress = FoldProgress()
-        self._places: Sequence[int] | None = None
+        self._indexes: Sequence[int] | None = None
         self._now_ns = 0
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
-        self._operators = program.operators(self._tables)
+        self._operators = program.operators(self._tables, self.progress)
+        self._expiring = [self._tables[name] for name in program.expiring()]
+        self._deleting = [self._tables[name] for name in program.deleting()]
         self._on_error = program.on_error()
         own = assignment
-        self._router = Router(own.application, own.partition, own.partitions)
-        self._letters = DeadLetterFraming(own.application, program.stage.name, own.partition)
+        self._router = program.router(own.application, own.partition, own.partitions)
+        self._dead_letter_framing = DeadLetterFraming(own.application, program.stage.name, own.partition)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
@@ -91,12 +92,13 @@ class PartitionWorker:
     @property
     def tables(self) -> Mapping[str, StateTable]:
         """The states of stateful computations, by name, to look at them."""
+        self._expire()
         return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         """Takes the record at `offset`, which must be the next one, and returns the records it leads to.
 
-        Raises LogHoleError when records are missing before it. Anything wrong with the record itself is a
+        Raises LogTruncatedError when records are missing before it. Anything wrong with the record itself is a
         dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
         it raises, the worker is spoilt: make a new one from a snapshot.
 
@@ -111,17 +113,17 @@ class PartitionWorker:
             if collects:
                 gc.enable()
 
-    def fold_part(self, offset: int, value: bytes, places: Sequence[int]) -> None:
-        """Folds only the messages at these places of the record's frame. Spoils the worker: to see whether it lives.
+    def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
+        """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
 
         Raises as `fold` does.
         """
-        self._places = places
+        self._indexes = indexes
         self.fold(offset, value)
 
     def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         if offset != self.next_offset:
-            raise LogHoleError(
+            raise LogTruncatedError(
                 f"stage {self.program.stage.name!r}, partition {self.assignment.partition}: expected offset"
                 f" {self.next_offset}, got {offset}: records are missing from its log"
             )
@@ -133,6 +135,8 @@ class PartitionWorker:
                 offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
+        if self._expiring:
+            self._expire()
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.END:
@@ -194,7 +198,9 @@ class PartitionWorker:
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            table.load(stored.states[computation], begins=begins, migration=changes, place=place)
+            parts = (stored.states, stored.ended, stored.last_ns)
+            saved = SavedStates(*(part.get(computation, b"") for part in parts))
+            table.load(saved, log_ns=stored.now_ns, begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
@@ -206,7 +212,7 @@ class PartitionWorker:
     def _name_of(self, stored: Snapshot) -> str:
         return f"snapshot of {stored.application}/{stored.stage}/{stored.partition} at {stored.offset}"
 
-    def _stored(self, states: dict[str, bytes], *, root: int, round_: int) -> Snapshot:
+    def _stored(self, saved: dict[str, SavedStates], *, root: int, round_: int) -> Snapshot:
         stored = Snapshot(
             application=self.assignment.application,
             stage=self.program.stage.name,
@@ -215,7 +221,9 @@ class PartitionWorker:
             now_ns=self._now_ns,
             delivery=stored_delivery(self._delivery),
             counters=self.counters,
-            states=states,
+            states={name: each.states for name, each in saved.items()},
+            ended={name: each.ended for name, each in saved.items() if each.ended},
+            last_ns={name: each.last_ns for name, each in saved.items() if each.last_ns},
             shapes=self.program.shapes,
             root=root,
             round=round_,
@@ -252,6 +260,11 @@ class PartitionWorker:
                 found[computation] = migration(name, shapes[0], node, shapes[1])
         return found
 
+    def _expire(self) -> None:
+        """The log clock is at `now_ns`: ends the states that have outlived their time to live."""
+        for table in self._expiring:
+            self.counters.expired += table.expire(self._now_ns)
+
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(
             frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
@@ -285,7 +298,7 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         self.counters.frames += frame.columns is None  # else it is counted with its columns
         self.counters.dead_letters += len(refused)
-        return list(self._letters.refused(self._emitter(offset, frame), refused))
+        return list(self._dead_letter_framing.refused(self._emitter(offset, frame), refused))
 
     def _run(self, entry: StageInput, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
         """What the messages of a frame lead to."""
@@ -300,13 +313,15 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
         self.counters.frames += 1
         self.counters.messages += columns.length
-        dead_letters = DeadLetters(self._on_error, self.progress)
+        dead_letters = DeadLetters(self._on_error)
         batch = (
             Batch.of_frame(entry, columns)
-            if self._places is None and offset not in self.exclusions
+            if self._indexes is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
-        flows = run(self._operators, frame.stream, batch, dead_letters)
+        flows = run(self._operators, frame.stream, batch, dead_letters, self.progress)
+        for table in self._deleting:
+            self.counters.deleted += table.take_deleted()
         emitter = self._emitter(offset, frame)
         records: list[OutputRecord] = []
         for output in self.program.stage.outputs:
@@ -320,20 +335,20 @@ class PartitionWorker:
         self.counters.skipped += dead_letters.skipped
         if dead_letters.found:
             self.counters.dead_letters += len(dead_letters.found)
-            records.extend(self._letters.failed(emitter, dead_letters, message_text(columns)))
+            records.extend(self._dead_letter_framing.failed(emitter, dead_letters, message_text(columns)))
         return records
 
     def _admitted(
         self, entry: StageInput, columns: Columns, exclusion: Exclusion | None, dead_letters: DeadLetters
     ) -> Batch:
         """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
-        if self._places is not None:
-            return Batch.of_part(entry, columns, [each for each in self._places if each < columns.length])
+        if self._indexes is not None:
+            return Batch.of_part(entry, columns, [each for each in self._indexes if each < columns.length])
         assert exclusion is not None  # noqa: S101 - then all rows enter
         refused = dict(exclusion.of_frame(columns.length))
-        for place, why in refused.items():
+        for index, why in refused.items():
             add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
-            add(why.computation, why.reason, place)
+            add(why.computation, why.reason, index)
         return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
     def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
@@ -343,7 +358,7 @@ class PartitionWorker:
         self.counters.dead_letters += 1
         emitter = self._emitter(offset, frame)
         return list(
-            self._letters.failed(
+            self._dead_letter_framing.failed(
                 emitter, dead_letters, lambda _index: value, as_received=True, whole_record=True
             )
         )

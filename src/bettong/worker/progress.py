@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bettong.worker.batch import Batch
 
-# Called with the computation at work, and the place of its message in the frame; None: all of the frame at a time.
+# Called with the computation at work, and the index of its message in the frame; None: all of the frame at a time.
 Mark = Callable[[str, int | None], None]
 
 
@@ -38,7 +38,7 @@ class FoldProgress:
         return batch.columns if self.mark is None else _Marked(computation, batch, self.mark)
 
     def at(self) -> tuple[str, int | None]:
-        """The computation at work, and the place in the frame of the message that it is at."""
+        """The computation at work, and the index in the frame of the message that it is at."""
         computation, batch, beside = self._at
         if batch is None or beside is None:
             return computation, None

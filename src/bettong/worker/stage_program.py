@@ -1,9 +1,9 @@
 """A stage ready to run: its operators made once a process, its states made once a partition."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,10 +27,15 @@ from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters
+from bettong.worker.output.routing import Router
+from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable, check_state
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.shapes import shape_of
 from bettong.worker.state.table import StateTable
+
+# Each with the streams that it reads, in the order in which rows pass them.
+Operators: TypeAlias = tuple[tuple[tuple[str, ...], Operator], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,19 @@ class StageProgram:
 
     def tables(self) -> dict[str, StateTable]:
         """Empty states for one partition, by computation."""
-        return {
-            operator.node.name: self._table(operator.node)
-            for operator in self.stage.operators
-            if isinstance(operator.node, Stateful)
-        }
+        return {node.name: self._table(node) for node in self._stateful()}
+
+    def expiring(self) -> list[str]:
+        """The computations whose states have a time to live."""
+        return [node.name for node in self._stateful() if node.ttl_ns is not None]
+
+    def deleting(self) -> list[str]:
+        """The computations that delete states."""
+        return [node.name for node in self._stateful() if node.delete_when is not None]
+
+    def _stateful(self) -> Iterator[Stateful]:
+        nodes = (operator.node for operator in self.stage.operators)
+        return (node for node in nodes if isinstance(node, Stateful))
 
     def _table(self, node: Stateful) -> StateTable:
         if node.name in self.kernels or node.way is Way.VECTORIZED:
@@ -60,28 +73,35 @@ class StageProgram:
         """See Stage."""
         return self.stage.on_error()
 
-    def operators(self, tables: Mapping[str, StateTable]) -> tuple[tuple[tuple[str, ...], Operator], ...]:
-        """The stage's operators over these states, each with the streams that it reads."""
+    def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
+        """The stage's operators over these states, each with the streams that it reads. They tell `progress`."""
         return tuple(
-            (planned.reads, self._operator(planned.node, tables)) for planned in self.stage.operators
+            (planned.reads, self._operator(planned.node, tables, progress))
+            for planned in self.stage.operators
         )
 
-    def _operator(self, node: Computation, tables: Mapping[str, StateTable]) -> Operator:
+    def router(self, application: str, partition: int, partitions: int) -> Router:
+        """What routes the rows that leave the stage in one partition."""
+        return Router(application, self.stage.name, partition, partitions)
+
+    def _operator(
+        self, node: Computation, tables: Mapping[str, StateTable], progress: FoldProgress
+    ) -> Operator:
         if isinstance(node, Stateful):
-            return StatefulOperator(node.name, tables[node.name], self._stateful_calling(node))
+            return StatefulOperator(node.name, tables[node.name], self._stateful_calling(node, progress))
         if isinstance(node, Filtered):
-            return FilterOperator(node.name, self._stateless_calling(node))
-        return MapOperator(node.name, self._stateless_calling(node))
+            return FilterOperator(node.name, self._stateless_calling(node, progress))
+        return MapOperator(node.name, self._stateless_calling(node, progress))
 
-    def _stateful_calling(self, node: Stateful) -> Calling[Any]:
+    def _stateful_calling(self, node: Stateful, progress: FoldProgress) -> Calling[Any]:
         if node.name in self.kernels:
             return CompiledCalling(self.kernels[node.name], node.on_error)
-        return StatefulColumns(node) if node.way is Way.VECTORIZED else StatefulMessages(node)
+        return StatefulColumns(node) if node.way is Way.VECTORIZED else StatefulMessages(node, progress)
 
-    def _stateless_calling(self, node: Stateless) -> Calling[None]:
+    def _stateless_calling(self, node: Stateless, progress: FoldProgress) -> Calling[None]:
         if node.name in self.kernels:
             return CompiledCalling(self.kernels[node.name], node.on_error)
-        return ColumnsCalling(node) if node.way is Way.VECTORIZED else messages_calling(node)
+        return ColumnsCalling(node) if node.way is Way.VECTORIZED else messages_calling(node, progress)
 
 
 def program(
@@ -134,10 +154,11 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
 
 
 def run(
-    operators: tuple[tuple[tuple[str, ...], Operator], ...],
+    operators: Operators,
     stream: str,
     batch: Batch,
     dead_letters: DeadLetters,
+    progress: FoldProgress,
 ) -> dict[str, Batch]:
     """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
     flows = {stream: batch}
@@ -145,7 +166,7 @@ def run(
         if arriving := dead_letters.before_stop(
             Batch.merged([flows[read] for read in reads if read in flows])
         ):
-            dead_letters.progress.enter(operator.name)
+            progress.enter(operator.name)
             given = [operator.on_batch(each, dead_letters) for each in arriving]
             flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)
     return flows

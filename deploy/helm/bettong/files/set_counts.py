@@ -33,13 +33,13 @@ def main(targets: Sequence[str], environment: Mapping[str, str], account: Path) 
     address = f"[{host}]" if ":" in host else host
     trust = ssl.create_default_context(cafile=str(account / "ca.crt"))
     for target in targets:
-        wish = request(
+        scaling = request(
             target,
             server=f"https://{address}:{port}",
             namespace=(account / "namespace").read_text(),
             token=(account / "token").read_text(),
         )
-        with urllib.request.urlopen(wish, timeout=WAIT_S_MAX, context=trust):  # noqa: S310 - see above
+        with urllib.request.urlopen(scaling, timeout=WAIT_S_MAX, context=trust):  # noqa: S310 - see above
             print(f"{target}: set", flush=True)
 
 

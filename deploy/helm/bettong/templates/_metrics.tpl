@@ -1,4 +1,4 @@
-{{/* Live figures for Prometheus: the port is the same in every pod. */}}
+{{/* Live metrics for Prometheus: the port is the same in every pod. */}}
 
 {{- define "bettong.metricsPort" -}}
 {{- if .Values.metrics.enabled -}}

@@ -48,7 +48,7 @@ class Exclusions(Protocol):
 
 
 # Told of a partition (its stage, its number) what holds it up; must not raise.
-Tell = Callable[[str, int, str], None]
+ReportFault = Callable[[str, int, str], None]
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Guard:
 
     marks: Marks
     exclusions: Exclusions
-    tell: Tell
+    report_fault: ReportFault
     log: Logger
     limit_ms: int = 0
     at_work: AtWork = field(default_factory=AtWork)
@@ -127,8 +127,8 @@ class GuardedFold:
         worker, deaths = self.worker, self._deaths
         assert deaths is not None  # noqa: S101 - without one nothing is suspect
         frame, stage, partition = frame_of(value), worker.program.stage.name, worker.assignment.partition
-        died = f"workers died {deaths.count} time(s) at {told(offset, frame, deaths.place)}"
-        self._guard.tell(stage, partition, died)
+        died = f"workers died {deaths.count} time(s) at {told(offset, frame, deaths.index)}"
+        self._guard.report_fault(stage, partition, died)
         self._guard.log.warning(
             "folds a record at which workers died",
             stage=stage,
@@ -138,7 +138,7 @@ class GuardedFold:
             **_named(worker, deaths),
         )
         numbers = {name: number for number, name in enumerate(computations(worker))}
-        worker.progress.mark = lambda computation, place: self.mark.at(numbers[computation], place)
+        worker.progress.mark = lambda computation, index: self.mark.at(numbers[computation], index)
         if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
             self._try(Record(offset, value, messages_of(value)))
         try:
@@ -195,10 +195,10 @@ def messages_of(value: bytes) -> int:
     return min(frame_of(value).count, len(value))
 
 
-def told(offset: int, frame: Frame, place: int | None) -> str:
+def told(offset: int, frame: Frame, index: int | None) -> str:
     """A record for people, and the message in it that is at work where that is known."""
-    index = "" if place is None else f", index {place}"
-    return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{index}"
+    at = "" if index is None else f", index {index}"
+    return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{at}"
 
 
 def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
@@ -209,5 +209,5 @@ def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:
         "offset": deaths.offset,
         "deaths": deaths.count,
         "computation": names[deaths.computation] if known and deaths.computation is not None else "unknown",
-        "index": "unknown" if deaths.place is None else deaths.place,
+        "index": "unknown" if deaths.index is None else deaths.index,
     }

@@ -6,7 +6,7 @@
      1  its start         ids are given again                 9  how many in a row
      2  offset + 1        of the record at work, 0 for none  10-12  of the last one, as 3 to 5
      3  computation + 1   at work, where it was told
-     4  place + 1         of its message in the frame
+     4  index + 1         of its message in the frame
      5  limit, ms         that the process was ended for
 
 No name of a stage has a dot: the file is never taken for a partition's snapshots, which lie beside it.
@@ -27,7 +27,7 @@ from pathlib import Path
 
 _CELLS = 16
 _SLOT_BYTES = 8 * _CELLS
-_PID, _START, _OFFSET, _COMPUTATION, _PLACE, _LIMIT = range(6)
+_PID, _START, _OFFSET, _COMPUTATION, _INDEX, _LIMIT = range(6)
 _DEATHS_AT, _DEATHS, _LAST = 8, 9, 10
 
 
@@ -35,14 +35,14 @@ _DEATHS_AT, _DEATHS, _LAST = 8, 9, 10
 class Deaths:
     """Of workers at one record: how many in a row, and where the last one was.
 
-    `computation`: its number among those of the stage; None where it was not told, as is `place`. `limit_ms`: the last
+    `computation`: its number among those of the stage; None where it was not told, as is `index`. `limit_ms`: the last
     one was ended for it; 0: it died by itself.
     """
 
     offset: int
     count: int
     computation: int | None
-    place: int | None
+    index: int | None
     limit_ms: int
 
 
@@ -73,16 +73,16 @@ class Mark:
         """This process folds the record at `offset`."""
         cells = self._cells
         cells[_PID], cells[_START] = self._pid, self._start
-        cells[_COMPUTATION] = cells[_PLACE] = cells[_LIMIT] = 0
+        cells[_COMPUTATION] = cells[_INDEX] = cells[_LIMIT] = 0
         cells[_OFFSET] = offset + 1
 
-    def at(self, computation: int, place: int | None) -> None:
-        """It is at this computation of the stage, and at the message of this place."""
+    def at(self, computation: int, index: int | None) -> None:
+        """It is at this computation of the stage, and at the message of this index."""
         cells = self._cells
         if cells[_PID] != self._pid or cells[_START] != self._start:
             return
         cells[_COMPUTATION] = computation + 1
-        cells[_PLACE] = 0 if place is None else place + 1
+        cells[_INDEX] = 0 if index is None else index + 1
 
     def limit(self, limit_ms: int) -> None:
         """It is about to be ended, for it has taken longer."""
@@ -105,8 +105,8 @@ class Mark:
             if is_new:
                 cells[_DEATHS] = cells[_DEATHS] + 1 if cells[_DEATHS_AT] == at else 1
                 cells[_DEATHS_AT] = at
-                for place, each in enumerate((_COMPUTATION, _PLACE, _LIMIT)):
-                    cells[_LAST + place] = cells[each]
+                for index, each in enumerate((_COMPUTATION, _INDEX, _LIMIT)):
+                    cells[_LAST + index] = cells[each]
                 cells[_OFFSET] = 0
             if not cells[_DEATHS_AT]:
                 return None, False
@@ -114,7 +114,7 @@ class Mark:
                 cells[_DEATHS_AT] - 1,
                 cells[_DEATHS],
                 computation=cells[_LAST] - 1 if cells[_LAST] else None,
-                place=cells[_LAST + 1] - 1 if cells[_LAST + 1] else None,
+                index=cells[_LAST + 1] - 1 if cells[_LAST + 1] else None,
                 limit_ms=cells[_LAST + 2],
             )
         return known, is_new

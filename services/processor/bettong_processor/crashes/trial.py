@@ -32,7 +32,7 @@ _PASSED_S_MAX = 0.2
 # in a container may be all that is there (memory.oom.group).
 _MEMORY_SHARE_MAX = 0.95
 _PR_SET_PDEATHSIG = 1
-_DONE, _COMPUTATION, _PLACE = range(3)
+_DONE, _COMPUTATION, _INDEX = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,15 @@ class Record:
     messages: int
 
 
-def allowed_s(limit_ms: int, messages: int, place: int | None) -> float:
-    """How long a fold may stand at one place: the limit for a message; for all of a frame, where it does not tell
+def allowed_s(limit_ms: int, messages: int, index: int | None) -> float:
+    """How long a fold may stand at one message: the limit for a message; for all of a frame, where it does not tell
     which message it is at.
     """
-    return limit_ms / 1000 * (1 if place is not None else max(1, messages))
+    return limit_ms / 1000 * (1 if index is not None else max(1, messages))
 
 
 def computations(worker: PartitionWorker) -> tuple[str, ...]:
-    """All that may be at work in a stage, by number: computations, then what stands behind its exits."""
+    """All that may be at work in a stage, by number: computations, then what stands behind its outputs."""
     stage = worker.program.stage
     return (*(each.node.name for each in stage.operators), *(each.target.name for each in stage.outputs))
 
@@ -68,32 +68,32 @@ class Trial:
     pause: Callable[[float], None] = time.sleep
     memory_left: Callable[[], int] = left_bytes
 
-    def fold(self, places: Sequence[int]) -> Death | None:
-        """Folds the messages at these places in a child; how it died, None when it did not. Blocks for that."""
+    def fold(self, indexes: Sequence[int]) -> Death | None:
+        """Folds the messages at these indexes in a child; how it died, None when it did not. Blocks for that."""
         names = computations(self.worker)
         with mmap.mmap(-1, mmap.PAGESIZE) as shared, memoryview(shared).cast("q") as cells:
             memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
-                self._end(cells, names, places)
+                self._end(cells, names, indexes)
             reason = self._awaited(child, cells, memory_max)
             if cells[_DONE] or not reason:
                 return None
             computation = names[max(0, cells[_COMPUTATION] - 1)]
-            return Death(reason, computation, cells[_PLACE] - 1 if cells[_PLACE] else None)
+            return Death(reason, computation, cells[_INDEX] - 1 if cells[_INDEX] else None)
 
-    def _end(self, cells: memoryview, names: tuple[str, ...], places: Sequence[int]) -> NoReturn:
+    def _end(self, cells: memoryview, names: tuple[str, ...], indexes: Sequence[int]) -> NoReturn:
         """What the child does. An exception is no death: the worker meets the same one, and knows what to do."""
         numbers = {name: number for number, name in enumerate(names, 1)}
 
-        def mark(computation: str, place: int | None) -> None:
-            cells[_PLACE] = 0 if place is None else place + 1
+        def mark(computation: str, index: int | None) -> None:
+            cells[_INDEX] = 0 if index is None else index + 1
             cells[_COMPUTATION] = numbers[computation]
 
         try:
             _give_way()
             self.worker.progress.mark = mark
-            self.worker.fold_part(self.record.offset, self.record.value, places)
+            self.worker.fold_part(self.record.offset, self.record.value, indexes)
         except ANY_ERROR:
             pass
         finally:
@@ -112,7 +112,7 @@ class Trial:
             now_s = self.clock()
             # In a look that came late both may have been stopped.
             passed_s, looked_s = min(now_s - looked_s, _PASSED_S_MAX), now_s
-            now = (cells[_COMPUTATION], cells[_PLACE])
+            now = (cells[_COMPUTATION], cells[_INDEX])
             lived_s += passed_s
             stood_s = stood_s + passed_s if now == at else 0.0
             at = now

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from bettong_processor.crashes.guard import AtWork, GuardedFold, Tell, frame_of, messages_of, told
+from bettong_processor.crashes.guard import AtWork, GuardedFold, ReportFault, frame_of, messages_of, told
 from bettong_processor.crashes.trial import allowed_s, computations
 
 # A record that is folded for this long is told of, and again so often.
@@ -42,7 +42,7 @@ class Watch:
     """Of one process, and its only fold at a time. `limit_ms`: of a message, 0 for none."""
 
     at_work: AtWork
-    tell: Tell
+    report_fault: ReportFault
     limit_ms: int
     _ended: threading.Event = field(default_factory=threading.Event)
 
@@ -97,7 +97,7 @@ class Watch:
 
     def _say(self, guarded: GuardedFold, text: str) -> None:
         worker = guarded.worker
-        self.tell(worker.program.stage.name, worker.assignment.partition, text)
+        self.report_fault(worker.program.stage.name, worker.assignment.partition, text)
 
 
 def _end(guarded: GuardedFold, at: tuple[str, int | None], limit_ms: int) -> None:

@@ -41,7 +41,7 @@ def forget(context: SparkContext, checkpoint: str) -> bool:
     For another schedule that goes on from here: it saves newer states, and the stores delete those which the
     checkpoint's offsets would need. Raises Py4JError when it cannot be deleted.
     """
-    files, path = _place(context, checkpoint)
+    files, path = _path(context, checkpoint)
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
@@ -51,7 +51,7 @@ def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
     Spark writes a file under another name, then renames it. With nothing but such a file it neither goes on, for
     there is no batch, nor begins (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`): it would fail at every start.
     """
-    files, path = _place(context, checkpoint, "offsets")
+    files, path = _path(context, checkpoint, "offsets")
     if not files.exists(path):
         return False
     names = [each.getPath().getName() for each in files.listStatus(path)]
@@ -60,7 +60,7 @@ def clear_unfinished(context: SparkContext, checkpoint: str) -> bool:
     return bool(files.delete(path, True))  # noqa: FBT003 - Java takes no keywords
 
 
-def _place(context: SparkContext, *names: str) -> tuple[Any, Any]:
+def _path(context: SparkContext, *names: str) -> tuple[Any, Any]:
     """A path that Spark can write, with its file system."""
     java: Any = context._jvm  # noqa: SLF001 - Python has no other way to Hadoop's file systems
     path = java.org.apache.hadoop.fs.Path(*names)

@@ -8,10 +8,10 @@ again. Which one is a decision of `bettong.snapshots.recovery`; here it is carri
 
 from collections.abc import Iterable
 
-from bettong.errors import LogHoleError
+from bettong.errors import LogTruncatedError
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
-from bettong.snapshots.recovery import Candidate, Place, candidates, reaches
+from bettong.snapshots.recovery import Candidate, StateLocation, candidates, reaches
 from bettong.topics import stage_of_topic, stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard
@@ -46,7 +46,7 @@ class Partitions:
         """The worker whose state is that of all records below `first`.
 
         A batch that starts at `first` proves that all output of the batches before is durable: only now may the
-        state become a snapshot. Raises LogHoleError when the state cannot be reached any more.
+        state become a snapshot. Raises LogTruncatedError when the state cannot be reached any more.
         """
         stage = stage_of_topic(self._application, topic)
         worker = self._restore(stage, partition, first)
@@ -73,15 +73,17 @@ class Partitions:
             tried = candidates(first, memory=memory.next_offset if memory else None, saved=saved)
             for candidate in tried:
                 worker = (
-                    memory if candidate.place is Place.MEMORY else self._loaded(candidate, stage, partition)
+                    memory
+                    if candidate.location is StateLocation.MEMORY
+                    else self._loaded(candidate, stage, partition)
                 )
                 if worker is not None and self._replay(worker, candidate, first):
                     return worker
             if saved <= self._saved(stage, partition, first):
                 break
-        raise LogHoleError(
+        raise LogTruncatedError(
             f"stage {stage!r}, partition {partition}: no state reaches offset {first}: tried "
-            + ", ".join(f"{each.place.value} at {each.offset}" for each in tried)
+            + ", ".join(f"{each.location.value} at {each.offset}" for each in tried)
             + "; the log no longer holds the records in between. Restore a snapshot, or lengthen the"
             " retention of the topic and reset the partition"
         )
@@ -130,7 +132,7 @@ class Partitions:
             partition=partition,
             first=worker.next_offset,
             until=first,
-            place=candidate.place.value,
+            location=candidate.location.value,
         )
         self._guard.exclusions.refresh()
         fold = self._guard.of(worker)

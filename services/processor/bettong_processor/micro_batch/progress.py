@@ -1,4 +1,4 @@
-"""What Spark's progress reports of a query say, in our own figures. Pure."""
+"""What Spark's progress reports of a query say, in our own metrics. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from bettong import metrics
 
 
-def figures_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
-    """Live figures of Spark's last progress report; none before the first."""
+def metrics_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
+    """Live metrics of Spark's last progress report; none before the first."""
     if not progress:
         return {}
     durations = progress.get("durationMs")
-    figures: dict[str, str | float] = {metrics.BATCH.name: str(progress["batchId"])}
+    metric_values: dict[str, str | float] = {metrics.BATCH.name: str(progress["batchId"])}
     if isinstance(durations, Mapping):
-        figures[metrics.BATCH_MS.name] = float(durations.get("triggerExecution", 0))
-    return figures
+        metric_values[metrics.BATCH_MS.name] = float(durations.get("triggerExecution", 0))
+    return metric_values
 
 
 def ends_of(progress: Mapping[str, object] | None) -> dict[tuple[str, int], int]:

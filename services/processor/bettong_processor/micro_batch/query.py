@@ -20,7 +20,7 @@ from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong_processor.micro_batch.offsets import starting_offsets
-from bettong_processor.micro_batch.progress import durations_of, ends_of, figures_of
+from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 from bettong_processor.micro_batch.saving import Ends, save
 from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
@@ -66,11 +66,11 @@ class MicroBatch:
         """See Run."""
         return self._progress.waits_for()
 
-    def figures(self) -> Mapping[str, str | float]:
+    def metrics(self) -> Mapping[str, str | float]:
         """See Run."""
         progress = self._query.lastProgress
         self._log.debug("progress", **durations_of(progress))
-        return {**figures_of(progress), **self._progress.figures()}
+        return {**metrics_of(progress), **self._progress.metrics()}
 
     def ended(self, wait_s: float) -> bool:
         """See Run."""
@@ -121,7 +121,7 @@ def start(
     `stages`: by their topics.
     """
     topics = tuple(stages)
-    kafka = spark_options(settings.kafka_place)
+    kafka = spark_options(settings.kafka_connection)
     record_bytes_max = settings.frame_bytes_max + 2 * ENVELOPE_BYTES_MAX
     source = (
         spark.readStream.format("kafka")

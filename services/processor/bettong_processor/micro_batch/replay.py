@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, Record
-from bettong.reaching import KafkaPlace
 
 # Small enough to stay well within a worker's memory, large enough to keep the broker busy.
 _RECORDS_MAX = 500
@@ -13,7 +13,7 @@ _POLL_MS = 1000
 class Replay:
     """The log, for folding it again. Connects only when it is asked: most batches never need it."""
 
-    def __init__(self, kafka: str | KafkaPlace, *, frame_bytes_max: int) -> None:
+    def __init__(self, kafka: str | KafkaConnection, *, frame_bytes_max: int) -> None:
         self._kafka = kafka
         self._frame_bytes_max = frame_bytes_max
 

@@ -30,7 +30,7 @@ Ends = Mapping[tuple[str, int], int]
 class Save:
     """The function of `mapInArrow`: copies what this machine's shared memory has below `ends`.
 
-    Puts out the places that are saved now, by their places in `ends`, with the offset of the snapshot.
+    Puts out the partitions that are saved now, by their indexes in `ends`, with the offset of the snapshot.
     """
 
     settings: ProcessorSettings
@@ -41,7 +41,7 @@ class Save:
         process = process_of(self.settings)
         deadline_s = time.monotonic() + _SAVE_S_MAX
         numbers = [int(number) for batch in batches for number in batch.column(0).to_pylist()]
-        # Those who share a machine begin at different places: what one has saved, the others pass over.
+        # Those who share a machine begin at different partitions: what one has saved, the others skip.
         turn = (numbers[0] if numbers else 0) % max(1, len(self.ends))
         found: list[tuple[int, int]] = []
         for index in (*range(turn, len(self.ends)), *range(turn)):
@@ -49,10 +49,10 @@ class Save:
             if time.monotonic() > deadline_s or not process.uploads.complete(stage, partition, offset):
                 break
             if (saved := process.uploads.saved_offset(stage, partition)) is not None:
-                process.figures.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
+                process.metrics.write(stage, partition, {metrics.SNAPSHOT_OFFSET.name: saved})
                 found.append((index, saved))
-        columns = [pa.array([pair[place] for pair in found], pa.int64()) for place in (0, 1)]
-        yield pa.RecordBatch.from_arrays(columns, names=["place", "offset"])
+        columns = [pa.array([pair[item] for pair in found], pa.int64()) for item in (0, 1)]
+        yield pa.RecordBatch.from_arrays(columns, names=["index", "offset"])
 
 
 def save(
@@ -64,14 +64,14 @@ def save(
     """
     planned = programs(settings).plan
     order = sorted(ends.items())
-    places = tuple(
+    stage_ends = tuple(
         (stage_of_topic(planned.application, topic), partition, offset)
         for (topic, partition), offset in order
     )
     try:
         slots = spark.sparkContext.defaultParallelism
         numbers = spark.range(slots, numPartitions=slots)
-        rows = numbers.mapInArrow(Save(settings, places), "place long, offset long").collect()
+        rows = numbers.mapInArrow(Save(settings, stage_ends), "index long, offset long").collect()
     except (PySparkException, Py4JError, ConnectionError) as error:
         log.warning(
             "the last snapshots are not saved; a restart folds more", fault=str(error).splitlines()[0]
@@ -79,6 +79,6 @@ def save(
         return {}
     saved: dict[tuple[str, int], int] = {}
     for row in rows:
-        place = order[row["place"]][0]
-        saved[place] = max(row["offset"], saved.get(place, 0))
+        partition = order[row["index"]][0]
+        saved[partition] = max(row["offset"], saved.get(partition, 0))
     return saved

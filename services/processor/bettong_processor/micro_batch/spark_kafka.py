@@ -6,7 +6,7 @@ from their files themselves (KIP-421, DirectoryConfigProvider), on each machine.
 
 from pathlib import Path
 
-from bettong.reaching import KafkaMechanism, KafkaPlace
+from bettong.connection_settings import KafkaConnection, KafkaMechanism
 
 _SECURITY = "org.apache.kafka.common.security"
 _MODULES = {
@@ -17,23 +17,26 @@ _MODULES = {
 _PROVIDER = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
 
 
-def spark_options(place: KafkaPlace) -> dict[str, str]:
+def spark_options(connection: KafkaConnection) -> dict[str, str]:
     """Options of `format("kafka")`, for reading and writing alike."""
-    options = {"bootstrap.servers": place.bootstrap, "security.protocol": place.security.upper()}
-    if place.security.tls:
-        if place.ca is not None:
-            options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(place.ca.absolute())}
-        if place.certificate is not None and place.key is not None:
+    options = {"bootstrap.servers": connection.bootstrap, "security.protocol": connection.security.upper()}
+    if connection.security.tls:
+        if connection.ca is not None:
+            options |= {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(connection.ca.absolute()),
+            }
+        if connection.certificate is not None and connection.key is not None:
             options |= {
                 "ssl.keystore.type": "PEM",
-                "ssl.keystore.certificate.chain": _content(place.certificate),
-                "ssl.keystore.key": _content(place.key),
+                "ssl.keystore.certificate.chain": _content(connection.certificate),
+                "ssl.keystore.key": _content(connection.key),
             }
-    if place.security.sasl and place.password_file is not None:
+    if connection.security.sasl and connection.password_file is not None:
         options |= {
-            "sasl.mechanism": place.mechanism.value,
-            "sasl.jaas.config": f'{_MODULES[place.mechanism]} required username="{place.user}"'
-            f' password="{_content(place.password_file)}";',
+            "sasl.mechanism": connection.mechanism.value,
+            "sasl.jaas.config": f'{_MODULES[connection.mechanism]} required username="{connection.user}"'
+            f' password="{_content(connection.password_file)}";',
         }
     if any("${" in value for value in options.values()):
         options |= {"config.providers": "directory", "config.providers.directory.class": _PROVIDER}

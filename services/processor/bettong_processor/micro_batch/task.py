@@ -12,7 +12,7 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import TaskContext
 
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, snapshot_store
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings
@@ -27,8 +27,8 @@ from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import programs
+from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.restoring import Limits, Restoring
-from bettong_processor.telling import PartitionFigures
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
 
@@ -57,7 +57,7 @@ class Step:
         piece = _Piece()
         for batch in batches:
             topics, numbers, offsets, values = (
-                batch.column(place).to_numpy(zero_copy_only=False).tolist() for place in range(4)
+                batch.column(number).to_numpy(zero_copy_only=False).tolist() for number in range(4)
             )
             for topic, partition, offset, value in zip(topics, numbers, offsets, values, strict=True):
                 if fold is None:
@@ -70,7 +70,7 @@ class Step:
             yield piece.take()
         if worker is not None:
             process.partitions.finish(worker)
-            process.tell(worker, self.begun_ms)
+            process.report(worker, self.begun_ms)
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Process:
 
     partitions: Partitions
     uploads: Uploads
-    figures: PartitionFigures
+    metrics: PartitionMetrics
     guard: Guard
     begun_ms: int = 0
     told: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -111,15 +111,15 @@ class Process:
             self.guard.exclusions.refresh()
             self.begun_ms = begun_ms
 
-    def tell(self, worker: PartitionWorker, begun_ms: int) -> None:
-        """Writes a partition's live figures, of a run that began then. Never fails a task: figures can wait."""
+    def report(self, worker: PartitionWorker, begun_ms: int) -> None:
+        """Writes a partition's live metrics, of a run that began then. Never fails a task: metrics can wait."""
         stage, partition = worker.program.stage.name, worker.assignment.partition
         saved = self.uploads.saved_offset(stage, partition)
         # Only what is news: another process may have saved a newer one since.
         news = saved if self.told.get((stage, partition)) != saved else None
         if news is not None:
             self.told[stage, partition] = news
-        self.figures.write(stage, partition, self.figures.of(worker, news), begun_ms)
+        self.metrics.write(stage, partition, self.metrics.of(worker, news), begun_ms)
 
 
 def task_attempt() -> int:
@@ -134,23 +134,23 @@ def process_of(settings: ProcessorSettings) -> Process:
     log = configure(settings, "processor-worker")
     ready = programs(settings)
     application = ready.plan.application
-    store = RedisStore(settings.redis_place, application)
+    store = RedisStore(settings.redis_connection, application)
     stores = Stores(
         local=local_states(settings.state_folder(application)),
         durable=snapshot_store(settings.snapshots, application, store),
     )
-    figures = PartitionFigures(
-        LiveFigures(store), time.monotonic, log, settings.gap_alarm_s, kept().figures()
+    metrics = PartitionMetrics(
+        LiveMetrics(store), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
     )
-    guard = guarded(settings, application, figures, log)
+    guard = guarded(settings, application, metrics, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(
         Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
         stores=stores,
         uploads=uploads,
-        replay_log=Replay(settings.kafka_place, frame_bytes_max=settings.frame_bytes_max),
+        replay_log=Replay(settings.kafka_connection, frame_bytes_max=settings.frame_bytes_max),
         guard=guard,
         log=log,
     )
-    Watch(guard.at_work, guard.tell, guard.limit_ms).start()
-    return Process(partitions, uploads, figures, guard)
+    Watch(guard.at_work, guard.report_fault, guard.limit_ms).start()
+    return Process(partitions, uploads, metrics, guard)

@@ -8,10 +8,9 @@ so) and it has not moved for a snapshot interval.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-Place = tuple[str, int]  # topic, partition
-Offsets = Mapping[Place, int]
+Offsets = Mapping[tuple[str, int], int]  # by topic and partition
 
-# A place that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s, ...
+# A partition that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s
 _PAUSE_S_MIN, _PAUSE_S_MAX = 1.0, 60.0
 
 
@@ -27,26 +26,26 @@ class Unsaved:
     """Of one query. `saved`: snapshots that there were at its start. Seconds of one monotonic clock."""
 
     interval_s: float
-    saved: dict[Place, int]
-    _rests: dict[Place, _Rest] = field(default_factory=dict)
+    saved: dict[tuple[str, int], int]
+    _rests: dict[tuple[str, int], _Rest] = field(default_factory=dict)
 
-    def due(self, committed: Offsets, now_s: float) -> dict[Place, int]:
-        """The places to save now, each with the offset below which all output is durable."""
-        for place, offset in committed.items():
-            rest = self._rests.get(place)
+    def due(self, committed: Offsets, now_s: float) -> dict[tuple[str, int], int]:
+        """The partitions to save now, each with the offset below which all output is durable."""
+        for partition, offset in committed.items():
+            rest = self._rests.get(partition)
             if rest is None or rest.offset != offset:
-                self._rests[place] = _Rest(offset, not_before_s=now_s + self.interval_s)
+                self._rests[partition] = _Rest(offset, not_before_s=now_s + self.interval_s)
         return {
-            place: rest.offset
-            for place, rest in self._rests.items()
-            if rest.offset > self.saved.get(place, 0) and now_s >= rest.not_before_s
+            partition: rest.offset
+            for partition, rest in self._rests.items()
+            if rest.offset > self.saved.get(partition, 0) and now_s >= rest.not_before_s
         }
 
     def tried(self, due: Offsets, saved: Offsets, now_s: float) -> None:
-        """What came of saving them: `saved` of each place that has a snapshot now."""
+        """What came of saving them: `saved` of each partition that has a snapshot now."""
         self.saved |= saved
-        for place, offset in due.items():
-            if self.saved.get(place, 0) < offset:
-                rest = self._rests[place]
+        for partition, offset in due.items():
+            if self.saved.get(partition, 0) < offset:
+                rest = self._rests[partition]
                 rest.tries += 1
                 rest.not_before_s = now_s + min(_PAUSE_S_MAX, _PAUSE_S_MIN * 2.0 ** min(rest.tries - 1, 10))

@@ -63,13 +63,13 @@ class Uploads:
 
     def offer(self, stage: str, partition: int, offset: int) -> None:
         """Tells that all output of the records below `offset` is durable. Never blocks for long, never raises."""
-        place, now = (stage, partition), self._clock()
+        key, now = (stage, partition), self._clock()
         with self._changed:
-            too_soon = now - self._begun_s.get(place, float("-inf")) < self._interval_s
-            if too_soon or offset <= self._saved.get(place, 0):
+            too_soon = now - self._begun_s.get(key, float("-inf")) < self._interval_s
+            if too_soon or offset <= self._saved.get(key, 0):
                 return
-            self._begun_s[place] = now
-            self._due[place] = offset
+            self._begun_s[key] = now
+            self._due[key] = offset
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
                 self._thread.start()
@@ -92,27 +92,27 @@ class Uploads:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._due)
-                place = next(iter(self._due))
-                offset = self._due.pop(place)
+                key = next(iter(self._due))
+                offset = self._due.pop(key)
                 self._busy = True
-            failed = not self._upload(place, offset)
+            failed = not self._upload(key, offset)
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
                 if failed:
                     self._changed.wait_for(lambda: False, _PAUSE_S)
 
-    def _upload(self, place: tuple[str, int], offset: int) -> bool:
+    def _upload(self, key: tuple[str, int], offset: int) -> bool:
         try:
-            saved = upload(self._stores, *place, offset)
+            saved = upload(self._stores, *key, offset)
         except StoreError as error:
             self._log.warning(
                 "snapshot not saved; the state is safe in the log, recovery would take longer",
-                stage=place[0],
-                partition=place[1],
+                stage=key[0],
+                partition=key[1],
                 fault=str(error),
             )
             return False
         if saved is not None:
-            self._saved[place] = saved
+            self._saved[key] = saved
         return True

@@ -1,11 +1,12 @@
 """The resident schedule: one long-running Spark task a slot, each folding its share of the partitions.
 
-driver      submits a job for each slot, deals the partitions, tells how it goes
-dealing     which slot gets which partition: pure
-slots       how many slots Spark's executors have now, and which of them have lost their task
-task        what a Spark task does: it makes a loop of its process's parts
-loop        reads, folds, writes; takes and lets go partitions; cuts increments
-holding     one partition that a loop holds: its output under way, its increments
-attendance  the thread that tells the store that the slot lives, and hears what it is to hold
-measuring   lag, rate and latency of a partition
+driver            submits a job for each slot, runs the assignor, reports progress
+assignor          checks which slots live, and publishes the assignment of partitions to slots
+assignment        which slot gets which partition: pure
+slots             how many slots Spark's executors have now, and which of them have lost their task
+task              what a Spark task does: it makes a loop of its process's parts
+loop              reads, folds, writes; acquires and revokes partitions; saves increments
+active_partition  one partition that a loop folds: its output under way, its pending snapshots
+heartbeat         the thread that sends the slot's heartbeats, and receives its desired assignment
+measuring         lag, rate and latency of a partition
 """

@@ -1,7 +1,7 @@
-"""The driver of the resident schedule: a Spark job for each slot, the deal, and how it all goes.
+"""The driver of the resident schedule: a Spark job for each slot, the assignment of partitions, and progress.
 
     thread "slot n"    submits the job "bettong resident slot n", again whenever it ends by a fault that may pass
-    thread "dealer"    looks which slots live, and deals the partitions among them
+    thread "assignor"  checks which slots live, and assigns the partitions to them
     thread "progress"  asks Kafka where the logs end (`bettong_processor.progress`)
 
 Spark keeps the tasks alive: one that is lost with its executor waits until another has room. A slot without a task is
@@ -21,18 +21,18 @@ from pyspark.errors import PySparkException
 from bettong.application.plan import Plan
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
 from bettong_processor.progress import Progress
-from bettong_processor.resident.dealer import Dealer
-from bettong_processor.resident.dealing import place_of
+from bettong_processor.resident.assignor import Assignor
 from bettong_processor.resident.slots import group_of, has_task, is_vacated, slots_of
 from bettong_processor.resident.task import TTL_MS, SlotTask
 
-# Between two looks at members, and at how many slots Spark has.
-_LOOK_S = 0.05
+# Between two checks of the members, and of how many slots Spark has.
+_CHECK_S = 0.05
 _COUNT_S = 0.5
 # A task that ended is submitted again after this long; the first time at once, when it had run for a while.
 _BACKOFF_S_MIN = 1.0
@@ -41,49 +41,51 @@ _DRAIN_S_MAX = 10.0
 _HEALTHY_S = 10.0
 
 
-def start(
+def start_run(
     context: SparkContext, settings: ProcessorSettings, planned: Plan, store: RedisStore, log: Logger
 ) -> "Resident":
     """Begins a run: earlier tasks are superseded. Raises StoreError, and Py4JError when Java is gone."""
     run = uuid.uuid4().hex
     membership = RedisMembership(store, ttl_ms=TTL_MS)
-    task = SlotTask(settings, run, membership.begin(run))
-    places = [
-        place_of(stage.name, partition)
+    task = SlotTask(settings, run, membership.begin_run(run))
+    partitions = [
+        PartitionId(stage.name, partition)
         for stage in planned.stages
         for partition in range(settings.partitions)
     ]
     topics = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     progress = Progress.of(settings, store, topics, log)
-    dealer = Dealer(
+    assignor = Assignor(
         membership,
         run,
-        places,
-        settle_s=TTL_MS / 1000,
+        partitions,
+        grace_s=TTL_MS / 1000,
         is_vacated=lambda lost: is_vacated(context, lost.slot, task.attempt(lost.incarnation)),
         clock=time.monotonic,
         log=log,
     )
-    return Resident(context, task, dealer, progress, log)
+    return Resident(context, task, assignor, progress, log)
 
 
 class Resident:
     """A `supervision.Run`."""
 
     def __init__(
-        self, context: SparkContext, task: SlotTask, dealer: Dealer, progress: Progress, log: Logger
+        self, context: SparkContext, task: SlotTask, assignor: Assignor, progress: Progress, log: Logger
     ) -> None:
         self._context = context
         self._task = task
-        self._dealer = dealer
+        self._assignor = assignor
         self._progress = progress
         self._log = log
         self._ended = threading.Event()
         self._stopping = threading.Event()
         self._fault: Exception | None = None
         self._slots: list[threading.Thread] = []
-        self._submit(slots_of(self._context))
-        self._thread = InheritableThread(target=self._guarded, args=(self._deal,), name="dealer", daemon=True)
+        self._start_slots(slots_of(self._context))
+        self._thread = InheritableThread(
+            target=self._guarded, args=(self._assign_partitions,), name="assignor", daemon=True
+        )
         self._thread.start()
         self._progress.start()
 
@@ -94,11 +96,11 @@ class Resident:
 
     def waits_for(self) -> str:
         """See Run."""
-        return "; ".join(filter(None, (self._dealer.waits_for(), self._progress.waits_for())))
+        return "; ".join(filter(None, (self._assignor.waits_for(), self._progress.waits_for())))
 
-    def figures(self) -> Mapping[str, str | float]:
+    def metrics(self) -> Mapping[str, str | float]:
         """See Run."""
-        return self._progress.figures()
+        return self._progress.metrics()
 
     def ended(self, wait_s: float) -> bool:
         """See Run. By itself it ends only by a fault."""
@@ -118,7 +120,7 @@ class Resident:
         self._stopping.set()
         self._progress.stop()
         self._thread.join(wait_s)
-        told = self._dealer.stop()
+        told = self._assignor.stop_slots()
         try:
             if told:
                 self._drain(deadline)
@@ -140,15 +142,15 @@ class Resident:
                 return
             self._slots[alive[0]].join(_COUNT_S)
 
-    def _submit(self, count: int) -> None:
+    def _start_slots(self, count: int) -> None:
         """A job for each slot that has none yet. Those of slots that are gone wait for an executor."""
         for slot in range(len(self._slots), count):
-            keep = partial(self._keep, slot)
-            thread = InheritableThread(target=self._guarded, args=(keep,), name=f"slot {slot}", daemon=True)
+            work = partial(self._run_slot, slot)
+            thread = InheritableThread(target=self._guarded, args=(work,), name=f"slot {slot}", daemon=True)
             self._slots.append(thread)
             thread.start()
 
-    def _keep(self, slot: int) -> None:
+    def _run_slot(self, slot: int) -> None:
         backoff_s = _BACKOFF_S_MIN
         while not self._stopping.is_set():
             begun_s = time.monotonic()
@@ -156,7 +158,7 @@ class Resident:
                 name = f"bettong resident slot {slot}"
                 self._context.setJobGroup(group_of(slot), name, interruptOnCancel=True)
                 self._context.parallelize([slot], 1).mapPartitions(self._task).collect()
-                self._log.debug("a task was superseded, or told to stop", slot=slot)
+                self._log.debug("a task ended: superseded, or told to stop", slot=slot)
             except (PySparkException, Py4JError, OSError) as error:
                 if self._stopping.is_set():
                     return
@@ -173,13 +175,13 @@ class Resident:
             self._stopping.wait(backoff_s)
             backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
 
-    def _deal(self) -> None:
+    def _assign_partitions(self) -> None:
         count_s = 0.0
-        while not self._stopping.wait(_LOOK_S):
+        while not self._stopping.wait(_CHECK_S):
             if time.monotonic() >= count_s:
                 count_s = time.monotonic() + _COUNT_S
-                self._submit(slots_of(self._context))
-            self._dealer.look(len(self._slots))
+                self._start_slots(slots_of(self._context))
+            self._assignor.update_assignment(len(self._slots))
 
     def _is_over(self) -> bool:
         """Whether Spark has stopped, or Java is gone: no job will ever run again."""
@@ -189,7 +191,7 @@ class Resident:
             return True
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """A thread's work. Whatever it raises ends the run: without it nobody would deal, or keep the slot."""
+        """A thread's work. Whatever it raises ends the run: nobody would assign partitions, or run the slot."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - raised where the run is awaited

@@ -1,4 +1,4 @@
-"""How fast a partition is folded: rate and latency between two looks. Bounded; costs next to nothing a frame."""
+"""How fast a partition is folded: rate and latency between two reports. Bounded; costs next to nothing a frame."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from bettong import metrics
 
 _MS = 1_000_000
-# Frames whose latency is remembered between two looks. With more of them the newest count.
+# Frames whose latency is remembered between two reports. With more of them the newest count.
 _SAMPLES_MAX = 4096
 _OF_LATE = [
-    figure.name for figure in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
+    metric.name for metric in (metrics.RATE, metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX)
 ]
 
 
 @dataclass(slots=True)
 class Measure:
-    """Of one partition. `note` may be called from another thread than `figures`."""
+    """Of one partition. `note` may be called from another thread than `metrics`."""
 
     _samples_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
     _messages: int | None = None
@@ -25,8 +25,8 @@ class Measure:
         """Output of a frame is durable that the sender took in at `taken_in_ns`."""
         self._samples_ns.append(now_ns - taken_in_ns)
 
-    def figures(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
-        """Since the last look. `messages`: folded since the beginning; `lag`: records not yet read.
+    def metrics(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
+        """Since the last report. `messages`: folded since the beginning; `lag`: records not yet read.
 
         Rate and latency that are not known are told as "": else those of another time, or task, would stay.
         """

@@ -1,6 +1,6 @@
 """What Spark knows of slots: how many tasks its executors can run at a time, and which tasks of a slot have ended.
 
-Asked of the place that Spark's REST API reads too
+Asked of the class that Spark's REST API reads too
 (https://spark.apache.org/docs/latest/monitoring.html#rest-api), for the API itself may be switched off.
 All raise Py4JError when Java is gone.
 """
@@ -24,7 +24,7 @@ def group_of(slot: int) -> str:
 def slots_of(context: SparkContext) -> int:
     """Over all executors that live now; on `local[N]`, N: Spark's `maxTasks`."""
     executors = _scala(context).statusStore().executorList(True)  # noqa: FBT003 - Java takes no keywords
-    return sum(executors.apply(place).maxTasks() for place in range(executors.size()))
+    return sum(executors.apply(number).maxTasks() for number in range(executors.size()))
 
 
 def has_task(context: SparkContext, slot: int) -> bool:
@@ -33,7 +33,7 @@ def has_task(context: SparkContext, slot: int) -> bool:
 
 
 def is_vacated(context: SparkContext, slot: int, attempt: int) -> bool:
-    """Whether this task of the slot, by its `taskAttemptId`, has ended, and none runs in its place. Some ms.
+    """Whether this task of the slot, by its `taskAttemptId`, has ended, and none runs in its slot. Some ms.
 
     A task whose executor has closed its connection has ended too: Spark itself waits for the reason, for seconds where
     a machine is lost. False for a task that Spark does not know.

@@ -9,7 +9,7 @@ from typing import cast
 from pyspark import TaskContext
 
 from bettong.edges.kafka_log import LogReader, LogWriter
-from bettong.edges.redis_store import LiveFigures, RedisStore
+from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, Task
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
@@ -20,15 +20,15 @@ from bettong_processor.cpus import kept
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.guarding import guarded
 from bettong_processor.programs import programs
-from bettong_processor.resident.attendance import Attendance
+from bettong_processor.reporting import PartitionMetrics
+from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Limits, Restoring
-from bettong_processor.telling import PartitionFigures
 
-# A slot that is silent for this long lives no more: its partitions go to others. Some forty beats: a busy
-# machine must not look like a dead one.
+# A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
+# busy machine must not look like a dead one.
 TTL_MS = 2_000
-# The broker answers a question that it has no records for after this long; a partition that comes waits for it.
+# The broker answers a question that it has no records for after this long; a partition that is acquired waits for it.
 _FETCH_WAIT_MS = 20
 # Python hands its lock from thread to thread this often: the log's own threads wait behind a fold. Default 5 ms.
 _SWITCH_S = 0.0005
@@ -54,26 +54,26 @@ class SlotTask:
         return incarnation - self.begun_us
 
     def __call__(self, slots: Iterable[int]) -> Iterator[int]:
-        """Folds until the driver says stop, or another task has taken this one's place."""
+        """Folds until the driver says stop, or another task runs in its slot."""
         interrupts.ignore()
         for slot in slots:
-            self._fold(slot)
+            self._fold_slot(slot)
             yield slot
 
-    def _fold(self, slot: int) -> None:
+    def _fold_slot(self, slot: int) -> None:
         settings = self.settings
         log = configure(settings, "processor-worker").bind(slot=slot)
         sys.setswitchinterval(_SWITCH_S)
         ready = programs(settings)
         with (
-            RedisStore(settings.redis_place, ready.plan.application) as redis,
+            RedisStore(settings.redis_connection, ready.plan.application) as redis,
             LogWriter(
-                settings.kafka_place,
+                settings.kafka_connection,
                 frame_bytes_max=settings.frame_bytes_max,
                 buffer_bytes_max=2 * OUTPUT_BYTES_MAX,
             ) as writer,
             LogReader(
-                settings.kafka_place,
+                settings.kafka_connection,
                 {},
                 frame_bytes_max=settings.frame_bytes_max,
                 fetch_wait_ms=_FETCH_WAIT_MS,
@@ -82,26 +82,26 @@ class SlotTask:
         ):
             reader.look_up(stage_topic(ready.plan.application, stage) for stage in ready.stages)
             membership = RedisMembership(redis, ttl_ms=TTL_MS)
-            figures = PartitionFigures(
-                LiveFigures(redis), time.monotonic, log, settings.gap_alarm_s, kept().figures()
+            metrics = PartitionMetrics(
+                LiveMetrics(redis), time.monotonic, log, settings.gap_alarm_s, kept().metrics()
             )
-            guard = guarded(settings, ready.plan.application, figures, log)
+            guard = guarded(settings, ready.plan.application, metrics, log)
             attempt = cast("TaskContext", TaskContext.get()).taskAttemptId()  # Spark alone runs this
             task = Task(run=self.run, slot=slot, incarnation=self.incarnation(attempt))
             with (
-                Watch(guard.at_work, guard.tell, guard.limit_ms),
-                Attendance(membership, task, log) as attendance,
+                Watch(guard.at_work, guard.report_fault, guard.limit_ms),
+                Heartbeat(membership, task, log) as heartbeat,
             ):
                 Loop(
                     Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
                     snapshot_store(settings.snapshots, ready.plan.application, redis),
-                    attendance=attendance,
+                    heartbeat=heartbeat,
                     reader=reader,
                     writer=writer,
-                    figures=figures,
+                    metrics=metrics,
                     guard=guard,
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
                     ),
                     log=log,
-                ).run()
+                ).fold_until_stopped()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from bettong.application.fields import Kind
 from bettong.application.schema import Schema
-from bettong.edges.foreign_kafka import Outgoing, TransactionalTopic
+from bettong.edges.external_kafka import Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
@@ -33,7 +33,7 @@ def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
     def read(frame: Frame) -> list[Keyed]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
-        columns = Columns.of_foreign_payload(schema, frame.columns)
+        columns = Columns.of_external_payload(schema, frame.columns)
         values = columns.values(index)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
         return list(zip(keys, JsonLines(columns), strict=True))

@@ -96,7 +96,7 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
     def read(frame: Frame) -> list[Row]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
-        columns = Columns.of_foreign_payload(schema, frame.columns)
+        columns = Columns.of_external_payload(schema, frame.columns)
         return list(zip(*(columns.values(index) for index in range(len(schema.fields))), strict=True))
 
     return read

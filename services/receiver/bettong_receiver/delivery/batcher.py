@@ -21,7 +21,7 @@ from bettong_receiver.progress import Progress, SinkPartition
 _STALE = -1
 
 
-class Batcher(Generic[Message]):
+class SinkBatcher(Generic[Message]):
     """How far one connector is in each partition, and what it gets next."""
 
     def __init__(

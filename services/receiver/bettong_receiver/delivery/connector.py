@@ -1,4 +1,4 @@
-"""The seam of connectors: what the delivery engine needs of files, Redis, a foreign system."""
+"""The seam of connectors: what the delivery engine needs of files, Redis, an external system."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ from typing import Generic
 
 from bettong.edges.kafka_log import Record
 from bettong.worker.output.framing import OutputRecord
-from bettong_receiver.delivery.batcher import Batcher
+from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.connector import Message, SinkBatch, SinkConnector
 from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route, SinkRecord
@@ -53,12 +53,12 @@ class Delivery(Generic[Message]):
         self._log = log
         self._lock = threading.Lock()
         self._next_moved_s = monotonic_s() + _MOVED_S
-        self._feeds: list[tuple[SinkConnector[Message], Batcher[Message]]] = []
+        self._feeds: list[tuple[SinkConnector[Message], SinkBatcher[Message]]] = []
         with ExitStack() as undo:
             for make_connector in route.connectors:
                 connector = undo.enter_context(closing(make_connector()))
                 stored = connector.open(beginnings)
-                batcher = Batcher(application, route.inputs, beginnings=beginnings, stored=stored)
+                batcher = SinkBatcher(application, route.inputs, beginnings=beginnings, stored=stored)
                 self._feeds.append((connector, batcher))
             self._opened = undo.pop_all()
         self._first = self._feeds[0][1]
@@ -130,7 +130,7 @@ class Delivery(Generic[Message]):
     def _hand_over(
         self,
         connector: SinkConnector[Message],
-        batcher: Batcher[Message],
+        batcher: SinkBatcher[Message],
         batches: Sequence[SinkBatch[Message]],
     ) -> None:
         if not batches:
@@ -142,7 +142,7 @@ class Delivery(Generic[Message]):
             self._on_delivered(batches)
         self._log.refused(refused)
 
-    def _append_dead_letters(self, batcher: Batcher[Message]) -> None:
+    def _append_dead_letters(self, batcher: SinkBatcher[Message]) -> None:
         if dead_letters := batcher.dead_letters():
             self._append(dead_letters)
             batcher.appended()

@@ -15,6 +15,6 @@
 from bettong.edges.grpc_server.callers import caller
 from bettong.edges.grpc_server.connections import hang_up, received_bytes
 from bettong.edges.grpc_server.entrance import Entrance
-from bettong.edges.grpc_server.guard import Wishes
+from bettong.edges.grpc_server.guard import Permissions
 
-__all__ = ["Entrance", "Wishes", "caller", "hang_up", "received_bytes"]
+__all__ = ["Entrance", "Permissions", "caller", "hang_up", "received_bytes"]

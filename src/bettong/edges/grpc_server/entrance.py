@@ -7,7 +7,7 @@ import grpc
 
 from bettong.access import Grants, parse
 from bettong.edges.grpc_server.certificates import server_credentials
-from bettong.edges.grpc_server.guard import Guard, Wishes
+from bettong.edges.grpc_server.guard import Guard, Permissions
 from bettong.edges.grpc_server.parsing import Parsing
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
@@ -31,7 +31,7 @@ class Entrance:
     Its interceptors and options belong to the server, then `listen` opens its port.
     """
 
-    def __init__(self, settings: ServingSettings, wishes: Wishes, log: Logger) -> None:
+    def __init__(self, settings: ServingSettings, permissions: Permissions, log: Logger) -> None:
         """Reads the files. Raises SettingsError that lists every fault of them."""
         self.interceptors: tuple[grpc.aio.ServerInterceptor, ...] = (Parsing(log),)
         self.options: tuple[tuple[str, int], ...] = ()
@@ -53,7 +53,7 @@ class Entrance:
                 faults.append(str(error))
         if (path := settings.tokens) is not None:
             try:
-                guard = Guard(Reloaded([path], lambda: _tokens(path), log), wishes, log)
+                guard = Guard(Reloaded([path], lambda: _tokens(path), log), permissions, log)
                 self.interceptors = (*self.interceptors, guard)
             except SettingsError as error:
                 faults.append(str(error))

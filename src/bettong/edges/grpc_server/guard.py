@@ -1,4 +1,4 @@
-"""The interceptor that asks, before a call runs and while it lasts, whether its token lets it."""
+"""The interceptor that checks, before a call runs and while it lasts, whether its token has the permission."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, Never
 
 import grpc
 
-from bettong.access import Grants, Look, Wish
+from bettong.access import Grants, ListSources, Permission
 from bettong.edges.grpc_server.callers import HOLDER
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.edges.grpc_server.wrapper import Behaviour, Context, Handler, Wrapper, behaviour_of, handler_like
 from bettong.logs import Logger
 
-# By the full name of a method: what its first message asks for. A method that is not named is refused.
-Wishes = Mapping[str, Callable[[Any], Wish]]
+# By the full name of a method: the permission that its first message needs. A method that is not named is refused.
+Permissions = Mapping[str, Callable[[Any], Permission]]
 
 # Probes show no token; what they are told is whether the service serves.
 _OPEN = "/grpc.health.v1.Health/"
 
-# How long a call may go on whose token was taken away.
-_LOOK_S = 1.0
+# How often a call that goes on is checked: so long it may outlive its token.
+_CHECK_S = 1.0
 
 
 class Guard(Wrapper):
@@ -30,9 +30,9 @@ class Guard(Wrapper):
     A call that lasts is ended in the same way within 1 s after its token, or what it may, was taken away.
     """
 
-    def __init__(self, grants: Reloaded[Grants], wishes: Wishes, log: Logger) -> None:
+    def __init__(self, grants: Reloaded[Grants], permissions: Permissions, log: Logger) -> None:
         self._grants = grants
-        self._wishes = wishes
+        self._permissions = permissions
         self._log = log
 
     def wrapped(self, handler: Handler, method: str) -> Handler:
@@ -44,19 +44,19 @@ class Guard(Wrapper):
 
     def _guarded(self, behaviour: Behaviour, method: str, streaming: bool) -> Behaviour:  # noqa: FBT001 - gRPC's flag
         async def call(request: Any, context: Context) -> Any:
-            asked = _Call(self._grants, self._wishes.get(method), _bearer(context))
+            asked = _Call(self._grants, self._permissions.get(method), _bearer(context))
             log = self._log.bind(method=method, peer=context.peer())
             await _end(context, asked.refusal(), log)
             HOLDER.set(asked.holder_name)
             if streaming:
                 judged = _first_judged(request, asked, context, log)
             else:
-                asked.wants(request)
+                asked.read_first(request)
                 await _end(context, asked.refusal(), log)
                 judged = request
             work = asyncio.ensure_future(behaviour(judged, context))
             try:
-                while not (await asyncio.wait((work,), timeout=_LOOK_S))[0]:
+                while not (await asyncio.wait((work,), timeout=_CHECK_S))[0]:
                     await _end(context, asked.refusal(), log)
                 return work.result()
             finally:
@@ -67,21 +67,21 @@ class Guard(Wrapper):
 
 
 class _Call:
-    """One call: its token and that one's holder, and what it asks for once its first message has told."""
+    """One call: its token, that token's holder, and the permission it needs, once its first message is known."""
 
     def __init__(
-        self, grants: Reloaded[Grants], wish_of: Callable[[Any], Wish] | None, token: str | None
+        self, grants: Reloaded[Grants], permission_of: Callable[[Any], Permission] | None, token: str | None
     ) -> None:
         self._grants = grants
-        self._wish_of = wish_of
+        self._permission_of = permission_of
         self._token = token
         self.holder_name = ""
-        self._wish: Wish = Look()
+        self._permission: Permission = ListSources()
 
-    def wants(self, message: Any) -> None:
-        """Takes the first message."""
-        if self._wish_of is not None:
-            self._wish = self._wish_of(message)
+    def read_first(self, message: Any) -> None:
+        """Reads from the first message which permission the call needs."""
+        if self._permission_of is not None:
+            self._permission = self._permission_of(message)
 
     def refusal(self) -> tuple[grpc.StatusCode, str] | None:
         """Why the call may not go on, by the grants of now."""
@@ -93,11 +93,12 @@ class _Call:
                 " BETTONG_TOKENS here must hold its SHA-256"
             )
         self.holder_name = holder.name
-        if self._wish_of is None:
+        if self._permission_of is None:
             return grpc.StatusCode.PERMISSION_DENIED, "no token lets anybody call this method"
-        if not holder.may(self._wish):
+        if not holder.may(self._permission):
             return grpc.StatusCode.PERMISSION_DENIED, (
-                f"token {holder.name!r} may not {self._wish}; add it to the token's write or read in BETTONG_TOKENS"
+                f"token {holder.name!r} may not {self._permission}; add it to the token's write or read in"
+                " BETTONG_TOKENS"
             )
         return None
 
@@ -109,7 +110,7 @@ async def _first_judged(
     first = True
     async for request in requests:
         if first:
-            asked.wants(request)
+            asked.read_first(request)
             await _end(context, asked.refusal(), log)
             first = False
         yield request

@@ -1,16 +1,16 @@
-"""The log, that is Kafka: the only package that imports its clients, with `foreign_kafka`.
+"""The log, that is Kafka: the only package that imports its clients, with `external_kafka`.
 
 | name                | what it is for                                                        |
 | ------------------- | --------------------------------------------------------------------- |
 | `LogAdmin`          | wait for the broker, create and check topics, ask where logs begin and end |
 | `LogWriter`         | append values to partitions, durably, in order, without duplicates    |
-| `LogReader`         | read partitions from given offsets, never past a hole                 |
+| `LogReader`         | read partitions from given offsets, never past a missing record                 |
 | `RECORD_BYTES`      | what a value that is appended counts for beside its bytes             |
 | `Record`            | one value and where it stands                                         |
 | `python_options`    | how it is spoken to, for other clients of kafka-python                |
 
 Kafka's own errors and types stay inside: whatever goes wrong is a `LogError`, `LogUnavailableError` when no broker
-answers (try again), `LogHoleError` when records are missing (stop). Every wait is bounded.
+answers (try again), `LogTruncatedError` when records are missing (stop). Every wait is bounded.
 """
 
 from bettong.edges.kafka_log.admin import LogAdmin

@@ -22,10 +22,10 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
-from bettong.reaching import KafkaPlace
 
 _ANSWER_WAIT_S_MAX = 10.0
 
@@ -52,14 +52,16 @@ class LogAdmin:
     Every method raises LogUnavailableError when no broker answers in time, and LogError when it refuses.
     """
 
-    def __init__(self, where: str | KafkaPlace, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX) -> None:
+    def __init__(
+        self, where: str | KafkaConnection, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX
+    ) -> None:
         """`where`: host:port[,host:port], or how to speak to it, too. Does not connect yet.
 
         `answer_wait_s_max`: less for who only looks, and says that Kafka is away when it does not answer.
         """
-        self._place = KafkaPlace.of(where)
+        self._connection = KafkaConnection.of(where)
         self._answer_wait_s_max = answer_wait_s_max
-        self._bootstrap = self._place.bootstrap
+        self._bootstrap = self._connection.bootstrap
         self._client: Any = None
 
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
@@ -182,7 +184,9 @@ class LogAdmin:
             return {}
         doing = f"asking for offsets of {', '.join(sorted(found))}"
         answer = self._ask(doing, lambda client: client.list_partition_offsets(wanted))
-        return {(place.topic, place.partition): int(offset.offset) for place, offset in answer.items()}
+        return {
+            (partition.topic, partition.partition): int(offset.offset) for partition, offset in answer.items()
+        }
 
     def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:
         """The partitions of each topic; none for a missing one, unless that is an error."""
@@ -221,7 +225,9 @@ class LogAdmin:
     def _connected(self, wait_ms_max: int) -> Any:
         if self._client is None:
             self._client = connect(
-                self._place, wait_ms_max=wait_ms_max, request_wait_ms_max=int(self._answer_wait_s_max * 1000)
+                self._connection,
+                wait_ms_max=wait_ms_max,
+                request_wait_ms_max=int(self._answer_wait_s_max * 1000),
             )
         return self._client
 

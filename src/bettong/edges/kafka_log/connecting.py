@@ -11,10 +11,10 @@ from kafka.errors import (
 )
 from kafka.net.compat import KafkaNetClient
 
-from bettong.edges.kafka_log.faults import log_error, places
+from bettong.connection_settings import KafkaConnection
+from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
 from bettong.edges.kafka_log.secured import python_options, settings_fault, why_not
 from bettong.errors import LogError
-from bettong.reaching import KafkaPlace
 
 CONNECT_WAIT_MS_MAX = 10_000
 
@@ -26,7 +26,7 @@ _RECONNECT_WAIT_MS_MAX = 500
 
 
 def connect(
-    place: KafkaPlace, *, wait_ms_max: int, request_wait_ms_max: int = REQUEST_WAIT_MS_MAX
+    connection: KafkaConnection, *, wait_ms_max: int, request_wait_ms_max: int = REQUEST_WAIT_MS_MAX
 ) -> KafkaAdminClient:
     """A connected client, which gives up a request after `request_wait_ms_max`, or `REQUEST_WAIT_MS_MAX`.
 
@@ -41,26 +41,30 @@ def connect(
 
     try:
         return KafkaAdminClient(
-            bootstrap_servers=places(place.bootstrap).split(","),
+            bootstrap_servers=bootstrap_servers(connection.bootstrap).split(","),
             bootstrap_timeout_ms=wait_ms_max,
             reconnect_backoff_max_ms=_RECONNECT_WAIT_MS_MAX,
             request_timeout_ms=min(request_wait_ms_max, REQUEST_WAIT_MS_MAX),
             client_id="bettong-admin",
             kafka_client=network,
-            **python_options(place),
+            **python_options(connection),
         )
     except KafkaError as error:
         # A constructor that fails leaves its network thread running; without this, each attempt would leak one.
         for each in networks:
             each.close()
-        raise (why_not(place) or translated(error, "connecting", place.bootstrap, place)) from None
+        raise (
+            why_not(connection) or translated(error, "connecting", connection.bootstrap, connection)
+        ) from None
     except OSError as error:
-        raise settings_fault(error.strerror or str(error), place) from None
+        raise settings_fault(error.strerror or str(error), connection) from None
 
 
-def translated(error: BaseException, doing: str, bootstrap: str, place: KafkaPlace | None = None) -> LogError:
-    """Kafka's error as ours: `doing` says what failed, and to which topic; `place`: of the log, which settings name."""
-    spoken = f"; BETTONG_KAFKA_SECURITY is {place.security}" if place is not None else ""
+def translated(
+    error: BaseException, doing: str, bootstrap: str, connection: KafkaConnection | None = None
+) -> LogError:
+    """Kafka's error as ours: `doing` says what failed, and to which topic; `connection`: of Bettong's own Kafka."""
+    spoken = f"; BETTONG_KAFKA_SECURITY is {connection.security}" if connection is not None else ""
     return log_error(
         doing,
         bootstrap,

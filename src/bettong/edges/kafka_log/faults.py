@@ -4,7 +4,7 @@ from bettong.endpoints import servers
 from bettong.errors import LogError, LogUnavailableError
 
 
-def places(bootstrap: str) -> str:
+def bootstrap_servers(bootstrap: str) -> str:
     """Bootstrap servers without spaces. Raises LogError unless it is host:port[,host:port]."""
     try:
         return servers(bootstrap)

@@ -9,11 +9,11 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX
-from bettong.edges.kafka_log.faults import log_error, places
+from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
 from bettong.edges.kafka_log.secured import SILENT, librdkafka_options, refusal, settings_fault
 from bettong.errors import LogError, LogUnavailableError
-from bettong.reaching import KafkaPlace
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 _MISSING = {
@@ -37,7 +37,7 @@ _AWAY = {
 # One attempt to connect: short, so that a refusal is told soon.
 _ATTEMPT_MS = 1_000
 
-# Of a reader that is told what to read, joins no group, and never passes over what is not there.
+# Of a reader that is told what to read, joins no group, and never skips what is not there.
 ALONE: Mapping[str, object] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
@@ -50,7 +50,7 @@ ALONE: Mapping[str, object] = {
 
 
 def connect(
-    kind: type[Producer] | type[Consumer], place: KafkaPlace, options: dict[str, object]
+    kind: type[Producer] | type[Consumer], connection: KafkaConnection, options: dict[str, object]
 ) -> tuple[Any, dict[str, int]]:
     """A client that has reached a broker, and the partitions of each topic there.
 
@@ -61,20 +61,20 @@ def connect(
     refusals: list[LogError] = []
 
     def hear(error: KafkaError) -> None:
-        if (refused := refusal(error, "connecting", place)) is not None:
+        if (refused := refusal(error, "connecting", connection)) is not None:
             refusals[:] = [refused]
         if callable(heard):
             heard(error)
 
     try:
-        client = kind(_options(place) | options | {"error_cb": hear}, logger=SILENT)
+        client = kind(_options(connection) | options | {"error_cb": hear}, logger=SILENT)
     except KafkaException as error:
-        raise settings_fault(error.args[0].str(), place) from None
+        raise settings_fault(error.args[0].str(), connection) from None
     deadline_s = time.monotonic() + CONNECT_WAIT_MS_MAX / 1000
     try:
         while True:
             try:
-                return client, topics_at(client, place.bootstrap, wait_ms=_ATTEMPT_MS)
+                return client, topics_at(client, connection.bootstrap, wait_ms=_ATTEMPT_MS)
             except LogUnavailableError:
                 client.poll(0)  # what it has heard meanwhile
                 if refusals:
@@ -86,15 +86,15 @@ def connect(
         raise
 
 
-def _options(place: KafkaPlace) -> dict[str, object]:
+def _options(connection: KafkaConnection) -> dict[str, object]:
     return {
-        "bootstrap.servers": places(place.bootstrap),
+        "bootstrap.servers": bootstrap_servers(connection.bootstrap),
         "socket.nagle.disable": True,
         # By default it waits up to 10 s between two attempts to connect; a broker restarts in 4 s.
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 500,
         "log.connection.close": False,
-        **librdkafka_options(place),
+        **librdkafka_options(connection),
     }
 
 

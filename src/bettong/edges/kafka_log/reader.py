@@ -7,12 +7,12 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
-from bettong.errors import LogError, LogHoleError, LogUnavailableError
-from bettong.reaching import KafkaPlace
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
@@ -24,25 +24,25 @@ _ABSENCE_S = 1.0
 _ABSENCE_AGAIN_S = 5.0
 _PROBE_MS = 200
 
-# The broker tells of holes one by one: after the first one, the others of a lost log are waited for this long. An
-# error's text has room for so many.
-_HOLES_GATHER_S = 0.2
-_HOLES_NAMED_MAX = 20
+# The broker reports partitions whose next offset is out of range one by one: after the first, the reader waits this
+# long for the others. An error's text has room for so many.
+_OUT_OF_RANGE_GATHER_S = 0.2
+_OUT_OF_RANGE_NAMED_MAX = 20
 
 _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
 
-_Place = tuple[str, int]
+_Partition = tuple[str, int]
 
 
 class LogReader:
-    """Reads partitions in order, each from its own offset, and never past a hole. Use it from one thread.
+    """Reads partitions in order, each from its own offset, and never past a missing record. Use it from one thread.
 
     Reads ahead `fetch_bytes_max`, one frame at the least, and takes two to three times that of memory.
     """
 
     def __init__(
         self,
-        where: str | KafkaPlace,
+        where: str | KafkaConnection,
         starts: Mapping[tuple[str, int], int],
         *,
         frame_bytes_max: int,
@@ -59,23 +59,23 @@ class LogReader:
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
         or partition that does not exist.
         """
-        place = KafkaPlace.of(where)
-        self._bootstrap = place.bootstrap
+        connection = KafkaConnection.of(where)
+        self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
-        self._next: dict[_Place, int] = {}
-        self._holes: dict[_Place, KafkaError] = {}
-        self._holes_due_s = 0.0
+        self._next: dict[_Partition, int] = {}
+        self._out_of_range: dict[_Partition, KafkaError] = {}
+        self._out_of_range_due_s = 0.0
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
         self._consumer, self._partitions = connect(
             Consumer,
-            place,
+            connection,
             {
                 **ALONE,
                 "client.id": "bettong-reader",
                 "group.id": "bettong-reader",  # must be there, and is not joined
-                # What an aborted transaction leaves is a hole, never passed over in silence.
+                # What an aborted transaction leaves is missing records, an error here.
                 "isolation.level": "read_uncommitted",
                 "check.crcs": True,
                 # A batch that is larger comes all the same, alone (KIP-74): one with refused messages may be.
@@ -94,7 +94,9 @@ class LogReader:
         try:
             self._check_exist(set(starts))
             self._next = dict(starts)
-            self._consumer.assign([TopicPartition(*place, offset) for place, offset in starts.items()])
+            self._consumer.assign(
+                [TopicPartition(*partition, offset) for partition, offset in starts.items()]
+            )
         except BaseException:
             self.close()
             raise
@@ -103,30 +105,30 @@ class LogReader:
         """The next records, in order for each partition; [] when none came within `timeout_ms`.
 
         While the broker cannot be reached it returns [] and goes on by itself when the broker is back.
-        Raises LogHoleError when a partition's next record is not in the log any more, or when
+        Raises LogTruncatedError when a partition's next record is not in the log any more, or when
         the log ends before it (a log that was lost); LogError for damaged records.
         """
-        if self._holes and time.monotonic() >= self._holes_due_s:
-            raise self._hole()
+        if self._out_of_range and time.monotonic() >= self._out_of_range_due_s:
+            raise self._truncated_error()
         try:
             found = polled(self._consumer, timeout_ms, records_max)
         except KafkaException as error:
             raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
         for each in found:
-            place = topic, partition = each.topic(), each.partition()
+            key = topic, partition = each.topic(), each.partition()
             if (event := each.error()) is not None:
-                self._take_note(place, event)
+                self._take_note(key, event)
                 continue
-            if (expected := self._next.get(place)) is None:
+            if (expected := self._next.get(key)) is None:
                 continue  # removed since it was fetched
             if each.offset() != expected:
-                raise LogHoleError(
+                raise LogTruncatedError(
                     f"{topic}/{partition}: offset {expected} is missing, the log goes on with {each.offset()};"
                     " records were deleted or compacted away, or their producer used transactions"
                 )
             records.append(Record(topic, partition, expected, each.value() or b""))
-            self._next[place] = expected + 1
+            self._next[key] = expected + 1
         self._notice_absence(came=bool(records))
         return records
 
@@ -152,7 +154,7 @@ class LogReader:
         """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
         del self._next[topic, partition]
         self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        self._holes.pop((topic, partition), None)
+        self._out_of_range.pop((topic, partition), None)
 
     def lag(self, topic: str, partition: int) -> int | None:
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
@@ -175,12 +177,12 @@ class LogReader:
     ) -> None:
         self.close()
 
-    def _take_note(self, place: _Place, error: KafkaError) -> None:
+    def _take_note(self, partition: _Partition, error: KafkaError) -> None:
         if is_outside(error):
-            if place in self._next:
-                if not self._holes:
-                    self._holes_due_s = time.monotonic() + _HOLES_GATHER_S
-                self._holes[place] = error  # told once: kept until the place is removed
+            if partition in self._next:
+                if not self._out_of_range:
+                    self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
+                self._out_of_range[partition] = error  # told once: kept until the partition is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
@@ -190,10 +192,10 @@ class LogReader:
         """It tells that a connection is lost, never that it is there again."""
         self._is_suspect = True
 
-    def _check_exist(self, places: set[_Place]) -> None:
-        for topic in sorted({topic for topic, _ in places}):
+    def _check_exist(self, partitions: set[_Partition]) -> None:
+        for topic in sorted({topic for topic, _ in partitions}):
             found = self._partitions_of(topic)
-            if missing := sorted(number for name, number in places if name == topic and number >= found):
+            if missing := sorted(number for name, number in partitions if name == topic and number >= found):
                 raise LogError(
                     f"topic {topic} at {self._bootstrap} has {found} partitions, expected"
                     f" {', '.join(map(str, missing))} too; create the topics first"
@@ -204,19 +206,19 @@ class LogReader:
             self._partitions = topics_at(self._consumer, self._bootstrap, wait_ms=REQUEST_WAIT_MS_MAX)
         return self._partitions.get(topic, 0)
 
-    def _hole(self) -> LogHoleError:
+    def _truncated_error(self) -> LogTruncatedError:
         """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
         told, answers = [], True
-        for (topic, partition), error in list(self._holes.items())[:_HOLES_NAMED_MAX]:
+        for (topic, partition), error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
             known = self._bounds(topic, partition) if answers else None
             answers = known is not None
             where = (
                 f"the log holds {known[0]} up to {known[1]}" if known else f"it is not there ({error.str()})"
             )
             told.append(f"{topic}/{partition}: offset {self._next[topic, partition]} is needed, {where}")
-        if more := len(self._holes) - len(told):
+        if more := len(self._out_of_range) - len(told):
             told.append(f"and {more} more partitions")
-        return LogHoleError(
+        return LogTruncatedError(
             f"{'; '.join(told)}; restore the topic or start under another application name,"
             " and keep its retention unlimited"
         )

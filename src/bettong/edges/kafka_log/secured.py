@@ -4,10 +4,10 @@ import logging
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from bettong.connection_settings import KafkaConnection
 from bettong.connections import named
 from bettong.edges.kafka_log.option_names import of_librdkafka
 from bettong.errors import LogError, LogUnavailableError
-from bettong.reaching import KafkaPlace
 
 # librdkafka has tried, and been refused, several times by then.
 _LOOK_S = 1.0
@@ -17,72 +17,81 @@ SILENT = logging.getLogger("librdkafka")
 SILENT.setLevel(logging.CRITICAL + 1)
 
 
-def python_options(place: KafkaPlace) -> dict[str, object]:
+def python_options(connection: KafkaConnection) -> dict[str, object]:
     """Options of kafka-python. Raises SettingsError when the password cannot be read."""
-    options: dict[str, object] = {"security_protocol": place.security.upper()}
-    if place.security.tls:
-        files = {"ssl_cafile": place.ca, "ssl_certfile": place.certificate, "ssl_keyfile": place.key}
+    options: dict[str, object] = {"security_protocol": connection.security.upper()}
+    if connection.security.tls:
+        files = {
+            "ssl_cafile": connection.ca,
+            "ssl_certfile": connection.certificate,
+            "ssl_keyfile": connection.key,
+        }
         options |= {name: str(path) for name, path in files.items() if path is not None}
-    if place.security.sasl:
+    if connection.security.sasl:
         options |= {
-            "sasl_mechanism": place.mechanism.value,
-            "sasl_plain_username": place.user,
-            "sasl_plain_password": place.password(),
+            "sasl_mechanism": connection.mechanism.value,
+            "sasl_plain_username": connection.user,
+            "sasl_plain_password": connection.password(),
         }
     return options
 
 
-def librdkafka_options(place: KafkaPlace) -> dict[str, object]:
+def librdkafka_options(connection: KafkaConnection) -> dict[str, object]:
     """Options of librdkafka. Raises SettingsError when the password cannot be read."""
-    return of_librdkafka(python_options(place))
+    return of_librdkafka(python_options(connection))
 
 
-def refusal(error: KafkaError, doing: str, place: KafkaPlace) -> LogError | None:
+def refusal(error: KafkaError, doing: str, connection: KafkaConnection) -> LogError | None:
     """What an error of librdkafka's says about settings; None when it is about something else."""
     reason = error.str().partition(": ")[2] or error.str()
     if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - its codes of its own are named so
         return LogError(
-            f"{doing}: Kafka at {place.bootstrap} refuses this user or password; correct"
-            f" {_names(place, 'BETTONG_KAFKA_USER, BETTONG_KAFKA_PASSWORD_FILE or BETTONG_KAFKA_MECHANISM')} ({reason})"
+            f"{doing}: Kafka at {connection.bootstrap} refuses this user or password; correct"
+            f" {_names(connection, 'BETTONG_KAFKA_USER, BETTONG_KAFKA_PASSWORD_FILE or BETTONG_KAFKA_MECHANISM')}"
+            f" ({reason})"
         )
     if error.code() == KafkaError._SSL:  # noqa: SLF001
         return LogUnavailableError(
-            f"{doing}: no TLS with Kafka at {place.bootstrap}; are authority and certificate right? They are those of"
-            f" {_names(place, 'BETTONG_KAFKA_CA and BETTONG_KAFKA_CERTIFICATE')} ({reason})"
+            f"{doing}: no TLS with Kafka at {connection.bootstrap}; are authority and certificate right? They are"
+            f" those of {_names(connection, 'BETTONG_KAFKA_CA and BETTONG_KAFKA_CERTIFICATE')} ({reason})"
         )
     return None
 
 
-def why_not(place: KafkaPlace) -> LogError | None:
+def why_not(connection: KafkaConnection) -> LogError | None:
     """Why a Kafka that is spoken to by TLS or with a password cannot be connected to; None when that cannot be told.
 
     Blocks for about 1 s. kafka-python itself tells of nothing but the time that went by.
     """
-    if not (place.security.tls or place.security.sasl):
+    if not (connection.security.tls or connection.security.sasl):
         return None
     heard: list[KafkaError] = []
-    options = {"bootstrap.servers": place.bootstrap, "error_cb": heard.append, **librdkafka_options(place)}
+    options = {
+        "bootstrap.servers": connection.bootstrap,
+        "error_cb": heard.append,
+        **librdkafka_options(connection),
+    }
     try:
         client = Producer(options, logger=SILENT)
     except KafkaException as error:
-        return settings_fault(error.args[0].str(), place)
+        return settings_fault(error.args[0].str(), connection)
     try:
         client.list_topics(timeout=_LOOK_S)
     except KafkaException:
         client.poll(0)
     finally:
         client.close()
-    return next((found for each in heard if (found := refusal(each, "connecting", place))), None)
+    return next((found for each in heard if (found := refusal(each, "connecting", connection))), None)
 
 
-def settings_fault(reason: str, place: KafkaPlace) -> LogError:
+def settings_fault(reason: str, connection: KafkaConnection) -> LogError:
     """A client that cannot even be made: a file of certificates that is not there, or is none."""
     return LogError(
-        f"connecting to Kafka at {place.bootstrap}: {reason}; correct"
-        f" {_names(place, 'BETTONG_KAFKA_CA, BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY')}"
+        f"connecting to Kafka at {connection.bootstrap}: {reason}; correct"
+        f" {_names(connection, 'BETTONG_KAFKA_CA, BETTONG_KAFKA_CERTIFICATE or BETTONG_KAFKA_KEY')}"
     )
 
 
-def _names(place: KafkaPlace, settings: str) -> str:
+def _names(connection: KafkaConnection, settings: str) -> str:
     """What to look at: our settings, or the options of the user's connection."""
-    return named(place.connection) if place.connection else settings
+    return named(connection.connection_name) if connection.connection_name else settings

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError
-from bettong.reaching import KafkaPlace
 
 Done = Callable[[int | LogError], None]
 
@@ -48,7 +48,7 @@ class LogWriter:
 
     def __init__(
         self,
-        where: str | KafkaPlace,
+        where: str | KafkaConnection,
         *,
         frame_bytes_max: int,
         buffer_bytes_max: int,
@@ -59,8 +59,8 @@ class LogWriter:
         `buffer_bytes_max` bounds the bytes of all values that are not answered yet, with RECORD_BYTES for each of
         them, and so their number; memory: about twice that.
         """
-        place = KafkaPlace.of(where)
-        self._bootstrap = place.bootstrap
+        connection = KafkaConnection.of(where)
+        self._bootstrap = connection.bootstrap
         self._value_bytes_max = value_bytes_max(frame_bytes_max)
         self._buffer_bytes_max = buffer_bytes_max
         self._delivery_timeout_ms = delivery_timeout_ms
@@ -75,7 +75,7 @@ class LogWriter:
         batch_bytes = batch_bytes_max(frame_bytes_max)
         self._producer, self._partitions = connect(
             Producer,
-            place,
+            connection,
             {
                 "client.id": "bettong-writer",
                 "acks": "all",
@@ -117,22 +117,22 @@ class LogWriter:
         envelope, an unknown topic or partition, a closed or failed writer; LogUnavailableError when it blocked
         for too long.
         """
-        place = f"appending to {topic}/{partition}"
+        doing = f"appending to {topic}/{partition}"
         if len(value) > self._value_bytes_max:
             raise LogError(
-                f"{place}: a value of {len(value)} bytes, expected at most {self._value_bytes_max};"
+                f"{doing}: a value of {len(value)} bytes, expected at most {self._value_bytes_max};"
                 " send smaller frames, or raise BETTONG_FRAME_BYTES_MAX and the topic's max.message.bytes"
             )
-        self._check_exists(topic, partition, place)
+        self._check_exists(topic, partition, doing)
         size = len(value) + RECORD_BYTES
         with self._changed:
-            self._await_room(place, size)
+            self._await_room(doing, size)
             number = next(self._numbers)
-            on_delivery = partial(self._answered, place, number, size, on_done)
+            on_delivery = partial(self._answered, doing, number, size, on_done)
             try:
                 self._producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
             except KafkaException as error:  # it has failed a moment ago, and says so soon
-                raise LogError(f"{place}: this writer is of no more use: {error.args[0].str()}") from None
+                raise LogError(f"{doing}: this writer is of no more use: {error.args[0].str()}") from None
             self._appended_s[number] = time.monotonic()
             self._buffered += size
 
@@ -166,18 +166,18 @@ class LogWriter:
     ) -> None:
         self.close()
 
-    def _check_exists(self, topic: str, partition: int, place: str) -> None:
+    def _check_exists(self, topic: str, partition: int, doing: str) -> None:
         if topic not in self._partitions:
             self._partitions = topics_at(self._producer, self._bootstrap, wait_ms=_TOPIC_WAIT_MS_MAX)
         if topic not in self._partitions:
-            raise LogError(f"{place}: there is no such topic; create the topics first")
+            raise LogError(f"{doing}: there is no such topic; create the topics first")
         if partition >= self._partitions[topic]:
             raise LogError(
-                f"{place}: there is no such partition, the topic has {self._partitions[topic]};"
+                f"{doing}: there is no such partition, the topic has {self._partitions[topic]};"
                 " create the topics first"
             )
 
-    def _await_room(self, place: str, size: int) -> None:
+    def _await_room(self, doing: str, size: int) -> None:
         """Waits for room in the buffer. An empty buffer takes any value, so that none waits for ever."""
         free = self._changed.wait_for(
             lambda: (
@@ -189,10 +189,10 @@ class LogWriter:
             self._delivery_timeout_ms / 1000,
         )
         if self._closed or self._failure:
-            raise LogError(f"{place}: this writer is of no more use: {self._failure or 'it was closed'}")
+            raise LogError(f"{doing}: this writer is of no more use: {self._failure or 'it was closed'}")
         if not free:
             raise LogUnavailableError(
-                f"{place}: the buffer of {self._buffer_bytes_max} bytes stayed full for"
+                f"{doing}: the buffer of {self._buffer_bytes_max} bytes stayed full for"
                 f" {self._delivery_timeout_ms} ms; is Kafka at {self._bootstrap} running and reachable?"
             )
 
@@ -206,7 +206,7 @@ class LogWriter:
                 if fatal is not None and not self._closed:
                     self._fail(fault(fatal, "appending", self._bootstrap))
             except KafkaException as error:
-                fatal = error.args[0]  # the answer that caused it comes next, and names the place
+                fatal = error.args[0]  # the answer that caused it comes next, and names the partition
             with self._changed:
                 oldest_s = next(iter(self._appended_s.values()), None)
             if oldest_s is not None and self._failure is not None:
@@ -220,29 +220,29 @@ class LogWriter:
                 )
 
     def _answered(
-        self, place: str, number: int, size: int, on_done: Done, error: KafkaError | None, message: Any
+        self, doing: str, number: int, size: int, on_done: Done, error: KafkaError | None, message: Any
     ) -> None:
         """Called by the producer, once for each value."""
         try:
             if error is None:
                 on_done(message.offset())
             else:
-                on_done(self._fault(error, place))
+                on_done(self._fault(error, doing))
         finally:
             with self._changed:
                 del self._appended_s[number]
                 self._buffered -= size
                 self._changed.notify_all()
 
-    def _fault(self, error: KafkaError, place: str) -> LogError:
+    def _fault(self, error: KafkaError, doing: str) -> LogError:
         """The first error ends the writer; those that follow from its end say so."""
         if self._failure is None:
             if self._closed and error.code() in _PURGED:
-                return LogError(f"{place}: the writer was closed before Kafka answered")
-            first = fault(error, place, self._bootstrap)
+                return LogError(f"{doing}: the writer was closed before Kafka answered")
+            first = fault(error, doing, self._bootstrap)
             self._fail(first)
             return first
-        return type(self._failure)(f"{place}: not answered, the writer stopped: {self._failure}")
+        return type(self._failure)(f"{doing}: not answered, the writer stopped: {self._failure}")
 
     def _fail(self, failure: LogError) -> None:
         with self._changed:

@@ -30,7 +30,7 @@ class ObjectSnapshots:
     """
 
     def __init__(self, url: str, application: str) -> None:
-        """`url` as `bettong.endpoints.snapshots_place` leaves it. Does not connect yet."""
+        """`url` as `bettong.endpoints.snapshots_url` leaves it. Does not connect yet."""
         self._store = ObjectStore(url)
         self._application = application
 
@@ -61,7 +61,7 @@ class ObjectSnapshots:
         return self._store.ask(f"reading the snapshot of {stage}/{partition} at {increment.offset}", command)
 
     def increments(self, stage: str, partition: int) -> list[Increment]:
-        """See SnapshotStore. Objects that are none are passed over."""
+        """See SnapshotStore. Objects that are none are skipped."""
         doing = f"looking for snapshots of {stage}/{partition}"
         return increments_of(self._names(doing, self._folder(stage, partition), "file"))
 

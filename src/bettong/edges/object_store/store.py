@@ -62,7 +62,7 @@ def check_scheme(url: str) -> None:
 
 
 class ObjectStore:
-    """The place that a URL names. Connects at the first command, and anew in a forked process; safe to use from
+    """The store that a URL names. Connects at the first command, and anew in a forked process; safe to use from
     several threads.
 
     A command that fails and may succeed later is tried again for some seconds; then StoreUnavailableError, at most
@@ -71,7 +71,7 @@ class ObjectStore:
     """
 
     def __init__(self, url: str) -> None:
-        """`url` as `bettong.endpoints.snapshots_place` leaves it."""
+        """`url` as `bettong.endpoints.snapshots_url` leaves it."""
         self._url = url
 
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:

@@ -4,10 +4,10 @@
 | -------------------------------------------- | ------ | ---------------------------------------------------------- |
 | `bettong:{application}:snapshots`             | set    | names of the next row's keys                               |
 | `bettong:{application}:snapshot:{stage}/{p}`  | hash   | increment's name -> its bytes (`bettong.snapshots.chain`)  |
-| `bettong:{application}:live`                  | set    | instances that have written figures                        |
-| `bettong:{application}:live:{instance}`       | hash   | figure -> value (`bettong.metrics`); goes by itself        |
-| `bettong:{application}:partitions`            | set    | `{stage}/{p}` that have figures                            |
-| `bettong:{application}:partition:{stage}/{p}` | hash   | figure -> value                                            |
+| `bettong:{application}:live`                  | set    | instances that have written metrics                        |
+| `bettong:{application}:live:{instance}`       | hash   | metric -> value (`bettong.metrics`); goes by itself        |
+| `bettong:{application}:partitions`            | set    | `{stage}/{p}` that have metrics                            |
+| `bettong:{application}:partition:{stage}/{p}` | hash   | metric -> value                                            |
 | `bettong:{application}:positions:{sink}`      | hash   | partition -> how far its results are delivered             |
 | `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
 | `bettong:{application}:stream:{source}/{s}`   | hash   | who feeds a client's stream (`leases`); goes by itself     |
@@ -22,7 +22,7 @@
 | `RedisLeases`    | who feeds a stream: one session at a time                  |
 | `RedisDeaths`    | what senders tell each other of frames that kill           |
 | `RedisLead`      | which of several processors is at work                     |
-| `LiveFigures`    | what services say of themselves, for people to see         |
+| `LiveMetrics`    | what services say of themselves, for people to see         |
 | `RedisSink`      | results and the position they reach, in one transaction    |
 | `RedisFaults`    | a server disturbed on purpose                              |
 
@@ -34,7 +34,7 @@ from bettong.edges.redis_store.deaths import RedisDeaths
 from bettong.edges.redis_store.faults import RedisFaults
 from bettong.edges.redis_store.lead import RedisLead
 from bettong.edges.redis_store.leases import Answer, Claim, Granted, Held, RedisLeases, Settling
-from bettong.edges.redis_store.live import LiveFigures, ttl_of
+from bettong.edges.redis_store.live import LiveMetrics, ttl_of
 from bettong.edges.redis_store.sink import RedisSink
 from bettong.edges.redis_store.snapshots import RedisSnapshots
 
@@ -43,7 +43,7 @@ __all__ = [
     "Claim",
     "Granted",
     "Held",
-    "LiveFigures",
+    "LiveMetrics",
     "RedisDeaths",
     "RedisFaults",
     "RedisLead",

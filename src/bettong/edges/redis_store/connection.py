@@ -31,8 +31,8 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from bettong.connection_settings import RedisConnection
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
-from bettong.reaching import RedisPlace
 
 _CONNECT_WAIT_S_MAX = 2.0
 _ANSWER_WAIT_S_MAX = 4.0
@@ -55,7 +55,7 @@ class RedisStore:
     """
 
     def __init__(
-        self, where: str | RedisPlace, application: str, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX
+        self, where: str | RedisConnection, application: str, *, answer_wait_s_max: float = _ANSWER_WAIT_S_MAX
     ) -> None:
         """`where`: a URL (redis://, rediss:// or unix://), or how to speak to it, too.
 
@@ -63,17 +63,17 @@ class RedisStore:
         StoreError when it is none, SettingsError when the password cannot be read. Does not connect yet.
         """
         self._application = application
-        place = RedisPlace.of(where)
+        connection = RedisConnection.of(where)
         secured: dict[str, Any] = {}
-        if place.ca is not None:
-            secured["ssl_ca_certs"] = str(place.ca)
-        if place.password_file is not None:
-            place.password()  # one that was never there is told at once; one that goes later may come back
-            secured["credential_provider"] = _OfFile(place)
+        if connection.ca is not None:
+            secured["ssl_ca_certs"] = str(connection.ca)
+        if connection.password_file is not None:
+            connection.password()  # one that was never there is told at once; one that goes later may come back
+            secured["credential_provider"] = _OfFile(connection)
         try:
-            self._name = _without_secrets(place.url)
+            self._name = _without_secrets(connection.url)
             self._client = Redis.from_url(
-                place.url,
+                connection.url,
                 socket_connect_timeout=_CONNECT_WAIT_S_MAX,
                 socket_timeout=answer_wait_s_max,
                 # redis-py would try again at several levels, which multiply; `ask` does it at one.
@@ -154,16 +154,16 @@ class _NoPasswordError(RedisConnectionError):
 class _OfFile(CredentialProvider):
     """Asked for each connection that is made."""
 
-    def __init__(self, place: RedisPlace) -> None:
-        self._place = place
+    def __init__(self, connection: RedisConnection) -> None:
+        self._connection = connection
 
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
         """See CredentialProvider. Raises what redis-py takes for its own, and closes the connection for."""
         try:
-            password = self._place.password()
+            password = self._connection.password()
         except SettingsError as error:
             raise _NoPasswordError(str(error)) from None
-        return (self._place.user, password) if self._place.user else (password,)
+        return (self._connection.user, password) if self._connection.user else (password,)
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Frames that senders died over: told by whoever takes a dead one's place, so that all senders know.
+"""Frames that senders died over: told by whoever takes over from a dead one, so that all senders know.
 
 | key                            | type       | holds                                                     |
 | ------------------------------ | ---------- | --------------------------------------------------------- |

@@ -84,7 +84,7 @@ return {{'granted', acknowledged, exact}}
 """
 
 # ARGV: lease ms, the epoch whose time to settle ends.
-_WAIVE = f"""{_TIME}{_EPOCH}
+_SKIP_SETTLING = f"""{_TIME}{_EPOCH}
 if epoch == ARGV[2] then redis.call('HSET', KEYS[1], 'since', '0') end
 """
 
@@ -190,7 +190,7 @@ class RedisLeases:
         self._lease_ms = lease_ms
         self._epoch = store.key("epoch")
 
-    def look(self) -> None:
+    def notice_restart(self) -> None:
         """Lets Redis notice that it has started anew, so that the time in which it settles begins."""
         self._store.ask(
             "asking for leases",
@@ -215,14 +215,14 @@ class RedisLeases:
         acknowledged, exact = fields
         return Granted(int(acknowledged or 0), exact == "1")
 
-    def waive(self, epoch: str) -> None:
+    def skip_settling(self, epoch: str) -> None:
         """Ends the time in which Redis settles, if it has not started anew since that answer.
 
         Only for who found, after the answer, that no session can have opened before it.
         """
         self._store.ask(
             "ending the time to settle",
-            lambda client: client.eval(_WAIVE, 1, self._epoch, str(self._lease_ms), epoch),
+            lambda client: client.eval(_SKIP_SETTLING, 1, self._epoch, str(self._lease_ms), epoch),
         )
 
     def renew(self, claims: Sequence[tuple[Claim, int]]) -> list[bool]:

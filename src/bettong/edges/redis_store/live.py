@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from bettong.edges.redis_store.connection import ATTEMPTS_S, Client, RedisStore
 from bettong.metrics import AGE_S, OFFSET, TTL_S
 
-# Figures can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
+# Metrics can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
 _WRITE_ATTEMPTS_S = 0.5
 
 # A live record outlives this many intervals, and at least some seconds: one late write does not make an instance
@@ -14,12 +14,12 @@ _WRITE_ATTEMPTS_S = 0.5
 _INTERVALS_PER_TTL = 10
 _TTL_S_MIN = 10.0
 
-Figures = Mapping[str, str | int | float]
+MetricValues = Mapping[str, str | int | float]
 
-# KEYS: the record, the index. ARGV: when the writer's run began, its name in the index, figures and values in turns.
+# KEYS: the record, the index. ARGV: when the writer's run began, its name in the index, metrics and values in turns.
 _FOLDED = f"""
 local new = {{}}
-for place = 3, #ARGV, 2 do new[ARGV[place]] = ARGV[place + 1] end
+for index = 3, #ARGV, 2 do new[ARGV[index]] = ARGV[index + 1] end
 local run, offset = unpack(redis.call('HMGET', KEYS[1], 'run', '{OFFSET.name}'))
 local later = tonumber(ARGV[1]) - (tonumber(run or '') or 0)
 if later < 0 or later == 0 and tonumber(new['{OFFSET.name}']) < (tonumber(offset or '') or 0) then return 0 end
@@ -34,45 +34,45 @@ def ttl_of(interval_s: float) -> float:
     return max(_TTL_S_MIN, _INTERVALS_PER_TTL * interval_s)
 
 
-class LiveFigures:
-    """Live figures, named in `bettong.metrics`, one record an instance and one a partition. Raises StoreError.
+class LiveMetrics:
+    """Live metrics, named in `bettong.metrics`, one record an instance and one a partition. Raises StoreError.
 
     `latest`: the record that was last given to `write_live` here, whether Redis took it or not.
     """
 
     def __init__(self, store: RedisStore) -> None:
-        self.latest: Figures = {}
+        self.latest: MetricValues = {}
         self._taken_s: float | None = None
         self._store = store
         self._instances = store.key("live")
         self._partitions = store.key("partitions")
 
-    def write_live(self, instance: str, figures: Figures, ttl_s: float) -> None:
+    def write_live(self, instance: str, metrics: MetricValues, ttl_s: float) -> None:
         """Replaces the record of an instance. It disappears after `ttl_s` (see `ttl_of`) unless it is written again."""
-        self.latest = figures
-        self._write(self._instances, instance, self._store.key("live", instance), figures, ttl_s)
+        self.latest = metrics
+        self._write(self._instances, instance, self._store.key("live", instance), metrics, ttl_s)
         self._taken_s = time.monotonic()
 
     def age_s(self) -> float | None:
         """Since Redis took a record of `write_live` here; None before the first."""
         return None if self._taken_s is None else time.monotonic() - self._taken_s
 
-    def write_partition(self, stage: str, partition: int, figures: Figures) -> None:
-        """Changes these figures in the record of a partition. It stays, with what others wrote into it."""
+    def write_partition(self, stage: str, partition: int, metrics: MetricValues) -> None:
+        """Changes these metrics in the record of a partition. It stays, with what others wrote into it."""
         name = f"{stage}/{partition}"
-        self._write(self._partitions, name, self._store.key("partition", name), figures, None, anew=False)
+        self._write(self._partitions, name, self._store.key("partition", name), metrics, None, anew=False)
 
-    def write_folded(self, stage: str, partition: int, figures: Figures, *, begun_ms: int) -> None:
-        """The same, of a run that began at `begun_ms`; `figures` hold an offset.
+    def write_folded(self, stage: str, partition: int, metrics: MetricValues, *, begun_ms: int) -> None:
+        """The same, of a run that began at `begun_ms`; `metrics` hold an offset.
 
         Changes nothing when a later run has written, or the same one from further on: of a task that runs twice,
         the copy that nobody waits for may write last.
         """
         name = f"{stage}/{partition}"
-        pairs = [str(part) for pair in figures.items() for part in pair]
+        pairs = [str(part) for pair in metrics.items() for part in pair]
         key = self._store.key("partition", name)
         self._store.ask(
-            f"writing figures of {name}",
+            f"writing metrics of {name}",
             lambda client: client.eval(_FOLDED, 2, key, self._partitions, str(begun_ms), name, *pairs),
             attempts_s=_WRITE_ATTEMPTS_S,
         )
@@ -84,19 +84,26 @@ class LiveFigures:
     def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[tuple[str, int], dict[str, str]]:
         """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
         found = {}
-        for name, figures in self._records(self._partitions, "partition", attempts_s).items():
+        for name, metrics in self._records(self._partitions, "partition", attempts_s).items():
             stage, _, partition = name.rpartition("/")
-            found[stage, int(partition)] = figures
+            found[stage, int(partition)] = metrics
         return found
 
     def _write(
-        self, index: str, name: str, key: str, figures: Figures, ttl_s: float | None, *, anew: bool = True
+        self,
+        index: str,
+        name: str,
+        key: str,
+        metrics: MetricValues,
+        ttl_s: float | None,
+        *,
+        anew: bool = True,
     ) -> None:
         def command(client: Client) -> None:
             with client.pipeline(transaction=True) as together:
                 if anew:
                     together.delete(key)
-                pairs = {figure: str(value) for figure, value in figures.items()}
+                pairs = {metric: str(value) for metric, value in metrics.items()}
                 if ttl_s is not None:
                     pairs[TTL_S] = str(ttl_s)
                 if pairs:
@@ -106,7 +113,7 @@ class LiveFigures:
                 together.sadd(index, name)
                 together.execute()
 
-        self._store.ask(f"writing figures of {name}", command, attempts_s=_WRITE_ATTEMPTS_S)
+        self._store.ask(f"writing metrics of {name}", command, attempts_s=_WRITE_ATTEMPTS_S)
 
     def _records(self, index: str, kind: str, attempts_s: float) -> dict[str, dict[str, str]]:
         def command(client: Client) -> dict[str, dict[str, str]]:
@@ -126,12 +133,12 @@ class LiveFigures:
                 if record
             }
 
-        return self._store.ask("reading figures", command, attempts_s=attempts_s)
+        return self._store.ask("reading metrics", command, attempts_s=attempts_s)
 
 
 def _read(record: Mapping[bytes, bytes], life_ms: int) -> dict[str, str]:
     """A record as text; one that goes by itself with its age, by what is left of its life."""
-    figures = {figure.decode(): value.decode() for figure, value in record.items()}
-    if TTL_S in figures and life_ms >= 0:
-        figures[AGE_S] = f"{max(0.0, float(figures[TTL_S]) - life_ms / 1000):.1f}"
-    return figures
+    metrics = {metric.decode(): value.decode() for metric, value in record.items()}
+    if TTL_S in metrics and life_ms >= 0:
+        metrics[AGE_S] = f"{max(0.0, float(metrics[TTL_S]) - life_ms / 1000):.1f}"
+    return metrics

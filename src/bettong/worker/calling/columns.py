@@ -1,10 +1,12 @@
 """Functions over whole columns: `@bettong.vectorized` in map, filter, flat_map and stateful.
 
 A function is called with all rows of a batch. When it raises, halves are tried in their order, down to single rows:
-that changes nothing for the others, for what it gives for a row hangs on no row but those of its key before it.
+that changes nothing for the others, for what it gives for a row hangs on no row but those of its key before it. Of
+results that it gives those that do not fit their schema become failures, each by itself.
 """
 
 from collections.abc import Callable
+from functools import partial
 from traceback import walk_tb
 from typing import Any
 
@@ -17,22 +19,18 @@ from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateles
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.calling.results import Failure, Results
+from bettong.worker.calling.results import Results
 from bettong.worker.calling.vectors import (
     WrongColumnsError,
-    columns_of,
     keep_state,
     message_of,
-    pair_of,
+    one_each_of,
     rows_kept,
+    several_of,
     state_of,
 )
-from bettong.worker.progress import FoldProgress
 from bettong.worker.state.key_table import Distinct
 from bettong.worker.state.records import Records, RecordTable
-
-# Results, and the row that each is of; None: one a row.
-Given = tuple[Columns, Array | None]
 
 
 class ColumnsCalling:
@@ -41,22 +39,21 @@ class ColumnsCalling:
     def __init__(self, node: Stateless) -> None:
         self._node = node
 
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         columns = batch.columns
         return _in_pieces(
             self._node, columns.length, lambda start, stop: self.over(columns.slice(start, stop))
         )
 
-    def over(self, columns: Columns) -> Given:
-        """What the function gives for these rows. Raises what it raises, and SchemaError."""
+    def over(self, columns: Columns) -> Results:
+        """What the function gives for these rows. Raises what it raises, and WrongColumnsError."""
         given = self._node.function(message_of(columns))
         if isinstance(self._node, Filtered):
-            kept = rows_kept(given, columns.length)
-            return columns.take(kept), kept
+            return Results(None, rows_kept(given, columns.length))
         if isinstance(self._node, FlatMapped):
-            return pair_of(self._node.schema, given, columns.length)
-        return columns_of(self._node.schema, given, columns.length), None
+            return several_of(self._node.schema, given, columns.length)
+        return one_each_of(self._node.schema, given, columns.length)
 
 
 class StatefulColumns:
@@ -67,7 +64,7 @@ class StatefulColumns:
         self._state = schema_of(node.state)
         self._distinct = Distinct()
 
-    def call(self, batch: Batch, states: Records, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: Records) -> Results:
         """See Calling."""
         columns = batch.columns
         return _in_pieces(
@@ -78,7 +75,7 @@ class StatefulColumns:
             ),
         )
 
-    def over(self, columns: Columns, records: Records) -> Given:
+    def over(self, columns: Columns, records: Records) -> Results:
         """What the function gives for these rows and their states.
 
         States are as before when it raises; but those of a single row are as the function has left them.
@@ -95,13 +92,13 @@ class StatefulColumns:
         keep_state(self._state, states, touched, state)
         return given
 
-    def _given(self, columns: Columns, state: Any, places: Array) -> Given:
+    def _given(self, columns: Columns, state: Any, places: Array) -> Results:
         given = self._node.handlers[columns.schema](message_of(columns), state, places)
         if given is None:
-            return Columns.of_messages(self._node.schema, []), np.arange(0)
+            return Results(Columns.of_messages(self._node.schema, []), np.arange(0))
         if self._node.many:
-            return pair_of(self._node.schema, given, columns.length)
-        return columns_of(self._node.schema, given, columns.length), None
+            return several_of(self._node.schema, given, columns.length)
+        return one_each_of(self._node.schema, given, columns.length)
 
 
 def try_stateless(node: Stateless) -> None:
@@ -113,14 +110,15 @@ def try_stateless(node: Stateless) -> None:
 
 def try_stateful(node: Stateful, key: np.dtype[Any]) -> None:
     """The same for all functions of a stateful computation."""
-    none = Records(np.empty(0, np.int32), RecordTable(node, key).states, 0)
+    table = RecordTable(node, key)
+    none = Records(np.empty(0, np.int32), table.states, 0, table)
     calling = StatefulColumns(node)
     for schema, function in node.handlers.items():
         columns = Columns.of_messages(schema, [])
         _try(function, lambda columns=columns: calling.over(columns, none))  # type: ignore[misc]
 
 
-def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
+def _try(function: Callable[..., Any], call: Callable[[], Results]) -> None:
     try:
         _strictly(call)
     except ANY_ERROR as error:
@@ -130,33 +128,40 @@ def _try(function: Callable[..., Any], call: Callable[[], Given]) -> None:
         raise refusal(function, Way.VECTORIZED, reason, line=lines[-1] if lines else None) from error
 
 
-def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Given]) -> Results:
+def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]) -> Results:
     """All that `over(start, stop)` gives, called with as few pieces as can be."""
-    found: list[tuple[Columns, Array]] = []
-    failures: list[Failure] = []
+    found: list[tuple[int, int, Results]] = []
     todo = [(0, rows)]
     while todo:
         start, stop = todo.pop()
         try:
-            output, sources = _strictly(lambda start=start, stop=stop: over(start, stop))  # type: ignore[misc]
+            piece = _strictly(partial(over, start, stop))
         except ANY_ERROR as error:
             if stop - start > 1 and not isinstance(error, WrongColumnsError):
                 middle = (start + stop) // 2
                 todo += [(middle, stop), (start, middle)]
                 continue
             reason = reason_of(error)
-            failures += [(row, reason) for row in range(start, stop)]
-            if node.on_error == STOP:
-                break
-        else:
-            if sources is None and output.length == rows:
-                return Results(output, None)
-            found.append((output, np.arange(start, stop) if sources is None else sources + start))
-    columns = Columns.concatenated(node.schema, [output for output, _ in found])
-    return Results(columns, np.concatenate([np.arange(0), *(sources for _, sources in found)]), failures)
+            nothing = None if isinstance(node, Filtered) else Columns.of_messages(node.schema, [])
+            piece = Results(nothing, np.arange(0), [(row, reason) for row in range(stop - start)])
+        found.append((start, stop, piece))
+        if piece.failures and node.on_error == STOP:
+            break
+    return found[0][2] if len(found) == 1 else _joined(node, found)
 
 
-def _strictly(call: Callable[[], Given]) -> Given:
+def _joined(node: Computation, found: list[tuple[int, int, Results]]) -> Results:
+    """The results of pieces, each with where it starts and stops, as those of all their rows."""
+    parts = [piece.columns for _, _, piece in found if piece.columns is not None]
+    rows = [
+        np.arange(start, stop) if piece.rows is None else start + piece.rows for start, stop, piece in found
+    ]
+    failures = [(start + row, reason) for start, _, piece in found for row, reason in piece.failures]
+    columns = Columns.concatenated(node.schema, parts) if parts else None
+    return Results(columns, np.concatenate(rows), failures)
+
+
+def _strictly(call: Callable[[], Results]) -> Results:
     """Numpy raises where Python would."""
     with np.errstate(divide="raise", invalid="raise", over="ignore", under="ignore"):
         return call()

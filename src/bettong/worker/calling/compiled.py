@@ -1,5 +1,7 @@
 """Functions compiled by Numba: runs their kernels over the rows of a batch."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,7 +11,6 @@ from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
 from bettong.worker.kernel import Gives, Kernel
-from bettong.worker.progress import FoldProgress
 from bettong.worker.state.records import Records
 
 # Rows of results that there is room for at first where a message may have several; doubled as often as it needs.
@@ -24,19 +25,26 @@ class CompiledCalling:
         self._stops = on_error == STOP
         self._spare: Array | None = None
 
-    def call(self, batch: Batch, states: Records | None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: Records | None) -> Results:
         """See Calling."""
         kernel = self._kernels[batch.schema]
         if states is None:
             return _run(kernel, batch.columns, (), 0, stops=self._stops)
         if self._spare is None:
             self._spare = np.empty_like(states.states[:1])
-        arrays = (states.slots, states.states, self._spare)
-        return _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        arrays = [states.slots, states.states, self._spare]
+        if not kernel.form.deletes:
+            return _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        deleted = np.zeros(batch.length, np.uint8)
+        arrays += [states.table.first, deleted]
+        results = _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
+        if (rows := np.flatnonzero(deleted)).size:
+            states.table.delete(states.slots, rows)
+        return results
 
 
-def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int, *, stops: bool) -> Results:
-    """The results of all rows. `states`: slots, states and a spare one."""
+def _run(kernel: Kernel, columns: Columns, states: Sequence[Array], keys: int, *, stops: bool) -> Results:
+    """The results of all rows. `states`: the arrays that the kernel takes for them."""
     several = kernel.form.gives is Gives.MANY
     cursor = np.array([-1, 0, 0])
     made = _Made(kernel, max(columns.length, _ROOM_MIN) if several else columns.length)
@@ -50,7 +58,7 @@ def _run(kernel: Kernel, columns: Columns, states: tuple[Array, ...], keys: int,
             kernel.call(start, columns.length, made.room, keys, *given, *map(_address, made.arrays))
         except ANY_ERROR as error:
             row = _row_at_work(cursor, start, error)
-            failures.append((row, reason_of(_with_text(error))))
+            failures.append((row, reason_of(error)))
             if stops:
                 break
             start = row + 1
@@ -107,9 +115,3 @@ def _address(array: Array) -> int:
     # A third of the time that numpy takes to tell it.
     address: int = pa.py_buffer(array).address
     return address
-
-
-def _with_text(error: BaseException) -> BaseException:
-    """The exception as plain Python would raise it: compiled, text constants are bytes."""
-    error.args = tuple(each.decode() if isinstance(each, bytes) else each for each in error.args)
-    return error

@@ -4,7 +4,7 @@ Each call stands alone: what it raises, or what making its message raises, is a 
 goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter, length_hint
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from bettong.application.on_error import ANY_ERROR, STOP, reason_of
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
-from bettong.frames.columns import fitting_values
+from bettong.frames.fitting import fitting_values
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling, Failure, Results
 from bettong.worker.progress import FoldProgress
@@ -23,11 +23,11 @@ from bettong.worker.state.objects import ObjectTable
 _TEXTS = (str, bytes, bytearray, memoryview)
 
 
-def messages_calling(node: Stateless) -> Calling[None]:
+def messages_calling(node: Stateless, progress: FoldProgress) -> Calling[None]:
     """How plain Python functions without state are called."""
     if isinstance(node, Filtered):
-        return _EachKept(node)
-    return _EachResult(node)
+        return _EachKept(node, progress)
+    return _EachResult(node, progress)
 
 
 class _Output:
@@ -74,11 +74,11 @@ class _Output:
             if self._is_single
             else [list(each) for each in zip(*self.values, strict=True)] or [[] for _ in self._schema.fields]
         )
-        columns, misfits = fitting_values(self._schema, values)
+        columns, violations = fitting_values(self._schema, values)
         rows = self.rows
-        if misfits:
-            self.failures += [(rows[result], reason) for result, reason in misfits.items()]
-            rows = [row for result, row in enumerate(rows) if result not in misfits]
+        if violations:
+            self.failures += [(rows[result], reason) for result, reason in violations.items()]
+            rows = [row for result, row in enumerate(rows) if result not in violations]
         is_each = len(rows) == length and not self.failures and rows == list(range(length))
         return Results(columns, None if is_each else np.array(rows, np.int64), self.failures)
 
@@ -89,15 +89,16 @@ class _Output:
 class _EachResult:
     """`Stream.map` and `Stream.flat_map`. Of an iterable that raises half-way nothing counts."""
 
-    def __init__(self, node: Stateless) -> None:
+    def __init__(self, node: Stateless, progress: FoldProgress) -> None:
         self._node = node
+        self._progress = progress
 
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         function, output = self._node.function, _Output(self._node.schema)
         take = output.extend if isinstance(self._node, FlatMapped) else output.add
         rows = iter(range(batch.length))
-        messages = iter(progress.messages(self._node.name, batch, rows))
+        messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
         while True:
             # How far the loop is can be read off `rows`, for to make a message may raise, too.
@@ -114,16 +115,17 @@ class _EachResult:
 class _EachKept:
     """`Stream.filter`."""
 
-    def __init__(self, node: Stateless) -> None:
+    def __init__(self, node: Stateless, progress: FoldProgress) -> None:
         self._node = node
+        self._progress = progress
 
-    def call(self, batch: Batch, states: None, progress: FoldProgress) -> Results:  # noqa: ARG002
+    def call(self, batch: Batch, states: None) -> Results:  # noqa: ARG002
         """See Calling."""
         function = self._node.function
         kept: list[int] = []
         failures: list[Failure] = []
         rows = iter(range(batch.length))
-        messages = iter(progress.messages(self._node.name, batch, rows))
+        messages = iter(self._progress.messages(self._node.name, batch, rows))
         last = batch.length - 1
         while True:
             try:
@@ -143,17 +145,20 @@ class StatefulMessages:
     What a function had changed in the state before it raised stays, here and in every replay alike.
     """
 
-    def __init__(self, node: Stateful) -> None:
+    def __init__(self, node: Stateful, progress: FoldProgress) -> None:
         self._node = node
+        self._progress = progress
 
-    def call(self, batch: Batch, states: ObjectTable, progress: FoldProgress) -> Results:
+    def call(self, batch: Batch, states: ObjectTable) -> Results:
         """See Calling."""
+        if self._node.delete_when is not None:
+            return self._deleting(batch, states, self._node.delete_when)
         handler = self._node.handlers[batch.schema]
         output = _Output(self._node.schema)
         take = output.extend if self._node.many else output.add
         find, create = states.get, states.create
         keys = iter(batch.key_values())
-        messages = iter(progress.messages(self._node.name, batch, keys))
+        messages = iter(self._progress.messages(self._node.name, batch, keys))
         last = batch.length - 1
         while True:
             # How far the loop is can be read off `keys`, so that it need not count.
@@ -163,6 +168,34 @@ class StatefulMessages:
                     if state is None:
                         state = create(key)
                     result = handler(message, state)
+                    if result is not None:
+                        take(result, last - length_hint(keys))
+            except ANY_ERROR as error:
+                output.failures.append((last - length_hint(keys), reason_of(error)))
+                if self._node.on_error != STOP:
+                    continue
+            return output.results(batch.length)
+
+    def _deleting(self, batch: Batch, states: ObjectTable, delete_when: Callable[[Any], bool]) -> Results:
+        """The same with `delete_when=`. A loop of its own, so that the other has nothing to ask for each row."""
+        handler, many = self._node.handlers[batch.schema], self._node.many
+        output = _Output(self._node.schema)
+        take = output.extend if many else output.add
+        keys = iter(batch.key_values())
+        messages = iter(self._progress.messages(self._node.name, batch, keys))
+        last = batch.length - 1
+        while True:
+            try:
+                for key, message in zip(keys, messages, strict=True):
+                    state = states.get(key)
+                    if state is None:
+                        state = states.create(key)
+                    result = handler(message, state)
+                    if many and isinstance(result, Iterator):
+                        # Before it is exhausted it may change the state.
+                        result = list(result)
+                    if delete_when(state):
+                        states.delete(key)
                     if result is not None:
                         take(result, last - length_hint(keys))
             except ANY_ERROR as error:

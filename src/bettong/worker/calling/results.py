@@ -7,7 +7,6 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.progress import FoldProgress
 
 States_contra = TypeVar("States_contra", contravariant=True)
 
@@ -30,9 +29,9 @@ class Results(NamedTuple):
 class Calling(Protocol[States_contra]):
     """One computation's function, called for each row of a batch, in order."""
 
-    def call(self, batch: Batch, states: States_contra, progress: FoldProgress) -> Results:
+    def call(self, batch: Batch, states: States_contra) -> Results:
         """`states`: those of the rows' keys, as `StateTable.open` gives them; None for a function without state.
 
-        Never raises for what the user's function raises. With on_error="stop" it calls for no row behind one that
-        failed.
+        Never raises for what the user's function raises. With on_error="stop" nothing is called once a row is known
+        to have raised.
         """

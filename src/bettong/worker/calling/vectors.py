@@ -4,6 +4,7 @@ Numbers are 64 bits wide, as in compiled functions, so that arithmetic means the
 its schema, and copied, when it is taken: a function may fill the same array again.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,10 @@ import pyarrow as pa
 
 from bettong.application.fields import Field, Kind, not_utf8
 from bettong.application.schema import Schema
-from bettong.errors import SchemaError
+from bettong.errors import BettongError, SchemaError
 from bettong.frames.columns import Array, Column, Columns, column_of_values
+from bettong.frames.fitting import fitting_rows
+from bettong.worker.calling.results import Results
 
 _PLAIN = (bool, int, float, str, bytes)
 _NUMBERS = {Kind.INT: "biu", Kind.FLOAT: "biuf", Kind.BOOL: "b"}
@@ -22,7 +25,7 @@ _BINARIES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_siz
 _TEXTS = {Kind.TEXT: (*_STRINGS, *_BINARIES), Kind.BYTES: _BINARIES}
 
 
-class WrongColumnsError(SchemaError):
+class WrongColumnsError(BettongError):
     """A function gave no columns of the promised kind and length: its own mistake, whatever the rows hold."""
 
 
@@ -59,16 +62,16 @@ def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
         states[field.name][slots] = column
 
 
-def columns_of(schema: Schema, given: Any, rows: int) -> Columns:
-    """The columns that a function gave as a message. Raises SchemaError when they do not fit."""
-    if not isinstance(given, schema.message):
-        raise WrongColumnsError(f"returned {type(given).__name__}, expected {schema.name} of columns")
-    columns = tuple(_column(field, getattr(given, field.name), rows) for field in schema.fields)
-    return Columns(schema, rows, columns)
+def one_each_of(schema: Schema, given: Any, rows: int) -> Results:
+    """The results that a function gave as a message: one a row. Raises WrongColumnsError."""
+    columns, misfits = _fitting(schema, given, rows)
+    if not misfits:
+        return Results(columns, None)
+    return Results(columns, np.delete(np.arange(rows), list(misfits)), list(misfits.items()))
 
 
-def pair_of(schema: Schema, given: Any, rows: int) -> tuple[Columns, Array]:
-    """The results that a function gave, and the row that each is of. Raises SchemaError when they do not fit."""
+def several_of(schema: Schema, given: Any, rows: int) -> Results:
+    """The results that a function gave with the row that each is of. Raises WrongColumnsError."""
     if not isinstance(given, tuple) or len(given) != 2:
         raise WrongColumnsError(
             f"returned {type(given).__name__}, expected ({schema.name} of columns, places)"
@@ -80,7 +83,11 @@ def pair_of(schema: Schema, given: Any, rows: int) -> tuple[Columns, Array]:
     places = places.astype(np.int64)
     if len(places) and (places[0] < 0 or places[-1] >= rows or (np.diff(places) < 0).any()):
         raise WrongColumnsError(f"places: expected 0 to {rows - 1}, in rising order")
-    return columns_of(schema, message, len(places)), places
+    columns, misfits = _fitting(schema, message, len(places))
+    if not misfits:
+        return Results(columns, places)
+    failures = [(int(places[result]), reason) for result, reason in misfits.items()]
+    return Results(columns, np.delete(places, list(misfits)), failures)
 
 
 def rows_kept(given: Any, rows: int) -> Array:
@@ -93,6 +100,45 @@ def rows_kept(given: Any, rows: int) -> Array:
             f"returned {kept.dtype} {kept.shape}, expected one bool for each of {rows} rows"
         )
     return np.flatnonzero(kept)
+
+
+def _fitting(schema: Schema, given: Any, results: int) -> tuple[Columns, dict[int, str]]:
+    """The results that fit their schema, and why each other one does not. Raises WrongColumnsError."""
+    if not isinstance(given, schema.message):
+        raise WrongColumnsError(f"returned {type(given).__name__}, expected {schema.name} of columns")
+    values = [getattr(given, field.name) for field in schema.fields]
+
+    def made(part: Sequence[int] | slice) -> Columns:
+        if part == slice(0, results):
+            return _columns(schema, values, results)
+        length = len(range(results)[part]) if isinstance(part, slice) else len(part)
+        if not length:
+            return Columns.of_messages(schema, [])
+        return _columns(schema, [_part(value, part) for value in values], length)
+
+    return fitting_rows(results, made)
+
+
+def _part(value: Any, part: Sequence[int] | slice) -> Any:
+    if type(value) in _PLAIN:
+        return value
+    if isinstance(part, slice) or isinstance(value, np.ndarray):
+        return value[part]
+    return value.take(pa.array(part))
+
+
+def _columns(schema: Schema, values: list[Any], rows: int) -> Columns:
+    """Raises WrongColumnsError for a field that is no column, only then SchemaError for values that do not fit."""
+    columns: list[Column] = []
+    misfit = ""
+    for field, value in zip(schema.fields, values, strict=True):
+        try:
+            columns.append(_column(field, value, rows))
+        except SchemaError as error:
+            misfit = misfit or str(error)
+    if misfit:
+        raise SchemaError(misfit)
+    return Columns(schema, rows, tuple(columns))
 
 
 def _seen(field: Field, column: Column) -> Column:
@@ -169,6 +215,16 @@ def _array(owner: str, value: Any) -> Array:
     return np.asarray(value)
 
 
+def _can_change(array: Array) -> bool:
+    """Whether anybody could still write where its values are: read-only views of arrays and Arrow's may be, too."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return not isinstance(owner, bytes)  # those of a frame
+
+
 def _arrow_column(field: Field, array: pa.Array) -> pa.Array:
     held = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     if not any(is_kind(held) for is_kind in _TEXTS[field.kind]):
@@ -191,7 +247,7 @@ def _numbers(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
         limits = np.iinfo(dtype)
         if int(array.min()) < limits.min or int(array.max()) > limits.max:
             raise SchemaError(f"field {field.name!r}: not an integer of type {dtype}")
-    numbers = array.astype(dtype, copy=array.flags.writeable)
+    numbers = array.astype(dtype, copy=_can_change(array))
     if dtype == np.float32 and (np.isinf(numbers) & np.isfinite(array)).any():
         raise SchemaError(f"field {field.name!r}: a number too large for 32 bits")
     return numbers
@@ -204,7 +260,7 @@ def _texts(field: Field, array: Array, dtype: np.dtype[Any]) -> Array:
         raise WrongColumnsError(f"field {field.name!r}: {array.dtype} is no {field.kind.value}")
     if array.itemsize > dtype.itemsize and len(array) and np.strings.str_len(array).max() > dtype.itemsize:
         raise SchemaError(f"field {field.name!r}: longer than {dtype.itemsize} bytes")
-    texts = np.ascontiguousarray(array.astype(dtype, copy=array.flags.writeable))
+    texts = np.ascontiguousarray(array.astype(dtype, copy=_can_change(array)))
     if field.kind is Kind.TEXT and not_utf8(texts):
         raise SchemaError(f"field {field.name!r}: no UTF-8")
     return texts

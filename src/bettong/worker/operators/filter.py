@@ -15,11 +15,7 @@ class FilterOperator:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        results = self._calling.call(batch, None, dead_letters.progress)
+        results = self._calling.call(batch, None)
         failed(self.name, batch, results, dead_letters)
         assert results.rows is not None  # noqa: S101 - a predicate's tell which rows are kept
-        if len(results.rows) == batch.length:
-            return batch
-        if results.columns is None:
-            return batch.take(results.rows)
-        return batch.derived(results.columns, results.rows)
+        return batch if len(results.rows) == batch.length else batch.take(results.rows)

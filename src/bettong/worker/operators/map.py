@@ -15,4 +15,4 @@ class MapOperator:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        return derived(self.name, batch, self._calling.call(batch, None, dead_letters.progress), dead_letters)
+        return derived(self.name, batch, self._calling.call(batch, None), dead_letters)

@@ -19,5 +19,5 @@ class StatefulOperator:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator. Folds the rows in order, each into the state of its key."""
-        results = self._calling.call(batch, self.table.open(batch), dead_letters.progress)
+        results = self._calling.call(batch, self.table.open(batch))
         return derived(self.name, batch, results, dead_letters)

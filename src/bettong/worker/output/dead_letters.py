@@ -11,8 +11,7 @@ from bettong.frames.text import json_line
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord
-from bettong.worker.progress import FoldProgress
+from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +27,11 @@ class FailedMessage:
 class DeadLetters:
     """The messages of one frame that failed, in the order in which they did, and how many were skipped.
 
-    `on_error` by computation; dead letters where it says nothing. `progress`: how far the frame is.
-    `stopping`: the first message that must stop its partition. What comes of messages behind it cannot matter.
+    `on_error` by computation; dead letters where it says nothing. `stopping`: the first message that must stop its
+    partition. What comes of messages behind it cannot matter.
     """
 
     on_error: Mapping[str, OnError] = field(default_factory=dict)
-    progress: FoldProgress = field(default_factory=FoldProgress)
     found: list[FailedMessage] = field(default_factory=list)
     skipped: int = 0
     stopping: FailedMessage | None = None
@@ -93,7 +91,7 @@ class DeadLetterFraming:
         return self._framed(
             emitter,
             (
-                self._letter(
+                self._dead_letter(
                     emitter,
                     failed.computation,
                     failed.reason,
@@ -111,11 +109,11 @@ class DeadLetterFraming:
         return self._framed(
             emitter,
             (
-                self._letter(
+                self._dead_letter(
                     emitter,
                     emitter.frame.stream,
                     each.reason,
-                    each.place,
+                    each.index,
                     each.message,
                     as_received=each.as_received,
                     cut=each.cut,
@@ -124,7 +122,7 @@ class DeadLetterFraming:
             ),
         )
 
-    def _letter(
+    def _dead_letter(
         self,
         emitter: FrameEmitter,
         computation: str,
@@ -150,10 +148,10 @@ class DeadLetterFraming:
             whole_record=whole_record,
         ).SerializeToString()
 
-    def _framed(self, emitter: FrameEmitter, letters: Iterator[bytes]) -> Iterator[OutputRecord]:
-        origin = f"{DEAD_LETTERS}/{self.stage}/{self.partition}"
+    def _framed(self, emitter: FrameEmitter, dead_letters: Iterator[bytes]) -> Iterator[OutputRecord]:
+        origin = origin_of(DEAD_LETTERS, self.stage, self.partition)
         to = Destination(dead_letter_topic(self.application), self.partition, origin)
-        return emitter.rows(to, list(letters))
+        return emitter.rows(to, list(dead_letters))
 
 
 def message_text(columns: Columns) -> Callable[[int], bytes]:

@@ -31,6 +31,15 @@ class Destination(NamedTuple):
     origin: str
 
 
+def origin_of(target: str, stage: str, partition: int) -> str:
+    """Who numbers the frames that a partition of a stage writes for a sink, a stream that `key_by` made, dead letters.
+
+    It stays the same whatever streams of the stage lead there, and whatever their messages are, so that a replay by
+    a changed application repeats numbers. Frames of several schemas are parts of one input frame: see `numbering`.
+    """
+    return f"{target}/{stage}/{partition}"
+
+
 class Piece(NamedTuple):
     """The rows from `start` up to but not including `stop`, as the body of a frame."""
 

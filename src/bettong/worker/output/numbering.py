@@ -2,7 +2,7 @@
 
 A frame that leaves a stage carries `sequence = (input offset + 1) * PARTS_MAX + part`: it grows with the log, and a
 replay gives the same frame the same number. Usually there is one part for each input frame and destination;
-results that outgrow the frame limit are spread over several.
+results of several schemas, or that outgrow the frame limit, are spread over several.
 """
 
 from dataclasses import dataclass, field

@@ -17,14 +17,15 @@ from bettong.routing import partition_of, partitions_of, split
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.batch import Batch
 from bettong.worker.output.dead_letters import DeadLetters
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, Piece
+from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, Piece, origin_of
 
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """Routes what input frames of a partition of `application` lead to. `partitions`: of every stage."""
+    """Routes what input frames of a partition of a stage lead to. `partitions`: of every stage."""
 
     application: str
+    stage: str
     partition: int
     partitions: int
 
@@ -50,7 +51,7 @@ class Router:
             topic = stage_topic(self.application, output.stage)
         else:
             topic = sink_topic(self.application, output.target.name)
-        return Destination(topic, partition, output.origin(self.partition))
+        return Destination(topic, partition, origin_of(output.target.name, self.stage, self.partition))
 
     def _by_key(
         self,

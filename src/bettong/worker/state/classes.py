@@ -17,7 +17,7 @@ from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from bettong.application.streams import Stateful
-from bettong.worker.compilable import of_library
+from bettong.worker.libraries import of_library
 
 # By these a class says how its objects are to be taken apart and made again, which only pickle would ask.
 _OWN_WAYS = (

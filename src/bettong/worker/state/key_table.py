@@ -26,16 +26,24 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: Knuth, TAOCP 3, 6.
 
 
 class KeyTable:
-    """Slots of the keys of one partition."""
+    """Slots of the keys of one partition. The slot of a key that was removed is given to a new one."""
 
     def __init__(self, words: int) -> None:
         self.words = words
         self._keys = np.zeros((_FIRST_CAPACITY, words), np.uint64)
         self._table = np.zeros((2 * _FIRST_CAPACITY, 2), np.uint64)
+        # Slots that were in use and are not: the first `_free_count`, the last of which is given next.
+        self._free = np.zeros(0, np.int32)
+        self._free_count = 0
         self.count = 0
 
+    @property
+    def live(self) -> int:
+        """How many keys it has."""
+        return self.count - self._free_count
+
     def slots(self, column: Array) -> Array:
-        """The slot of each row's key; new keys get the next free ones."""
+        """The slot of each row's key; new keys get free ones."""
         return self.slots_of(words_of(column))
 
     def slots_of(self, words: Array) -> Array:
@@ -43,28 +51,52 @@ class KeyTable:
         slots = np.empty(len(words), np.int32)
         row = 0
         while True:
-            row, self.count = _find_or_add(words, self._keys, self._table, slots, row, self.count)
+            row, self.count, self._free_count = _find_or_add(
+                words, self._keys, self._table, slots, row, self.count, self._free, self._free_count
+            )
             if row == len(words):
                 return slots
             self._grow()
 
-    def find(self, column: Array) -> int | None:
-        """The slot of the one key in a column; None when it has none."""
-        slot = int(_find(words_of(column), self._keys, self._table))
-        return slot if slot >= 0 else None
+    def find(self, column: Array) -> Array:
+        """The slot of each row's key; -1 where it has none."""
+        return self.find_of(words_of(column))
+
+    def find_of(self, words: Array) -> Array:
+        """The same for keys as words."""
+        slots = np.empty(len(words), np.int32)
+        _find(words, self._keys, self._table, slots)
+        return slots
+
+    def remove(self, slots: Array) -> None:
+        """Removes the keys at these slots, each of which is in use and given once."""
+        if not len(slots):
+            return
+        _remove(slots, self._keys, self._table)
+        stop = self._free_count + len(slots)
+        if stop > len(self._free):
+            self._free = np.concatenate([self._free, np.zeros(stop, np.int32)])
+        self._free[self._free_count : stop] = slots
+        self._free_count = stop
+
+    def in_use(self) -> Array:
+        """The slots of all keys, in order."""
+        if not self._free_count:
+            return np.arange(self.count)
+        used = np.ones(self.count, np.bool_)
+        used[self._free[: self._free_count]] = False
+        return np.flatnonzero(used)
 
     @property
     def keys(self) -> Array:
-        """The words of all keys, by slot."""
+        """The words of the key at each slot, those that are not in use included."""
         return self._keys[: self.count]
 
     def _grow(self) -> None:
         bigger = np.zeros((2 * len(self._keys), self.words), np.uint64)
         bigger[: self.count] = self.keys
         self._keys = bigger
-        self._rebuild()
-
-    def _rebuild(self) -> None:
+        # It grows where all slots are in use.
         self._table = np.zeros((2 * len(self._keys), 2), np.uint64)
         _insert_all(self._keys, self._table, self.count)
 
@@ -158,13 +190,17 @@ def _place(words: Any, row: Any, keys: Any, table: Any, shift: Any) -> Any:
 
 
 @numba.njit(cache=True)
-def _find(words: Any, keys: Any, table: Any) -> Any:
-    """The slot of the key in the first row of `words`, or -1."""
-    return np.int64(table[_place(words, np.uint64(0), keys, table, _shift(table)), 1]) - 1
+def _find(words: Any, keys: Any, table: Any, slots: Any) -> None:
+    """The slot of each key, or -1."""
+    shift = _shift(table)
+    for row in range(np.uint64(len(words))):
+        slots[row] = np.int64(table[_place(words, row, keys, table, shift), 1]) - 1
 
 
 @numba.njit(cache=True)
-def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, start: Any, count: Any) -> Any:
+def _find_or_add(
+    words: Any, keys: Any, table: Any, slots: Any, start: Any, count: Any, free: Any, free_count: Any
+) -> Any:
     """Fills `slots` from `start` on; stops before the first row whose new key finds `keys` full."""
     shift, rows, is_large = _shift(table), np.uint64(len(words)), table.nbytes > CACHED_BYTES
     for block in range(np.uint64(start), rows, AHEAD):
@@ -175,14 +211,35 @@ def _find_or_add(words: Any, keys: Any, table: Any, slots: Any, start: Any, coun
         for row in range(block, behind):
             place = _place(words, row, keys, table, shift)
             if not table[place, 1]:
-                if count == len(keys):
-                    return np.int64(row), count
+                if free_count:
+                    free_count -= 1
+                    slot = np.int64(free[free_count])
+                elif count == len(keys):
+                    return np.int64(row), count, free_count
+                else:
+                    slot = np.int64(count)
+                    count += 1
                 for word in range(words.shape[1]):
-                    keys[count, word] = words[row, word]
-                count += 1
-                table[place, 0], table[place, 1] = _tag(words, row), count
+                    keys[slot, word] = words[row, word]
+                table[place, 0], table[place, 1] = _tag(words, row), slot + 1
             slots[row] = table[place, 1] - _ONE
-    return len(words), count
+    return len(words), count, free_count
+
+
+@numba.njit(cache=True)
+def _remove(slots: Any, keys: Any, table: Any) -> None:
+    """Empties the places of keys, and moves what was probed past them back: Knuth, TAOCP 3, 6.4, algorithm R."""
+    mask, shift = np.uint64(len(table) - 1), _shift(table)
+    for index in range(len(slots)):
+        hole = _place(keys, np.uint64(slots[index]), keys, table, shift)
+        probed = (hole + _ONE) & mask
+        while table[probed, 1]:
+            home = _home(table[probed, 0], shift)
+            if ((probed - home) & mask) >= ((probed - hole) & mask):
+                table[hole, 0], table[hole, 1] = table[probed, 0], table[probed, 1]
+                hole = probed
+            probed = (probed + _ONE) & mask
+        table[hole, 0], table[hole, 1] = np.uint64(0), np.uint64(0)
 
 
 @numba.njit(cache=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
@@ -10,11 +10,16 @@ from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.worker.batch import Batch, NoKey
-from bettong.worker.plain import plain
+from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
+from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.table import SavedStates
+
+# What a signature covers of keys that have ended, beside their place: so that they are not taken for states.
+_ENDED = b"\0ended"
 
 
 class StateCodec(Protocol):
@@ -55,28 +60,64 @@ class ObjectTable:
         self._changed: set[Any] | None = None
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
+        # The keys whose states have ended since the last increment; None: nothing was saved yet that could hold them.
+        self._ended: set[Any] | None = None
+        self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._deleted = 0
         self.get = self._states.get
 
     def open(self, batch: Batch) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
+        if self._lifetimes is not None:
+            _with_keys(batch, self._lifetimes.renew)
         if self._changed is not None:
-            keys = batch.key_values()
-            try:
-                self._changed.update(keys)
-            except ANY_ERROR:  # a NoKey raises what the user's function raised
-                self._changed.update(key for key in keys if not isinstance(key, NoKey))
+            _with_keys(batch, self._changed.update)
         return self
 
     def create(self, key: Any) -> Any:
         """The first state of a key."""
         state = self._states[key] = self._node.state()
+        if self._lifetimes is not None:
+            # Its state may have been deleted since the batch was opened.
+            self._lifetimes.begin(key)
         return state
 
-    def dump(self, place: bytes = b"") -> bytes:
-        """The states of all keys, in an order that the keys alone decide."""
-        return self._packed(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), place)
+    def delete(self, key: Any) -> None:
+        """The state of a key ends: its next message finds a fresh one."""
+        self._end((key,))
+        self._deleted += 1
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
+    def take_deleted(self) -> int:
+        """See StateTable."""
+        deleted, self._deleted = self._deleted, 0
+        return deleted
+
+    def expire(self, log_ns: int) -> int:
+        """See StateTable."""
+        if self._lifetimes is None:
+            return 0
+        expired = self._lifetimes.expired(log_ns)
+        self._end(expired)
+        return len(expired)
+
+    def _end(self, keys: Collection[Any]) -> None:
+        """The states of these keys end."""
+        self._drop(keys)
+        if self._ended is not None:
+            self._ended.update(keys)
+
+    def _drop(self, keys: Collection[Any]) -> None:
+        for key in keys:
+            self._states.pop(key, None)
+        self._waiting.difference_update(keys)
+        if self._lifetimes is not None:
+            self._lifetimes.forget(keys)
+
+    def dump(self, place: bytes = b"") -> SavedStates:
+        """The states of all keys, in an order that the keys alone decide."""
+        return self._saved(dict(sorted(self._states.items(), key=lambda each: repr(each[0]))), (), place)
+
+    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:
         """See StateTable."""
         states, changed = self._states, self._changed
         if changed is None or len(states) <= max(INCREMENT_KEYS, WHOLE_FROM * len(changed)):
@@ -90,9 +131,10 @@ class ObjectTable:
             others = list(islice(self._waiting, max(INCREMENT_KEYS, len(written))))
             self._waiting.difference_update(others)
             written |= {key: states[key] for key in others}
-        data = self._packed(written, place)
+        saved = self._saved(written, self._ended or (), place)
+        self._ended = set()
         self._changed = set() if len(states) > INCREMENT_KEYS else None
-        return data
+        return saved
 
     @property
     def settled(self) -> bool:
@@ -100,23 +142,42 @@ class ObjectTable:
         return not self._waiting
 
     def load(
-        self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+        self,
+        data: SavedStates,
+        *,
+        log_ns: int,
+        begins: bool,
+        migration: Migration | None = None,
+        place: bytes = b"",
     ) -> None:
         """See StateTable."""
         try:
-            keys, states = self._codec.decode(data, place, old=migration is not None)
+            keys, states = self._codec.decode(data.states, place, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
+            ended = self._codec.decode(data.ended, place + _ENDED, old=False)[0] if data.ended else []
+            last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
         except StateChangedError as error:
             raise StateChangedError(f"state of {self.name!r}: {error}") from None
         except Exception as error:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
             written = {key: migration(old) for key, old in written.items()}
+        self._drop(ended)
         if begins:
             self._waiting = set(self._states)
         self._states.update(written)
         self._waiting.difference_update(written)
+        if self._lifetimes is not None and last_ns is not None:
+            self._lifetimes.load(keys, last_ns)
+        self._ended = set()
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
+
+    def _saved(self, states: dict[Any, Any], ended: Collection[Any], place: bytes) -> SavedStates:
+        return SavedStates(
+            self._packed(states, place),
+            self._packed(dict.fromkeys(ended), place + _ENDED) if ended else b"",
+            self._lifetimes.dump(states) if self._lifetimes is not None else b"",
+        )
 
     def _packed(self, states: dict[Any, Any], place: bytes) -> bytes:
         try:
@@ -133,11 +194,20 @@ class ObjectTable:
 
     def state_of(self, key: str | int | bytes) -> Any:
         """See StateTable."""
-        return plain(self._states.get(key))
+        return to_jsonable(self._states.get(key))
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
-        return ((key, plain(state)) for key, state in self._states.items())
+        return ((key, to_jsonable(state)) for key, state in self._states.items())
+
+
+def _with_keys(batch: Batch, take: Callable[[list[Any]], object]) -> None:
+    """Calls `take` with the keys of a batch that could be computed; a second time when the first one raised."""
+    keys = batch.key_values()
+    try:
+        take(keys)
+    except ANY_ERROR:  # a NoKey raises what the user's function raised
+        take([key for key in keys if not isinstance(key, NoKey)])
 
 
 def check_state(node: Stateful, state_key: bytes | None = None) -> None:

@@ -13,9 +13,11 @@ from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
-from bettong.worker.plain import plain
+from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.key_table import KeyTable, words_per_key
+from bettong.worker.state.lifetimes import SlotLifetimes, stored_clocks
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
+from bettong.worker.state.table import SavedStates
 
 
 class Records(NamedTuple):
@@ -24,6 +26,7 @@ class Records(NamedTuple):
     slots: Array
     states: Array
     keys: int
+    table: "RecordTable"
 
 
 class RecordTable:
@@ -32,44 +35,95 @@ class RecordTable:
     def __init__(self, node: Stateful, key: np.dtype[Any]) -> None:
         self.name = node.name
         self._node = node
-        self._first = first_state(node)
+        # The state of a new key, an array of one.
+        self.first = first_state(node)
         self._state = schema_of(node.state)
         self._key = key
         self._table = KeyTable(words_per_key(key))
         self.states = self._fresh(0)
+        self._deleted = 0
         # By slot: whether the state may have changed since the last increment, and whether the present round of
         # writing all again has yet to come to it. Without `_changed`, any may have.
         self._changed: Array | None = None
         self._waiting = np.zeros(0, np.bool_)
+        # The words of keys whose states have ended since the last increment; None: nothing was saved yet that could
+        # hold them.
+        self._ended: list[Array] | None = None
+        self._lifetimes = SlotLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
 
     def open(self, batch: Batch) -> Records:
         """See StateTable. New keys get a first state."""
         slots = self._table.slots(batch.key_column())
         self._make_room()
+        if self._lifetimes is not None:
+            self._lifetimes.renew(slots)
         if self._changed is not None:
             self._changed[slots] = True
-        return Records(slots, self.states, self._table.count)
+        return Records(slots, self.states, self._table.count, self)
 
-    def dump(self, place: bytes = b"") -> bytes:  # noqa: ARG002 - arrays of numbers are not signed
+    def delete(self, slots: Array, rows: Array) -> None:
+        """The states at `slots[rows]` ended with those rows of a batch; they go on where a later row made a new one."""
+        self._deleted += len(rows)
+        last = np.empty(len(self.states), np.int64)
+        last[slots] = np.arange(len(slots))
+        ended = slots[rows]
+        self._end(ended[last[ended] == rows])
+
+    def take_deleted(self) -> int:
+        """See StateTable."""
+        deleted, self._deleted = self._deleted, 0
+        return deleted
+
+    def expire(self, log_ns: int) -> int:
+        """See StateTable."""
+        if self._lifetimes is None:
+            return 0
+        expired = self._lifetimes.expired(log_ns)
+        self._end(expired)
+        return len(expired)
+
+    def _end(self, slots: Array) -> None:
+        """The states at these slots, each given once, end."""
+        if self._ended is not None and len(slots):
+            self._ended.append(self._table.keys[slots])
+        self._drop(slots)
+
+    def _drop(self, slots: Array) -> None:
+        """The keys at these slots are gone, and the slots as new."""
+        if not len(slots):
+            return
+        self._table.remove(slots)
+        self.states[slots] = self.first[0]
+        if self._changed is not None:
+            self._changed[slots] = False
+        self._waiting[slots[slots < len(self._waiting)]] = False
+        if self._lifetimes is not None:
+            self._lifetimes.forget(slots)
+
+    def dump(self, place: bytes = b"") -> SavedStates:  # noqa: ARG002 - arrays of numbers are not signed
         """The states of all keys, in the order of the keys."""
-        return self._written(np.lexsort(self._table.keys.T))
+        slots = self._table.in_use()
+        return self._saved(slots[np.lexsort(self._table.keys[slots].T)])
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:  # noqa: ARG002
+    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:  # noqa: ARG002
         """See StateTable. Two arrays in numpy's own format: keys and states."""
-        count, changed = self._table.count, self._changed
+        count, live, changed = self._table.count, self._table.live, self._changed
         written = np.flatnonzero(changed[:count]) if changed is not None else np.arange(0)
-        if changed is None or count <= max(INCREMENT_KEYS, WHOLE_FROM * len(written)):
-            data = self._written(slice(count))
+        if changed is None or live <= max(INCREMENT_KEYS, WHOLE_FROM * len(written)):
+            saved = self._saved(slice(count) if live == count else self._table.in_use())
             self._waiting = np.zeros(0, np.bool_)
         else:
             if begins:
-                self._waiting = np.ones(count, np.bool_)
+                self._waiting = np.zeros(count, np.bool_)
+                self._waiting[self._table.in_use()] = True
             self._waiting[written[written < len(self._waiting)]] = False
             others = np.flatnonzero(self._waiting)[: max(INCREMENT_KEYS, len(written))]
             self._waiting[others] = False
-            data = self._written(np.concatenate([written, others]))
-        self._changed = np.zeros(len(self.states), np.bool_) if count > INCREMENT_KEYS else None
-        return data
+            saved = self._saved(np.concatenate([written, others]))
+        saved = saved._replace(ended=_bytes_of(np.concatenate(self._ended)) if self._ended else b"")
+        self._ended = []
+        self._changed = np.zeros(len(self.states), np.bool_) if live > INCREMENT_KEYS else None
+        return saved
 
     @property
     def settled(self) -> bool:
@@ -78,18 +132,21 @@ class RecordTable:
 
     def load(
         self,
-        data: bytes,
+        data: SavedStates,
         *,
+        log_ns: int,
         begins: bool,
         migration: Migration | None = None,
         place: bytes = b"",  # noqa: ARG002
     ) -> None:
         """See StateTable."""
-        file = io.BytesIO(data)
+        file = io.BytesIO(data.states)
         try:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
+            ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
+            last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
+        except (ValueError, TypeError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
             states = self._migrated(states, migration)
@@ -99,20 +156,28 @@ class RecordTable:
                 f"state of {self.name!r}: it has keys of {keys.shape[1:]} words and {states.dtype},"
                 f" expected {self._table.words} and {self.states.dtype}"
             )
+        if ended.dtype != np.uint64 or ended.shape[1:] != keys.shape[1:]:
+            raise SnapshotError(
+                f"state of {self.name!r}: it ends keys of {ended.shape[1:]} words of {ended.dtype}"
+            )
+        gone = self._table.find_of(np.ascontiguousarray(ended))
+        self._drop(np.unique(gone[gone >= 0]))
         if begins:
-            self._waiting = np.ones(self._table.count, np.bool_)
+            self._waiting = np.zeros(self._table.count, np.bool_)
+            self._waiting[self._table.in_use()] = True
         slots = self._table.slots_of(np.ascontiguousarray(keys))
         self._make_room()
         self.states[slots] = states
         self._waiting[slots[slots < len(self._waiting)]] = False
-        tracked = self._table.count > INCREMENT_KEYS and not migration
+        if self._lifetimes is not None and last_ns is not None:
+            self._lifetimes.load(slots, last_ns)
+        self._ended = []
+        tracked = self._table.live > INCREMENT_KEYS and not migration
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
 
-    def _written(self, slots: Array | slice) -> bytes:
-        file = io.BytesIO()
-        np.save(file, self._table.keys[slots], allow_pickle=False)
-        np.save(file, self.states[slots], allow_pickle=False)
-        return file.getvalue()
+    def _saved(self, slots: Array | slice) -> SavedStates:
+        last_ns = self._lifetimes.dump(slots) if self._lifetimes is not None else b""
+        return SavedStates(_bytes_of(self._table.keys[slots], self.states[slots]), last_ns=last_ns)
 
     def _migrated(self, states: Array, migration: Migration) -> Any:
         names = states.dtype.names or ()
@@ -126,26 +191,31 @@ class RecordTable:
             self.states = np.concatenate([self.states, fresh])
             if self._changed is not None:
                 self._changed = np.concatenate([self._changed, np.zeros(len(fresh), np.bool_)])
+        if self._lifetimes is not None:
+            self._lifetimes.grow(len(self.states))
 
     @property
     def keys(self) -> int:
         """How many keys have a state."""
-        return self._table.count
+        return self._table.live
 
     def state_of(self, key: str | int | bytes) -> Any:
         """See StateTable."""
         column = key_column(key, self._key)
-        slot = self._table.find(column) if column is not None else None
-        return None if slot is None else self._plain(slot)
+        slots = self._table.find(column) if column is not None else np.full(1, -1)
+        return self._plain(int(slots[0])) if slots[0] >= 0 else None
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
-        words = np.ascontiguousarray(self._table.keys)
+        slots = self._table.in_use()
+        words = np.ascontiguousarray(self._table.keys[slots])
         if self._key.kind == "S":
             keys = words.view(f"S{words.itemsize * self._table.words}")
         else:
             keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
-        return ((key, self._plain(slot)) for slot, key in enumerate(keys.ravel().tolist()))
+        return (
+            (key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys.ravel().tolist(), strict=True)
+        )
 
     def _plain(self, slot: int) -> Any:
         """A state as JSON can hold it."""
@@ -154,11 +224,19 @@ class RecordTable:
         for field in self._state.fields:
             if field.kind is Kind.TEXT:
                 values[field.name] = values[field.name].decode("utf-8", "replace")
-        return plain(values)
+        return to_jsonable(values)
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
-        return np.repeat(self._first, max(held, 2 * self._table.count, 1024))
+        return np.repeat(self.first, max(held, 2 * self._table.count, 1024))
+
+
+def _bytes_of(*arrays: Array) -> bytes:
+    """Arrays in numpy's own format."""
+    file = io.BytesIO()
+    for each in arrays:
+        np.save(file, each, allow_pickle=False)
+    return file.getvalue()
 
 
 def first_state(node: Stateful) -> Any:

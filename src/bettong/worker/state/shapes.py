@@ -48,7 +48,7 @@ def shape_of(stage: Stage, node: Stateful, *, records: bool) -> Shape:
         f"{'compiled' if records else 'Python'} state {_state(node.state)} by {', '.join(keys)}"
         f" of {', '.join(takes)}"
     )
-    return Shape(layout=layout, version=node.version, code=_code(list(node.handlers.values())))
+    return Shape(layout=layout, version=node.version, code=_code(_functions(node)))
 
 
 def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migration | None:
@@ -84,6 +84,11 @@ def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migrati
             ) from error
 
     return migrated
+
+
+def _functions(node: Stateful) -> list[Any]:
+    """The functions that decide what a state becomes."""
+    return [*node.handlers.values(), *([node.delete_when] if node.delete_when is not None else [])]
 
 
 def _tokens(fields: Any) -> str:

@@ -1,22 +1,43 @@
 """What holds the states of a computation's keys in one partition."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from bettong.worker.batch import Batch
 from bettong.worker.state.shapes import Migration
 
 
+class SavedStates(NamedTuple):
+    """States as bytes; the keys whose states have ended since the last increment; see `last_ns` in snapshot.proto."""
+
+    states: bytes
+    ended: bytes = b""
+    last_ns: bytes = b""
+
+
 class StateTable(Protocol):
-    """A state a key, and what changed since they were last saved."""
+    """A state a key, and what changed since they were last saved.
+
+    Memory is that of the most keys that had a state at once. Beside it stand the keys that have ended since the last
+    increment, until the next one tells them.
+    """
 
     def open(self, batch: Batch) -> Any:
-        """The states of a batch's rows, as the computation's Calling takes them; they may change from now on."""
+        """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
 
-    def dump(self, place: bytes = b"") -> bytes:
+        With a time to live, these keys have a message now: at the log clock that `expire` was told last.
+        """
+
+    def expire(self, log_ns: int) -> int:
+        """The log clock is there now: ends the states that have outlived their time to live, and returns how many."""
+
+    def take_deleted(self) -> int:
+        """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
+
+    def dump(self, place: bytes = b"") -> SavedStates:
         """The states of all keys; equal states have equal bytes. `place`, here and below: what a signature covers."""
 
-    def increment(self, *, begins: bool, place: bytes = b"") -> bytes:
+    def increment(self, *, begins: bool, place: bytes = b"") -> SavedStates:
         """The states that changed since the last increment, and some of the others (see `snapshots.chain`).
 
         `begins`: a new round of writing every key again begins with it.
@@ -27,10 +48,17 @@ class StateTable(Protocol):
         """Whether the present round has come to every key."""
 
     def load(
-        self, data: bytes, *, begins: bool, migration: Migration | None = None, place: bytes = b""
+        self,
+        data: SavedStates,
+        *,
+        log_ns: int,
+        begins: bool,
+        migration: Migration | None = None,
+        place: bytes = b"",
     ) -> None:
         """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
 
+        `log_ns`: the log clock then. What has outlived its time to live since it was shortened ends with `expire`.
         `migration`, when given, makes states of this version from the older ones in `data`. Raises
         SnapshotError when it cannot be read; then the table is spoilt.
         """
@@ -40,7 +68,7 @@ class StateTable(Protocol):
         """How many keys have a state."""
 
     def state_of(self, key: str | int | bytes) -> Any:
-        """The state of one key as JSON can hold it (see `plain`), a copy; None when the key has none."""
+        """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None when the key has none."""
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""

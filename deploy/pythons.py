@@ -1,0 +1,118 @@
+"""Tests users' compiled functions on each CPython that pyproject.toml claims: `make pythons`.
+
+The version of .venv runs all tests anyway. Each other claimed version that this machine has gets an environment in
+.venv-pythons, with the packages of requirements.lock that these tests need; the versions that it lacks are named.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.specifiers import SpecifierSet
+
+from deploy.bootstrap import Setup, alone, look, told
+from deploy.setup_plan import SetupError, Tree, uv_settings
+
+MINOR_MAX = 30  # more than any version of Python 3 so far
+TOOLS = ("hypothesis", "pytest", "pytest-timeout", "pytest-xdist")
+# Not tests/conftest.py, which imports packages that these tests do not need. The profile `ci` has no deadlines.
+PYTEST_OPTIONS = (
+    "-q",
+    "-n",
+    "2",
+    "--dist",
+    "loadfile",
+    "--confcutdir",
+    "tests/unit",
+    "--hypothesis-profile",
+    "ci",
+)
+TESTS = (
+    "tests/unit/test_code_facts.py",
+    "tests/unit/test_compile_errors.py",
+    "tests/unit/test_kernel.py",
+    "tests/unit/test_kernel_cache.py",
+    "tests/unit/test_kernel_forms.py",
+    "tests/unit/test_kernel_texts.py",
+    "tests/unit/test_numba_types.py",
+)
+
+
+def claimed_versions(project: Path) -> list[str]:
+    """The versions that the pyproject.toml of a folder claims: `3.11`, `3.12` ..."""
+    claim = SpecifierSet(_manifest(project)["requires-python"])
+    return [f"3.{minor}" for minor in range(MINOR_MAX) if f"3.{minor}.0" in claim]
+
+
+def find_interpreter(version: str, environment: Mapping[str, str]) -> Path | None:
+    """A CPython of a version that runs: on the PATH, else one that pyenv keeps."""
+    pyenv = Path(environment.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    on_path = shutil.which(f"python{version}", path=environment.get("PATH"))
+    found = [Path(on_path)] if on_path else []
+    found += sorted(pyenv.glob(f"{version}.*/bin/python{version}"))
+    question = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
+    for each in found:  # pyenv puts programs on the PATH that do not run
+        answer = subprocess.run([str(each), "-c", question], check=False, capture_output=True, text=True)
+        if answer.stdout.split() == ["cpython", version]:
+            return each
+    return None
+
+
+def make_environment(setup: Setup, version: str, interpreter: Path) -> Path:
+    """Makes the environment of a version, or brings it up to date; returns its interpreter. Raises SetupError."""
+    tree = setup.tree
+    folder = tree.root / ".venv-pythons" / version
+    python, uv = folder / "bin" / "python", [str(tree.uv), "--quiet"]
+    settings, log = uv_settings(os.environ), f"python-{version}"
+    if not python.exists():
+        setup.run(log, [*uv, "venv", "--clear", "--python", str(interpreter), str(folder)], settings)
+    packages = [*_manifest(tree.root)["dependencies"], *TOOLS]
+    install = ["pip", "install", "--python", str(python), "--constraints", "requirements.lock"]
+    setup.run(log, [*uv, *install, *packages], settings)
+    (library,) = folder.glob("lib/python*/site-packages")
+    (library / "bettong-tree.pth").write_text(f"{tree.root / 'src'}\n")
+    return python
+
+
+def main(options: Sequence[str]) -> int:
+    """The exit code: 1 when a version failed or has no environment. `options`: further ones for pytest, `-k word`."""
+    tree = Tree(Path(__file__).resolve().parent.parent)
+    own, failed = f"{sys.version_info[0]}.{sys.version_info[1]}", False
+    tested, missing = list[str](), list[str]()
+    for version in claimed_versions(tree.root):
+        if version == own:
+            continue
+        interpreter = find_interpreter(version, os.environ)
+        if interpreter is None:
+            missing.append(version)
+            continue
+        try:
+            with alone(tree.root), told(f"environment of Python {version}"):
+                python = make_environment(Setup(tree, look()), version, interpreter)
+        except SetupError as error:
+            print(f"pythons: {error}", file=sys.stderr)
+            return 1
+        command = [str(python), "-m", "pytest", *PYTEST_OPTIONS, *TESTS, *options]
+        failed |= subprocess.run(command, cwd=tree.root, check=False).returncode != 0
+        tested.append(version)
+    print(
+        f"pythons: tested on {', '.join(tested) or 'none'}; not on this machine: {', '.join(missing) or 'none'};"
+        f" on {own} `make test` runs all tests"
+    )
+    return int(failed)
+
+
+def _manifest(project: Path) -> dict[str, Any]:
+    manifest: dict[str, dict[str, Any]] = tomllib.loads((project / "pyproject.toml").read_text())
+    return manifest["project"]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""What Prometheus is told: each metric once, on a registry of one tuner."""
+
+from collections import Counter as Tally
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from bettong_node_tuner.decisions import Action, Decision, State, is_done
+from bettong_node_tuner.settings import Mode
+from bettong_node_tuner.targets import Setting
+
+_WRITING = {Action.WRITE, Action.RESTORE}
+_WRITTEN = {State.TUNED, State.REVERTED}
+
+
+class TunerMetrics:
+    """The metrics of one tuner; `registry` is what is served."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._keys = Gauge(
+            "bettong_node_tuner_keys",
+            "Files, swap areas and threads of a setting, by how they stand.",
+            ("setting", "state"),
+            registry=self.registry,
+        )
+        self._writes = Counter(
+            "bettong_node_tuner_writes",
+            "Values written, back to the old ones too.",
+            ("setting",),
+            registry=self.registry,
+        )
+        self._done = Gauge(
+            "bettong_node_tuner_done", "1 when all is set that can be set.", registry=self.registry
+        )
+        self._looked = Gauge(
+            "bettong_node_tuner_last_look_timestamp_seconds",
+            "When the node was last looked at, Unix time in seconds.",
+            registry=self.registry,
+        )
+        self._node_errors = Counter(
+            "bettong_node_tuner_api_errors",
+            "Calls that the API server refused or did not answer.",
+            registry=self.registry,
+        )
+
+    def record(self, decisions: Sequence[Decision], mode: Mode, *, writes: bool, now_s: float) -> None:
+        """One pass over the node; `writes`: it was to write, not only to look."""
+        tally = Tally((each.setting, each.state) for each in decisions)
+        for setting in Setting:
+            for state in State:
+                self._keys.labels(setting.value, state.value).set(tally[setting, state])
+        for each in decisions:
+            if writes and each.action in _WRITING and each.state in _WRITTEN:
+                self._writes.labels(each.setting.value).inc()
+        self._done.set(is_done(list(decisions), mode))
+        self._looked.set(now_s)
+
+    def api_error(self) -> None:
+        """The API server could not be told."""
+        self._node_errors.inc()

@@ -1,0 +1,109 @@
+"""The live metrics of partitions, written by tasks: best effort, for results never wait for metrics."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from bettong import metrics
+from bettong.delivery import Gap
+from bettong.edges.redis_store import LiveMetrics
+from bettong.edges.redis_store.live import MetricValues
+from bettong.errors import StoreError
+from bettong.logs import Logger
+from bettong.worker.partition import PartitionWorker
+
+# While Redis is away each attempt costs a task up to a few seconds, so that attempts are this far apart.
+_PAUSE_S = 10.0
+# Partitions that are named in one line.
+_NAMED_MAX = 3
+
+
+@dataclass(slots=True)
+class PartitionMetrics:
+    """Writes metrics, and after a write that failed leaves them out for a while. `clock` is monotonic, in seconds.
+
+    `gap_alarm_s`: how long a gap may stay before it is reported. `beside`: of the process, written with each of them.
+    """
+
+    live_metrics: LiveMetrics
+    clock: Callable[[], float]
+    log: Logger
+    gap_alarm_s: float
+    beside: MetricValues = field(default_factory=dict)
+    _gaps: dict[tuple[str, int], tuple[Gap, float]] = field(default_factory=dict)
+    _resume_s: float = float("-inf")
+
+    def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
+        """What a partition's record says of its fold, and up to where it is newly saved."""
+        key = worker.program.stage.name, worker.assignment.partition
+        return {**metrics_of(worker, saved_offset), **self._gap(key, worker.gap)}
+
+    def _gap(self, key: tuple[str, int], gap: Gap | None) -> dict[str, str | int | float]:
+        """A gap that stays. By the clock here, for those of senders may be wrong."""
+        none: dict[str, str | int | float] = {metrics.GAP.name: "", metrics.GAP_S.name: ""}
+        if gap is None:
+            self._gaps.pop(key, None)
+            return none
+        known, since_s = self._gaps.get(key, (gap, self.clock()))
+        if (known.origin, known.sequence) != (gap.origin, gap.sequence):
+            since_s = self.clock()
+        self._gaps[key] = gap, since_s
+        waited_s = self.clock() - since_s
+        if waited_s < self.gap_alarm_s:
+            return none
+        text = f"{gap.origin}, frame {gap.sequence}: frame {gap.previous} did not come before it"
+        return {metrics.GAP.name: text, metrics.GAP_S.name: round(waited_s)}
+
+    def write(
+        self, stage: str, partition: int, metric_values: MetricValues, begun_ms: int | None = None
+    ) -> None:
+        """Changes these metrics of a partition. Never raises; what is left out is made good by the next batch.
+
+        `begun_ms`: when the run began, if its tasks may run twice (LiveMetrics.write_folded).
+        """
+        if self.clock() < self._resume_s:
+            return
+        metric_values = {**metric_values, **self.beside}
+        try:
+            if begun_ms is None:
+                self.live_metrics.write_partition(stage, partition, metric_values)
+            else:
+                self.live_metrics.write_folded(stage, partition, metric_values, begun_ms=begun_ms)
+        except StoreError as error:
+            self.log.warning("live metrics not written", fault=str(error), pause_s=_PAUSE_S)
+            self._resume_s = self.clock() + _PAUSE_S
+
+    def report_fault(self, stage: str, partition: int, text: str) -> None:
+        """Reports what holds a partition up; "" for nothing."""
+        self.write(stage, partition, {metrics.FAULT.name: text})
+
+
+def held_up(partitions: Mapping[tuple[str, int], Mapping[str, str]]) -> str:
+    """What holds partitions up, in a line for people, by their records; "" for nothing."""
+    found = [
+        f"{stage}/{partition} is held up: {text}"
+        for (stage, partition), record in sorted(partitions.items())
+        if (text := record.get(metrics.FAULT.name))
+    ]
+    more = f"; and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+    return "; ".join(found[:_NAMED_MAX]) + more
+
+
+def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
+    """What its record says, but for gaps that stay: those need time."""
+    metric_values: dict[str, str | int | float] = {
+        metrics.OFFSET.name: worker.next_offset,
+        metrics.FRAMES.name: worker.counters.frames,
+        metrics.MESSAGES.name: worker.counters.messages,
+        metrics.RESULTS.name: worker.counters.results,
+        metrics.DEAD_LETTERS.name: worker.counters.dead_letters,
+        metrics.SKIPPED.name: worker.counters.skipped,
+        metrics.DUPLICATES.name: worker.counters.duplicates,
+        metrics.GAPS.name: worker.counters.gaps,
+        metrics.KEYS.name: worker.keys,
+        metrics.DELETED.name: worker.counters.deleted,
+        metrics.EXPIRED.name: worker.counters.expired,
+        metrics.FAULT.name: "",
+    }
+    if saved_offset is not None:
+        metric_values[metrics.SNAPSHOT_OFFSET.name] = saved_offset
+    return metric_values

@@ -1,0 +1,139 @@
+"""One partition that a loop folds: its worker, its output under way, and its snapshots on their way to the store.
+
+    fold ─> output ─> broker ─> acknowledged ┐
+       └─> increment: pending until all output of the records below it is acknowledged ─> saved
+
+At most two snapshots are pending: the next begins when the one before is saved, and a last one when the partition is
+revoked. So memory is bounded, and a store that is away only makes the next increment larger.
+"""
+
+import threading
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+
+from bettong.edges.kafka_log import RECORD_BYTES, LogWriter
+from bettong.errors import LogError
+from bettong.identifiers import PartitionId
+from bettong.snapshots.chain import Increment
+from bettong.worker.partition import PartitionWorker
+from bettong_processor.crashes.guard import Fold
+from bettong_processor.resident.measuring import Measure
+
+
+class OutstandingOutput:
+    """Output of a stretch of records: how much of it the broker has not acknowledged."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was appended is durable; stays so once nothing more is appended."""
+        return self._count == 0
+
+    def add(self, change: int) -> None:
+        """Safe from several threads."""
+        with self._lock:
+            self._count += change
+
+
+@dataclass(slots=True)
+class PendingSnapshot:
+    """An increment that is not saved yet, and the output that must be durable before it is."""
+
+    increment: Increment
+    data: bytes
+    output: OutstandingOutput
+    saving: "Future[None] | None" = None
+    not_before_s: float = 0.0
+
+
+@dataclass(slots=True)
+class OutputBuffer:
+    """Bytes of output under way, over all partitions of a loop, as LogWriter counts them; and what the log refused."""
+
+    bytes_under_way: int = 0
+    failure: LogError | None = None
+    changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def add(self, size: int) -> None:
+        """Before a value is appended."""
+        with self.changed:
+            self.bytes_under_way += size
+
+    def remove(self, size: int, answer: int | LogError) -> None:
+        """When the broker has acknowledged or refused it."""
+        with self.changed:
+            self.bytes_under_way -= size
+            if isinstance(answer, LogError):
+                self.failure = self.failure or answer
+            self.changed.notify_all()
+
+    def await_room(self, bytes_max: int, wait_s: float) -> bool:
+        """Whether less than `bytes_max` is under way, or the log has failed; waits for that."""
+        with self.changed:
+            return bool(
+                self.changed.wait_for(
+                    lambda: self.bytes_under_way < bytes_max or self.failure is not None, wait_s
+                )
+            )
+
+
+class ActivePartition:
+    """Used by its loop's thread; acknowledgements of the log come from another.
+
+    `due_s`: when its next snapshot is due; `revoke_by_s`: when it is revoked at the latest, None while it is kept.
+    """
+
+    def __init__(
+        self, id_: PartitionId, topic: str, worker: PartitionWorker, *, fold: Fold, due_s: float
+    ) -> None:
+        self.id = id_
+        self.topic = topic
+        self.worker = worker
+        self._fold = fold
+        self.due_s = due_s
+        self.pending: list[PendingSnapshot] = []
+        self.saved_offset: int | None = worker.saved.offset or None
+        self.revoke_by_s: float | None = None
+        self.measure = Measure()
+        self.published: dict[str, str | int | float] = {}
+        self._output = OutstandingOutput()
+
+    def fold_record(self, offset: int, value: bytes, writer: LogWriter, buffer: OutputBuffer) -> None:
+        """Folds the next record and appends its output. Raises what the worker and the writer raise."""
+        output = self._output
+        for record in self._fold(offset, value):
+            size = len(record.value) + RECORD_BYTES
+            buffer.add(size)
+            output.add(1)
+            done = partial(self._acknowledged, output, buffer, size, self.worker.now_ns)
+            writer.append(record.topic, record.partition, record.value, done)
+
+    def begin_snapshot(self) -> None:
+        """Makes an increment of what was folded since the last one; it may be saved when its output is durable."""
+        if self.worker.next_offset > self.worker.saved.offset:
+            increment, data = self.worker.increment()
+            self.pending.append(PendingSnapshot(increment, data, self._output))
+            self._output = OutstandingOutput()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all output is durable and every snapshot saved."""
+        return not self.pending and self._output.complete
+
+    def _acknowledged(
+        self,
+        output: OutstandingOutput,
+        buffer: OutputBuffer,
+        size: int,
+        taken_in_ns: int,
+        answer: int | LogError,
+    ) -> None:
+        if not isinstance(answer, LogError):
+            output.add(-1)
+            self.measure.note(taken_in_ns, time.time_ns())
+        buffer.remove(size, answer)

@@ -1,0 +1,155 @@
+"""Checks which slots live, and publishes the assignment of partitions to them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
+from bettong.errors import StoreError, StoreUnavailableError, SupersededError
+from bettong.identifiers import PartitionId
+from bettong.logs import Logger
+from bettong_processor.resident.assignment import assign_partitions
+
+# At its start a run waits this long for all slots, so that the first one does not get every partition.
+GATHER_S = 2.0
+# A check that took this long met a Redis that stood still: heartbeats that wait for it, too, are not counted yet.
+_SLOW_S = 0.5
+# In one that took this long all slots may look silent, and each would be asked for in Spark: the next check tells.
+_STALL_S = 0.1
+# A partition moves within a heartbeat, an increment and a restore. One that nobody holds for this long is reported.
+_UNHELD_S = 3.0
+_NAMED_MAX = 3
+
+
+class Assignor:
+    """Used by one thread. `grace_s`: after the store was away, a slot counts as dead only after this long.
+
+    Away is also a store that stood still, or came back without the newest assignment: empty, or older.
+
+    `is_vacated` tells whether a task that is silent has ended for certain, and none runs in its slot: the slot need
+    not be waited for. `clock` is monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        membership: RedisMembership,
+        run: str,
+        partitions: Sequence[PartitionId],
+        *,
+        grace_s: float,
+        is_vacated: Callable[[Task], bool],
+        clock: Callable[[], float],
+        log: Logger,
+    ) -> None:
+        self._membership = membership
+        self._run = run
+        self._partitions = partitions
+        self._grace_s = grace_s
+        self._is_vacated = is_vacated
+        self._clock = clock
+        self._log = log
+        self._assignment = SlotAssignment()
+        self._members: frozenset[int] = frozenset()
+        self._gathered_s: float | None = None
+        self._grace_until_s = float("-inf")
+        self._unheld_since_s: dict[PartitionId, float] = {}
+        self._waits_for = "no task has started yet"
+
+    def waits_for(self) -> str:
+        """What keeps partitions from being folded; "" when each has a holder, or had one a moment ago."""
+        return self._waits_for
+
+    def update_assignment(self, slots: int) -> None:
+        """Checks the slots 0 to `slots` - 1, and assigns the partitions anew when the members have changed.
+
+        A store that is away changes nothing. Raises StoreError when it refuses, SupersededError when a newer run has
+        begun, and what `is_vacated` raises.
+        """
+        begun_s = self._clock()
+        try:
+            seen = self._membership.read_members(self._run, range(slots))
+        except StoreUnavailableError:
+            self._grace_until_s = self._clock() + self._grace_s
+            return
+        now_s = self._clock()
+        forgotten = seen.epoch != self._assignment.epoch
+        if forgotten or now_s - begun_s >= _SLOW_S:
+            self._grace_until_s = now_s + self._grace_s
+        if forgotten:
+            # The slots still hold what they held, and say so with their next heartbeat.
+            self._publish(self._assignment.slots)
+        dismissed = self._dismiss_ended(seen.silent) if now_s - begun_s < _STALL_S else set()
+        members = seen.members
+        if now_s < self._grace_until_s:
+            members |= self._members
+        members -= dismissed
+        if self._is_gathering(members, slots):
+            return
+        if members and members != self._members:
+            # Who holds a partition now is the first to keep it, also where the last assignment named another slot.
+            wanted = assign_partitions(self._partitions, members, {**self._assignment.slots, **seen.holders})
+            if wanted != self._assignment.slots:
+                self._publish(wanted)
+            self._members = members
+            self._log.info("partitions are assigned", members=len(members), epoch=self._assignment.epoch)
+        self._unheld_since_s = {
+            each: self._unheld_since_s.get(each, now_s)
+            for each in self._partitions
+            if each not in seen.holders
+        }
+        if members:
+            patience_s = 0.0 if self._waits_for else _UNHELD_S
+            self._waits_for = _unheld_text(
+                [each for each, since_s in self._unheld_since_s.items() if now_s - since_s >= patience_s]
+            )
+        else:
+            self._waits_for = "no slot lives: no executor has room, or its tasks fail (see the log)"
+
+    def stop_slots(self) -> bool:
+        """Tells all slots to drain and end; False when the store is away, so that they do not hear it. Never raises."""
+        try:
+            told = self._publish(self._assignment.slots, stop=True)
+        except StoreError:
+            told = False
+        if not told:
+            self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
+        return told
+
+    def _dismiss_ended(self, silent: Iterable[Task]) -> set[int]:
+        """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""
+        gone = set()
+        for task in silent:
+            try:
+                if self._is_vacated(task) and self._membership.dismiss_task(task):
+                    gone.add(task.slot)
+                    self._log.warning("a slot has lost its task", slot=task.slot)
+            except StoreUnavailableError:
+                break  # the next check meets it too
+        return gone
+
+    def _is_gathering(self, members: frozenset[int], slots: int) -> bool:
+        """Whether to wait for the rest of the slots before the first assignment."""
+        if self._members or not members:
+            return False
+        if self._gathered_s is None:
+            self._gathered_s = self._clock() + GATHER_S
+        return len(members) < slots and self._clock() < self._gathered_s
+
+    def _publish(self, slots: Mapping[PartitionId, int], *, stop: bool = False) -> bool:
+        """Whether the store has said that it is written. If not, the next check tells, and it is published again.
+
+        Each attempt has an epoch of its own: one that was not answered may have been carried out, and heard of.
+        """
+        self._assignment = SlotAssignment(self._assignment.epoch + 1, slots, stop)
+        try:
+            if not self._membership.publish_assignment(self._run, self._assignment):
+                raise SupersededError("another processor of this application has begun")
+        except StoreUnavailableError:
+            return False
+        return True
+
+
+def _unheld_text(partitions: Sequence[PartitionId]) -> str:
+    """In a line for people; "" for none."""
+    if not partitions:
+        return ""
+    more = f" and {len(partitions) - _NAMED_MAX} more" if len(partitions) > _NAMED_MAX else ""
+    return f"no slot holds {', '.join(map(str, partitions[:_NAMED_MAX]))}{more}"

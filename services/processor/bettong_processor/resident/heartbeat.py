@@ -1,0 +1,136 @@
+"""The thread that sends a slot's heartbeats to the store, and receives which partitions the slot is to hold.
+
+It never holds up the loop: the loop reads the newest desired assignment, and reports what it has revoked. While the
+store is away the desired assignment stays as it was: the slot keeps what it holds, and others, who cannot acquire
+anything, keep what they hold.
+"""
+
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self
+
+from bettong.edges.redis_store.membership import HeartbeatResponse, RedisMembership, SlotAssignment, Task
+from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
+from bettong.logs import Logger
+
+# Between two heartbeats: a slot learns of a new assignment this late at most.
+_INTERVAL_S = 0.05
+# While a partition is to be acquired that another slot still holds.
+_EAGER_INTERVAL_S = 0.005
+_PAUSE_S = 0.5
+_STOP_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class DesiredAssignment:
+    """What a loop is to do. `held`: acquired, and not lost; `assigned`: to be held. All else is to be revoked.
+
+    `superseded`: another task runs in this one's slot, it must end without another word.
+    """
+
+    held: frozenset[PartitionId] = frozenset()
+    assigned: frozenset[PartitionId] = frozenset()
+    stop: bool = False
+    superseded: bool = False
+
+
+class Heartbeat:
+    """A context manager: the thread runs while it is entered."""
+
+    def __init__(self, membership: RedisMembership, task: Task, log: Logger) -> None:
+        self._membership = membership
+        self._task = task
+        self._log = log
+        self._changed = threading.Condition()
+        self._desired = DesiredAssignment()
+        self._assignment = SlotAssignment(epoch=-1)
+        self._revoked: set[PartitionId] = set()
+        self._hurry = False
+        self._ended = False
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="heartbeat")
+        self._sending: Future[None] = Future()
+
+    @property
+    def desired(self) -> DesiredAssignment:
+        """The newest. Never blocks. Raises what has ended the thread: a slot that hears nothing more must not go on."""
+        if self._sending.done():
+            self._sending.result()
+        return self._desired
+
+    def report_revoked(self, partition: PartitionId) -> None:
+        """The loop holds this partition no more; another slot may acquire it. Never blocks for long."""
+        with self._changed:
+            self._revoked.add(partition)
+            self._change_desired(held=self._desired.held - {partition})
+            self._hurry = True
+            self._changed.notify_all()
+
+    def await_change(self, wait_s: float) -> None:
+        """Blocks until the desired assignment changes, at most `wait_s`."""
+        with self._changed:
+            before = self._desired
+            self._changed.wait_for(lambda: self._desired is not before, wait_s)
+
+    def __enter__(self) -> Self:
+        self._sending = self._thread.submit(self._send_heartbeats)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+        self._thread.shutdown(wait=False)
+        wait([self._sending], _STOP_WAIT_S)
+
+    def _send_heartbeats(self) -> None:
+        while True:
+            with self._changed:
+                revoked, held = set(self._revoked), self._desired.held
+                self._hurry = False
+                if self._ended and not revoked:
+                    return
+                wanted = frozenset() if self._desired.stop else self._desired.assigned - held - revoked
+            pause_s = self._send_heartbeat(held, wanted, revoked)
+            with self._changed:
+                if self._desired.superseded or (self._ended and pause_s >= _PAUSE_S):
+                    return
+                self._changed.wait_for(lambda: self._ended or self._hurry, pause_s)
+
+    def _send_heartbeat(
+        self, held: frozenset[PartitionId], wanted: frozenset[PartitionId], revoked: set[PartitionId]
+    ) -> float:
+        """One heartbeat; seconds until the next."""
+        try:
+            response = self._membership.send_heartbeat(
+                self._task, self._assignment.epoch, held=held, wanted=wanted, revoked=revoked
+            )
+        except StoreError as error:
+            self._log.warning("heartbeat not sent; the slot keeps the partitions it holds", fault=str(error))
+            return _PAUSE_S
+        with self._changed:
+            if response is None:
+                self._change_desired(superseded=True)
+            else:
+                self._revoked -= revoked
+                self._apply_response(response)
+            self._changed.notify_all()
+            waits = self._desired.assigned - self._desired.held and not self._desired.stop
+        return _EAGER_INTERVAL_S if waits else _INTERVAL_S
+
+    def _apply_response(self, response: HeartbeatResponse) -> None:
+        if response.assignment is not None:
+            self._assignment = response.assignment
+        own = frozenset(each for each, slot in self._assignment.slots.items() if slot == self._task.slot)
+        # What the loop revoked while the heartbeat was under way is not given back to it by the response.
+        held = (self._desired.held - response.lost) | (response.acquired - self._revoked)
+        self._change_desired(held=held, assigned=own, stop=self._assignment.stop)
+
+    def _change_desired(self, **changes: Any) -> None:
+        after = replace(self._desired, **changes)
+        if after != self._desired:
+            self._desired = after

@@ -1,0 +1,161 @@
+"""How a partition of an external topic is divided into frames. Pure.
+
+A frame's sequence is the offset behind its last record. A consumer tells a repeated frame by its number, so whoever
+reads the topic again must divide it at the same offsets: after a crash, and beside a sender that was thought dead. So
+boundaries are decided once, stored, and only then sent:
+
+    offsets   0 . . . . | . . . . . . | . . . |. . .
+                        5             11      15       the boundaries: sequences 5, 11, 15
+              durable ──┘ └─ stored, perhaps sent, no receipt yet ─┘
+
+`durable` is where reading starts again; the boundaries behind it stay as they were. Records in between that are gone by
+then (compacted away) make a frame smaller, which changes nothing for those who have taken it.
+"""
+
+import json
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+
+from bettong.edges.external_kafka import ExternalRecords
+from bettong.errors import FrameError
+from bettong_sender.requests import SENT_NS_MAX
+
+# Frames large enough that their own cost does not count, even split over many partitions. None waits to be full.
+BATCH_RECORDS_MAX = 10_000
+BATCH_BYTES_MAX = 1024 * 1024
+# What a record's bytes cost on top in a frame.
+_RECORD_BYTES = 8
+# Of a value whose width varies: where it ends.
+_OFFSET_BYTES = 8
+_MS_NS = 1_000_000
+
+
+def bytes_that_fit(frame_bytes_max: int) -> int:
+    """How many bytes of records a batch may have: half a frame is left for what columns of fixed widths take."""
+    return min(BATCH_BYTES_MAX, frame_bytes_max // 2)
+
+
+def records_that_fit(widths: Sequence[int], frame_bytes_max: int) -> int:
+    """How many records a batch may have, so that it fits a frame as columns too, where short records grow.
+
+    `widths`: see Schema. An eighth of the room is left for the head of the columns.
+    """
+    row_bytes = sum(width or _OFFSET_BYTES for width in widths)
+    room = (frame_bytes_max - bytes_that_fit(frame_bytes_max)) * 7 // 8
+    return min(BATCH_RECORDS_MAX, max(1, room // max(1, row_bytes)))
+
+
+@dataclass(slots=True)
+class BatchBoundaries:
+    """Where the batches of one partition end: `durable`, and those above it that were decided, in order."""
+
+    durable: int
+    ends: list[int] = field(default_factory=list)
+
+    def encode(self) -> bytes:
+        """As stored."""
+        return json.dumps({"durable": self.durable, "ends": self.ends}).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> "BatchBoundaries":
+        """Raises FrameError for bytes that are none."""
+        try:
+            values = json.loads(data)
+            boundaries = cls(int(values["durable"]), [int(end) for end in values["ends"]])
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise FrameError(f"{data[:100]!r} are no batch boundaries: {error}") from None
+        if boundaries.ends != sorted(set(boundaries.ends)) or any(
+            end <= boundaries.durable for end in boundaries.ends
+        ):
+            raise FrameError(f"{data[:100]!r} are no batch boundaries: they must grow from above durable")
+        return boundaries
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalBatch:
+    """What becomes a frame: its sequence, its messages in order, and the offset of each.
+
+    `sent_ns`: the stamp of the oldest one, Unix nanoseconds; 0 when none tells a time that a frame can hold.
+    """
+
+    end: int
+    values: list[bytes]
+    sent_ns: int
+    offsets: list[int]
+
+
+class Batcher:
+    """Divides the records of one partition: first at the boundaries decided before, then at new ones."""
+
+    def __init__(
+        self,
+        boundaries: BatchBoundaries,
+        *,
+        batch_bytes_max: int = BATCH_BYTES_MAX,
+        batch_records_max: int = BATCH_RECORDS_MAX,
+    ) -> None:
+        self.boundaries = boundaries
+        self._due = deque(boundaries.ends)
+        self._pending = ExternalRecords()
+        self._batch_bytes_max = batch_bytes_max
+        self._batch_records_max = batch_records_max
+
+    def batches(self, records: ExternalRecords | None, position: int) -> tuple[list[ExternalBatch], bool]:
+        """The complete batches, and whether there are new boundaries, which must be stored before any is sent.
+
+        `records`: those that follow the ones given before, None when there are none. `position`: all below it have
+        been given.
+        """
+        if records is not None:
+            self._pending.offsets += records.offsets
+            self._pending.timestamps_ms += records.timestamps_ms
+            self._pending.values += records.values
+        found = []
+        while self._due and self._due[0] <= position:
+            found.append(self._split_off(self._due.popleft()))
+        is_new = not self._due and bool(self._pending.offsets)
+        if is_new:
+            for end in self._decide_ends():
+                self.boundaries.ends.append(end)
+                found.append(self._split_off(end))
+        return [each for each in found if each.values], is_new
+
+    def acknowledge(self, sequence: int) -> bool:
+        """Everything up to that sequence is in the log for good; whether that is news."""
+        if sequence <= self.boundaries.durable:
+            return False
+        self.boundaries.durable = sequence
+        self.boundaries.ends = [end for end in self.boundaries.ends if end > sequence]
+        return True
+
+    def _decide_ends(self) -> list[int]:
+        """Ends of batches for all that is pending."""
+        offsets = self._pending.offsets
+        sizes = accumulate(_RECORD_BYTES + len(value or b"") for value in self._pending.values)
+        sums = [0, *sizes]  # of all records before each one
+        ends: list[int] = []
+        start = 0
+        while start < len(offsets):
+            fitting = bisect_right(sums, sums[start] + self._batch_bytes_max, start + 1) - 1
+            # One record is taken, however large.
+            start = min(max(fitting, start + 1), start + self._batch_records_max)
+            ends.append(offsets[start - 1] + 1)
+        return ends
+
+    def _split_off(self, end: int) -> ExternalBatch:
+        pending = self._pending
+        inside = bisect_left(pending.offsets, end)
+        offsets, stamps = pending.offsets[:inside], pending.timestamps_ms[:inside]
+        values = [value for value in pending.values[:inside] if value is not None]
+        if len(values) < inside:
+            pairs = zip(offsets, pending.values[:inside], strict=True)
+            offsets = [offset for offset, value in pairs if value is not None]
+        self._pending = ExternalRecords(
+            pending.offsets[inside:], pending.timestamps_ms[inside:], pending.values[inside:]
+        )
+        oldest_ns = min(filter(None, stamps), default=0) * _MS_NS
+        # Kafka takes any number for a stamp, such as microseconds.
+        return ExternalBatch(end, values, oldest_ns if oldest_ns <= SENT_NS_MAX else 0, offsets)

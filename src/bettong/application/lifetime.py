@@ -1,0 +1,52 @@
+"""The states of a computation, as an application describes them: what makes one, and how long it lives."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from bettong.application.callables import check_state
+from bettong.application.signatures import check_state_predicate
+from bettong.application.ways import Way, way_of
+from bettong.errors import ApplicationError
+
+_US_NS = 1000
+# Clocks are 64-bit nanoseconds: 292 years from 1970 on.
+_LIFETIME_MAX = timedelta(days=36_500)
+
+
+def lifetime_ns(owner: str, ttl: object) -> int | None:
+    """A time to live in nanoseconds. Raises ApplicationError for what is no such time."""
+    if ttl is None:
+        return None
+    if not isinstance(ttl, timedelta) or not timedelta(0) < ttl <= _LIFETIME_MAX:
+        raise ApplicationError(
+            f"{owner}: ttl={ttl!r}; expected a datetime.timedelta above 0 and of at most {_LIFETIME_MAX.days} days"
+        )
+    return ttl // timedelta(microseconds=1) * _US_NS
+
+
+def check_states(owner: str, state: Callable[[], Any], delete_when: object, way: Way) -> None:
+    """Refuses states that cannot be changed in place, and what cannot say of one whether it is to be deleted.
+
+    `way`: how the functions that change it are run. Raises ApplicationError.
+    """
+    if delete_when is not None:
+        _check_delete_when(owner, delete_when, state, way)
+    if way is not Way.VECTORIZED:
+        check_state(owner, state)
+
+
+def _check_delete_when(owner: str, delete_when: object, state: Callable[[], Any], way: Way) -> None:
+    if way is Way.VECTORIZED:
+        raise ApplicationError(
+            f"{owner}: delete_when= is asked after each message, and a vectorized function is called with many; give"
+            " a ttl=, or functions that are not vectorized"
+        )
+    if callable(delete_when) and way_of(delete_when) is not way:
+        mark = (
+            "no mark, as its functions"
+            if way is Way.PYTHON
+            else f"the mark of its functions, @bettong.{way.value}"
+        )
+        raise ApplicationError(f"{owner}: give delete_when= {mark}")
+    check_state_predicate(f"{owner}: delete_when", delete_when, state)

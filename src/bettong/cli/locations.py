@@ -1,0 +1,109 @@
+"""Where the parts of an application are: flags first, then the suite on this machine, then the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.background import DIRECTORY
+
+if TYPE_CHECKING:
+    from bettong.connection_settings import KafkaConnection, RedisConnection
+
+
+def without_password_flag(url: str | None) -> str | None:
+    """Passes the URL of a flag on; a wrong use of the command line when it holds a password."""
+    from bettong.endpoints import without_password
+
+    try:
+        return without_password(url)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+KafkaFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka",
+        metavar="HOST:PORT",
+        help="Kafka; by default that of the suite in --dir, else BETTONG_KAFKA.",
+    ),
+]
+RedisFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--redis",
+        callback=without_password_flag,
+        metavar="URL",
+        help="Redis; by default that of the suite in --dir, else BETTONG_REDIS.",
+    ),
+]
+DirectoryFlag = Annotated[Path, DIRECTORY]
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
+
+    kafka: KafkaConnection
+    redis: RedisConnection
+    sender: str | None
+    compiled: bool
+    kernel_cache: Path | None
+    frame_bytes_max: int
+    state_dir: Path
+    snapshots: str
+    state_key: bytes | None = field(default=None, repr=False)
+
+
+def locations(
+    application: str,
+    name: str,
+    directory: Path,
+    *,
+    kafka: str | None = None,
+    redis: str | None = None,
+) -> Locations:
+    """The locations of application `name` in the file `application`.
+
+    Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
+    SettingsError for a wrong environment.
+    """
+    from bettong.edges.kernel_folder import kernel_folder
+    from bettong.edges.state_key import state_key
+    from bettong.errors import LocalError
+    from bettong.local.record import find
+    from bettong.settings import PREFIX, ProcessorSettings, read
+
+    record = find(directory)
+    if record is not None and record.name != name and kafka is None:
+        raise LocalError(
+            f"{directory} runs application {record.name!r}, and {application} is {name!r}: give the --dir of its"
+            " suite, or --kafka for one elsewhere"
+        )
+    if record is not None and (record.name != name or kafka is not None):
+        record = None
+    overrides = {"application": application, "kafka": kafka, "redis": redis}
+    if record is not None:
+        overrides["kafka"] = record.kafka
+        overrides["redis"] = redis or record.redis
+    settings = read(ProcessorSettings, overrides)
+    if "kafka" not in settings.model_fields_set:
+        raise LocalError(
+            f"nothing runs in {directory}: start it with `bettong up {application}`, or say where it runs with"
+            f" --kafka or {PREFIX}KAFKA"
+        )
+    return Locations(
+        kafka=record.kafka_connection if record is not None else settings.kafka_connection,
+        redis=record.redis_connection if record is not None and redis is None else settings.redis_connection,
+        sender=record.sender if record is not None else None,
+        compiled=record.compiled if record is not None else settings.compiled,
+        kernel_cache=kernel_folder(settings.kernel_cache),
+        frame_bytes_max=settings.frame_bytes_max,
+        state_dir=settings.state_dir,
+        snapshots=record.snapshots if record is not None else settings.snapshots,
+        state_key=state_key(record.state_key_file if record is not None else settings.state_key_file),
+    )

@@ -1,0 +1,90 @@
+"""The options of a connection to an external cluster: anything that kafka-python takes, but what delivery rests on."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
+
+from bettong.connection_settings import KafkaConnection
+from bettong.connections import Options, named
+from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
+from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
+from bettong.errors import LogError, SettingsError
+
+# The promises stand on these; whoever sets them in a connection is told.
+OURS = frozenset(
+    {
+        "acks",
+        "allow_auto_create_topics",
+        "auto_offset_reset",
+        "bootstrap_timeout_ms",
+        "enable_auto_commit",
+        "enable_idempotence",
+        "group_id",
+        "isolation_level",
+        "kafka_client",
+        "key_deserializer",
+        "key_serializer",
+        "max_block_ms",
+        "partitioner",
+        "transaction_timeout_ms",
+        "transactional_id",
+        "value_deserializer",
+        "value_serializer",
+    }
+)
+_KINDS = (KafkaAdminClient, KafkaConsumer, KafkaProducer)
+
+
+class ClientOptions:
+    """One connection's options. `servers` are its bootstrap servers, for people."""
+
+    def __init__(self, name: str, options: Options) -> None:
+        """`name`: of the connection. Raises SettingsError that lists all options which cannot be; quotes no value."""
+        known = {key for kind in _KINDS for key in kind.DEFAULT_CONFIG}
+        faults = [
+            f"{key!r} is Bettong's own to set" if key in OURS else f"kafka-python has no option {key!r}"
+            for key in sorted(options)
+            if key in OURS or key not in known
+        ]
+        if faults:
+            raise SettingsError(f"{named(name)}: {'; '.join(faults)}")
+        self._connection = name
+        self.servers = str(options["bootstrap_servers"])
+        self._options = dict(options) | {"bootstrap_servers": self.servers.split(",")}
+
+    def check_reading(self) -> None:
+        """Raises SettingsError that lists all options with which no topic can be read; quotes no value."""
+        if without := without_counterpart(self._options):
+            raise SettingsError(
+                f"{named(self._connection)}: {', '.join(map(repr, without))}: librdkafka, by which topics are read,"
+                " has no such option"
+            )
+
+    @property
+    def connection(self) -> KafkaConnection:
+        """The cluster, for clients of librdkafka."""
+        return KafkaConnection(self.servers, connection_name=self._connection)
+
+    def for_reading(self) -> dict[str, object]:
+        """The options of a client of librdkafka, without the servers."""
+        return of_librdkafka(self._options)
+
+    def connect(self, kind: Callable[..., Any], **ours: object) -> Any:
+        """A connected client of `kind` (a class of kafka-python), with `ours` on top of the options.
+
+        Raises LogUnavailableError when no broker answers within 10 s, LogError when an option is refused.
+        """
+        configs: Mapping[str, Any] = vars(kind)["DEFAULT_CONFIG"]
+        mine = {key: value for key, value in self._options.items() if key in configs}
+        defaults = {"client_id": "bettong", "bootstrap_timeout_ms": CONNECT_WAIT_MS_MAX}
+        try:
+            return kind(**(defaults | mine | ours))
+        except KafkaError as error:
+            raise translated(error, "connecting", self.servers) from None
+        except (AssertionError, OSError, TypeError, ValueError) as error:
+            # An option of the wrong type, a file of certificates that is not there.
+            raise LogError(
+                f"connecting to Kafka at {self.servers}: {type(error).__name__}: {error}"
+            ) from None

@@ -1,0 +1,157 @@
+"""Reading a topic of the user's from given offsets, committed records only, also where offsets are missing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
+
+from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.kafka_log.librdkafka import (
+    ALONE,
+    connect,
+    fault,
+    is_outside,
+    may_pass,
+    polled,
+    topics_at,
+)
+from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
+
+_ANSWER_WAIT_MS_MAX = 10_000
+_FETCH_BYTES_MAX = 4 * 1024 * 1024
+# What is read ahead of `poll`, of all partitions together.
+_QUEUE_KIB_MAX = 16 * 1024
+_AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
+
+
+@dataclass(slots=True)
+class ExternalRecords:
+    """Records of a partition in order, as columns of one length: offsets grow, with gaps.
+
+    `timestamps_ms` are 0 where there is none; `values` None: tombstones.
+    """
+
+    offsets: list[int] = field(default_factory=list)
+    timestamps_ms: list[int] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+
+
+class TopicReader:
+    """A consumer of one topic, without a group. Use it from one thread.
+
+    Offsets that are missing (compacted away, aborted, markers of transactions) are skipped: `position` says how far
+    the reading is, whatever came last.
+    """
+
+    def __init__(self, options: ClientOptions, topic: str) -> None:
+        """Connects. Raises LogUnavailableError, LogError."""
+        self._topic = topic
+        self._servers = options.servers
+        self._positions: dict[int, int] = {}
+        ours: dict[str, object] = {
+            **ALONE,
+            "group.id": "bettong",  # must be there, and is not joined
+            "isolation.level": "read_committed",
+            # The end of a partition is told, for behind its last record there may be markers of transactions.
+            "enable.partition.eof": True,
+            "fetch.max.bytes": _FETCH_BYTES_MAX,
+            "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
+        }
+        self._consumer, _ = connect(
+            Consumer, options.connection, {"client.id": "bettong", **options.for_reading(), **ours}
+        )
+
+    def partitions(self) -> list[int]:
+        """All partitions of the topic now. LogError when there is no such topic."""
+        found = topics_at(self._consumer, self._servers, wait_ms=_ANSWER_WAIT_MS_MAX).get(self._topic, 0)
+        if not found:
+            raise LogError(f"{self._name}: there is no such topic; create it, or correct the application")
+        return list(range(found))
+
+    def bounds(self, partitions: list[int]) -> dict[int, tuple[int, int]]:
+        """For each partition the offset of its oldest record, and the one behind its newest."""
+        found: dict[int, tuple[int, int]] = {}
+        for partition in partitions:
+            try:
+                answer = self._consumer.get_watermark_offsets(
+                    self._topic_partition(partition), timeout=_ANSWER_WAIT_MS_MAX / 1000
+                )
+            except KafkaException as error:
+                raise fault(error.args[0], f"{self._name}: asking for offsets", self._servers) from None
+            if answer is None:
+                raise LogUnavailableError(f"{self._name}: no answer when asked for offsets")
+            found[partition] = answer
+        return found
+
+    def assign(self, starts: Mapping[int, int]) -> None:
+        """Reads these partitions, each from its offset."""
+        self._positions = dict(starts)
+        self._consumer.assign([self._topic_partition(*start) for start in starts.items()])
+
+    def poll(self, timeout_ms: int, records_max: int) -> dict[int, ExternalRecords]:
+        """The next records of each partition; nothing while the cluster is away.
+
+        Raises LogTruncatedError when records were deleted before they were read.
+        """
+        try:
+            answer = polled(self._consumer, timeout_ms, records_max)
+        except KafkaException as error:
+            raise fault(error.args[0], f"{self._name}: reading", self._servers) from None
+        found: dict[int, ExternalRecords] = {}
+        for each in answer:
+            partition, offset = each.partition(), each.offset()
+            if (event := each.error()) is not None:
+                self._take_note(partition, offset, event)
+                continue
+            if (records := found.get(partition)) is None:
+                records = found[partition] = ExternalRecords()
+            records.offsets.append(offset)
+            records.timestamps_ms.append(max(each.timestamp()[1], 0))
+            records.values.append(each.value())
+            self._positions[partition] = offset + 1
+        return found
+
+    def _take_note(self, partition: int, offset: int, event: KafkaError) -> None:
+        if event.code() == _AT_END:
+            self._positions[partition] = max(self._positions[partition], offset)
+        elif is_outside(event):
+            raise LogTruncatedError(
+                f"{self._name}: an offset that is needed is not there any more:"
+                f" {self._positions.get(partition)} of partition {partition} ({event.str()})"
+            )
+        elif not may_pass(event):
+            raise fault(event, f"{self._name}: reading", self._servers)
+
+    def position(self, partition: int) -> int:
+        """The next offset of a partition that `poll` may return: all records below it were returned."""
+        return self._positions[partition]
+
+    def lag(self) -> int:
+        """Records that are there and were not returned yet, as far as the last fetch told."""
+        total = 0
+        for partition, position in self._positions.items():
+            known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)
+            if known is not None:
+                total += max(0, known[1] - position)
+        return total
+
+    def close(self) -> None:
+        """Lets go of the connection. Never raises."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
+        return TopicPartition(self._topic, partition, offset)
+
+    @property
+    def _name(self) -> str:
+        return f"topic {self._topic} of Kafka at {self._servers}"

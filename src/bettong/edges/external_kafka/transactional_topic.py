@@ -1,0 +1,255 @@
+"""Appending to a topic of the user's, with the position in the same transaction.
+
+    topic       the records of a delivery  ─┐
+    positions   key -> position            ─┴─ one transaction of one transactional id
+
+The topic of positions is compacted, has one partition, and no other writer: so it can be read to its end as soon as
+this writer has shut out its predecessor, whose open transaction is aborted by that (KIP-98, InitProducerId).
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition
+from kafka.errors import (
+    InvalidProducerEpochError,
+    KafkaError,
+    NoError,
+    ProducerFencedError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
+
+from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.external_kafka.record_sizes import batch_limit, too_large
+from bettong.edges.kafka_log.connecting import translated
+from bettong.errors import LogError, LogUnavailableError
+
+# A receiver that is dead for longer has its transaction aborted, so that readers of the topic need not wait for it.
+_TRANSACTION_MS_MAX = 30_000
+_ANSWER_WAIT_MS_MAX = 20_000
+_POLL_MS = 200
+_STOP_WAIT_S = 2.0
+_BATCH_BYTES = 16 * 1024
+# Positions are a few hundred bytes, rewritten often: compact early, so that a start reads little.
+_POSITIONS_CONFIGS = {
+    "cleanup.policy": "compact",
+    "segment.ms": "3600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
+
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One record. `slot` chooses the partition, modulo their number, when there is no key."""
+
+    slot: int
+    key: bytes | None
+    value: bytes
+
+
+class TransactionalTopic:
+    """One writer of one transactional id. Use it from one thread; after an error close it and make another."""
+
+    def __init__(
+        self,
+        options: ClientOptions,
+        *,
+        topic: str | None,
+        positions: str,
+        transactional_id: str,
+        replication: int = -1,
+    ) -> None:
+        """Does not connect yet. Without a `topic` it keeps positions only.
+
+        `replication`: copies of the topic of positions when it is made; -1: as many as the cluster makes by itself.
+        """
+        self._options = options
+        self._topic = topic if topic is not None else positions
+        self._has_topic = topic is not None
+        self._positions = positions
+        self._replication = replication
+        self._transactional_id = transactional_id
+        self._partitions = 0
+        self._limit: int | None = None
+        self._producer: Any = None
+
+    def open(self) -> dict[bytes, bytes]:
+        """Connects, shuts out whoever wrote with this id before, and returns the newest position of each key.
+
+        Creates the topic of positions when it is not there. Raises LogError when the topic does not exist.
+        """
+        end = self._check_topics()
+        # Kafka refuses batches, and a batch of small records must not be larger than the topic takes.
+        smaller = {"batch_size": self._limit} if self._limit and self._limit < _BATCH_BYTES else {}
+        self._producer = self._options.connect(
+            KafkaProducer,
+            **smaller,
+            acks="all",
+            enable_idempotence=True,
+            transactional_id=self._transactional_id,
+            transaction_timeout_ms=_TRANSACTION_MS_MAX,
+            max_block_ms=_ANSWER_WAIT_MS_MAX,
+            allow_auto_create_topics=False,
+        )
+        self._told("shutting out older writers", self._producer.init_transactions)
+        end = self._check_topics()
+        return self._read_positions(end)
+
+    def too_large(self, records: Sequence[Outgoing]) -> list[int]:
+        """The indexes of the records that the topic does not take, as far as it can be told; after `open`."""
+        return too_large(self._producer, [(record.key, record.value) for record in records], self._limit)
+
+    def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
+        """Appends all of it, or nothing; blocks until that is durable, for less than a minute.
+
+        Raises LogUnavailableError when another writer has opened since: then nothing is appended.
+        """
+        self._told("appending", lambda: self._append(records, positions))
+
+    def close(self) -> None:
+        """Lets go; what is under way is aborted by who opens next, or by the broker after 30 s. Never raises."""
+        if self._producer is not None:
+            self._producer._sender.force_close()  # noqa: SLF001 - `close` would wait for what is under way
+            with suppress(KafkaError):
+                self._producer.close(timeout=_STOP_WAIT_S)
+            self._producer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
+        producer = self._producer
+        producer.begin_transaction()
+        sent = [
+            producer.send(
+                self._topic,
+                record.value,
+                key=record.key,
+                partition=record.slot % self._partitions if record.key is None else None,
+            )
+            for record in records
+        ]
+        sent += [
+            producer.send(self._positions, position, key=key, partition=0)
+            for key, position in positions.items()
+        ]
+        producer.flush(timeout=_ANSWER_WAIT_MS_MAX / 1000)
+        for each in sent:
+            each.get(timeout=0)  # a record that was refused raises here, and nothing is committed
+        # `commit_transaction` waits without end when the broker is away.
+        committing = producer._transaction_manager.begin_commit()  # noqa: SLF001 - see above
+        producer._sender.wakeup()  # noqa: SLF001 - see above
+        if not committing.wait(timeout_ms=_ANSWER_WAIT_MS_MAX):
+            raise LogUnavailableError(f"{self._name}: no answer to a commit for {_ANSWER_WAIT_MS_MAX} ms")
+
+    def _check_topics(self) -> int:
+        """Checks the topics; where that of positions ends."""
+        admin = self._options.connect(KafkaAdminClient)
+        try:
+            self._partitions = self._told("looking at topics", lambda: self._count(admin, self._topic))
+            if self._has_topic and not self._partitions:
+                raise LogError(
+                    f"{self._name}: there is no such topic; create it, with as many partitions as its readers need"
+                )
+            if self._has_topic:
+                self._limit = batch_limit(admin, self._topic)
+            if not self._told("looking at topics", lambda: self._count(admin, self._positions)):
+                self._told("creating the topic of positions", lambda: self._create(admin))
+            partition = TopicPartition(self._positions, 0)
+            ends = self._told(
+                "asking for the end of positions",
+                lambda: admin.list_partition_offsets({partition: OffsetSpec.LATEST}),
+            )
+            return int(ends[partition].offset)
+        finally:
+            admin.close()
+
+    def _count(self, admin: Any, topic: str) -> int:
+        (found,) = admin.describe_topics([topic])
+        error = for_code(found["error_code"])
+        if error is UnknownTopicOrPartitionError:
+            return 0
+        if error is not NoError:
+            raise error(topic)
+        return len(found["partitions"])
+
+    def _create(self, admin: Any) -> None:
+        wanted = {
+            self._positions: {
+                "num_partitions": 1,
+                "replication_factor": self._replication,
+                "configs": _POSITIONS_CONFIGS,
+            }
+        }
+        answer = admin.create_topics(wanted, raise_errors=False)
+        error = for_code(answer["topics"][0]["error_code"])
+        if error not in (NoError, TopicAlreadyExistsError):
+            raise error(f"topic {self._positions}: {answer['topics'][0]['error_message']}")
+        admin.wait_for_topics([self._positions], timeout_ms=_ANSWER_WAIT_MS_MAX)
+
+    def _read_positions(self, end: int) -> dict[bytes, bytes]:
+        consumer = self._options.connect(
+            KafkaConsumer,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            allow_auto_create_topics=False,
+        )
+        partition = TopicPartition(self._positions, 0)
+        found: dict[bytes, bytes] = {}
+        deadline_s = time.monotonic() + _ANSWER_WAIT_MS_MAX / 1000
+        try:
+            consumer.assign([partition])
+            consumer.seek_to_beginning(partition)
+            while (
+                self._told(
+                    "reading positions", lambda: consumer.position(partition, timeout_ms=_POLL_MS) or 0
+                )
+                < end
+            ):
+                answer = self._told("reading positions", lambda: consumer.poll(timeout_ms=_POLL_MS))
+                found |= {record.key: record.value for record in answer.get(partition, [])}
+                if time.monotonic() > deadline_s:
+                    raise LogUnavailableError(
+                        f"{self._name}: the topic of positions {self._positions} cannot be read to its end {end}"
+                        f" within {_ANSWER_WAIT_MS_MAX} ms; does another writer use it?"
+                    )
+        finally:
+            consumer.close(autocommit=False, timeout_ms=0)
+        return found
+
+    @property
+    def _name(self) -> str:
+        return f"topic {self._topic} of Kafka at {self._options.servers}"
+
+    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
+        try:
+            return call()
+        except KafkaError as error:
+            cause = self._cause(error)
+        if isinstance(cause, ProducerFencedError | InvalidProducerEpochError):
+            raise LogUnavailableError(
+                f"{self._name}: another process has taken over; only one may do this work, stop the other"
+            )
+        raise translated(cause, f"{self._name}: {doing}", self._options.servers)
+
+    def _cause(self, error: KafkaError) -> BaseException:
+        """What first went wrong: after that, each further call only says that something did."""
+        first: BaseException | None = None
+        if self._producer is not None:
+            first = self._producer._transaction_manager.last_error  # noqa: SLF001 - nothing public tells
+        return first or error

@@ -1,0 +1,59 @@
+"""Messages and states of random graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import bettong
+from bettong import Width
+
+KEYS = ("a", "b", "äö")
+SLOTS_PER_KEY = 3
+
+
+@dataclass(slots=True)
+class Item:
+    """A slot belongs to one key: `key_by("slot")` keeps the messages of a slot in the order of their key."""
+
+    key: Annotated[str, Width(4)]
+    slot: bettong.u8
+    value: bettong.i32
+
+
+@dataclass(slots=True)
+class Part:
+    """Narrow: a number beyond 255 or a tag of more than three bytes does not fit."""
+
+    key: Annotated[str, Width(4)]
+    slot: bettong.u8
+    small: bettong.u8
+    tag: Annotated[str, Width(3)]
+
+
+@dataclass(slots=True)
+class Note:
+    """With text of any length, which is not compiled."""
+
+    key: Annotated[str, Width(4)]
+    slot: bettong.u8
+    text: str
+
+
+MESSAGES: tuple[type[Any], ...] = (Item, Part, Note)
+
+
+@dataclass(slots=True)
+class Kept:
+    """A state of numbers."""
+
+    count: int = 0
+    total: int = 0
+
+
+@dataclass(slots=True)
+class Held:
+    """A state that holds messages."""
+
+    part: Part = field(default_factory=lambda: Part("", 0, 0, ""))
+    item: Item | None = None
