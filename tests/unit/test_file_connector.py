@@ -28,7 +28,7 @@ KEYS: list[SinkPartition] = [("raw", 0), ("raw", 1), ("dead-letters", 0)]
 INPUTS = {each.sink: SinkInput(each.sink, each.topic, each.messages) for each in FORMATS.values()}
 
 
-class Target:
+class OpenedFiles:
     """A connector that is open, and how far it is."""
 
     def __init__(self, folder: Path, *, application: str = "app", beginning: int = 0) -> None:
@@ -62,7 +62,7 @@ class Target:
 def record(key: SinkPartition, offset: int, message: bytes) -> SinkRecord[bytes]:
     if key[0] == "dead-letters":
         message = dead_letter(message, sequence=offset + 1, index=0)
-    value = rows([message], origin=f"{key[0]}/again/{key[1]}", sequence=offset + 1, previous=offset)
+    value = rows([message], origin=f"{key[0]}/notes-in/{key[1]}", sequence=offset + 1, previous=offset)
     return SinkRecord(INPUTS[key[0]], Record(INPUTS[key[0]].topic, key[1], offset, value))
 
 
@@ -76,39 +76,39 @@ def file_of(folder: Path, key: SinkPartition) -> Path:
     return folder / key[0] / f"{key[1]:05}.{FORMATS[key[0]].extension}"
 
 
-def opened(folder: Path, beginning: int = 0) -> Target:
-    return Target(folder, beginning=beginning)
+def opened(folder: Path, beginning: int = 0) -> OpenedFiles:
+    return OpenedFiles(folder, beginning=beginning)
 
 
 def filled(folder: Path, messages: int = 3) -> Path:
     """A folder with so many messages in partition 0 of `raw`; returns the file."""
-    target = opened(folder)
+    one = opened(folder)
     for offset in range(messages):
-        target.deliver(("raw", 0), offset, b"<%d>" % offset)
-    target.close(saving=True)
+        one.deliver(("raw", 0), offset, b"<%d>" % offset)
+    one.close(saving=True)
     return folder / "raw" / "00000.bin"
 
 
 def test_each_partition_has_a_file_of_its_own(tmp_path: Path) -> None:
-    target = opened(tmp_path)
-    target.deliver(("raw", 0), 0, b"a")
-    target.deliver(("raw", 1), 0, b"b")
-    target.deliver(("dead-letters", 0), 0, b"c")
-    target.close(saving=True)
+    one = opened(tmp_path)
+    one.deliver(("raw", 0), 0, b"a")
+    one.deliver(("raw", 1), 0, b"b")
+    one.deliver(("dead-letters", 0), 0, b"c")
+    one.close(saving=True)
     assert (tmp_path / "raw" / "00000.bin").read_bytes() == b"a"
     assert (tmp_path / "raw" / "00001.bin").read_bytes() == b"b"
     assert json.loads((tmp_path / "dead-letters" / "00000.jsonl").read_bytes())["message"] == "c"
 
 
 def test_what_is_delivered_can_be_read_at_once(tmp_path: Path) -> None:
-    target = opened(tmp_path)
-    target.deliver(("raw", 0), 0, b"a")
+    one = opened(tmp_path)
+    one.deliver(("raw", 0), 0, b"a")
     assert (tmp_path / "raw" / "00000.bin").read_bytes() == b"a"
-    target.close(saving=False)
+    one.close(saving=False)
 
 
 def test_positions_are_synced_once_an_interval(tmp_path: Path) -> None:
-    target = opened(tmp_path)
+    one = opened(tmp_path)
     position = tmp_path / "raw" / "00000.position"
 
     def offset() -> int:
@@ -116,18 +116,18 @@ def test_positions_are_synced_once_an_interval(tmp_path: Path) -> None:
         return saved
 
     def flush(now_s: float) -> None:
-        target.now_s = now_s
-        target.connector.flush()
-        target.connector._background.finish(10.0)
+        one.now_s = now_s
+        one.connector.flush()
+        one.connector._background.finish(10.0)
 
-    target.deliver(("raw", 0), 0, b"a")
+    one.deliver(("raw", 0), 0, b"a")
     flush(0.0)
-    target.deliver(("raw", 0), 1, b"b")
+    one.deliver(("raw", 0), 1, b"b")
     flush(SYNC_INTERVAL_S / 2)
     assert offset() == 1
     flush(SYNC_INTERVAL_S)
     assert offset() == 2
-    target.close(saving=False)
+    one.close(saving=False)
 
 
 @settings(max_examples=60, deadline=None)
@@ -146,13 +146,13 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         log: dict[SinkPartition, list[bytes]] = {key: [] for key in KEYS}
-        target = opened(folder)
+        one = opened(folder)
         now_s = 0.0
 
         def catch_up() -> None:
             for key, messages in log.items():
-                for offset in range(target.offset(key), len(messages)):
-                    target.deliver(key, offset, messages[offset])
+                for offset in range(one.offset(key), len(messages)):
+                    one.deliver(key, offset, messages[offset])
 
         for kind, key, added in steps:
             if key is not None:
@@ -160,18 +160,18 @@ def test_the_files_after_crashes_are_those_of_an_undisturbed_run(
             catch_up()
             if kind != "deliver":
                 now_s += SYNC_INTERVAL_S if kind == "sync" else 0.0
-                target.now_s = now_s
-                target.connector.flush()
+                one.now_s = now_s
+                one.connector.flush()
             if kind == "crash":
-                target.close(saving=False)
+                one.close(saving=False)
                 for path in folder.glob("*/*.bin"):
                     path.write_bytes(path.read_bytes() + added)
-                target = opened(folder)
+                one = opened(folder)
             if kind == "stop":
-                target.close(saving=True)
-                target = opened(folder)
+                one.close(saving=True)
+                one = opened(folder)
         catch_up()
-        target.close(saving=True)
+        one.close(saving=True)
         for key in log:
             assert file_of(folder, key).read_bytes() == content(log, key)
 
@@ -211,17 +211,17 @@ def test_a_kill_before_or_after_every_change_of_a_file_loses_and_repeats_nothing
 
     def run(folder: Path, *, last: bool) -> None:
         """Goes on where the positions say, with a sync behind every second message, and a clean stop."""
-        target = opened(folder)
-        with closing(target.connector):
+        one = opened(folder)
+        with closing(one.connector):
             for each in range(4):
                 for key in KEYS:
-                    if target.offset(key) <= each:
-                        target.deliver(key, each, log[key][each])
+                    if one.offset(key) <= each:
+                        one.deliver(key, each, log[key][each])
                 if each % 2 and not last:
-                    target.now_s += SYNC_INTERVAL_S
-                    target.connector.flush()
-                    target.connector._background.finish(10.0)
-            target.connector.finish()
+                    one.now_s += SYNC_INTERVAL_S
+                    one.connector.flush()
+                    one.connector._background.finish(10.0)
+            one.connector.finish()
 
     undisturbed = tmp_path / "undisturbed"
     with images(undisturbed, tmp_path / "kills", monkeypatch) as killed:
@@ -238,17 +238,17 @@ def test_a_kill_before_or_after_every_change_of_a_file_loses_and_repeats_nothing
 
 def test_a_clean_stop_saves_everything(tmp_path: Path) -> None:
     path = filled(tmp_path)
-    target = opened(tmp_path)
-    assert target.offset(("raw", 0)) == 3
-    assert target.batcher.progress["raw", 0].counts.messages == 3
-    target.close(saving=True)
+    one = opened(tmp_path)
+    assert one.offset(("raw", 0)) == 3
+    assert one.batcher.progress["raw", 0].counts.messages == 3
+    one.close(saving=True)
     assert path.read_bytes() == b"<0><1><2>"
 
 
 def test_a_partition_without_a_position_starts_where_its_log_begins(tmp_path: Path) -> None:
-    target = opened(tmp_path, beginning=40)
-    assert target.offset(("raw", 0)) == 40
-    target.close(saving=False)
+    one = opened(tmp_path, beginning=40)
+    assert one.offset(("raw", 0)) == 40
+    one.close(saving=False)
     again = opened(tmp_path, beginning=60)
     assert again.offset(("raw", 0)) == 40
     again.close(saving=False)
@@ -289,14 +289,14 @@ def test_results_without_a_position_are_refused_rather_than_cut(tmp_path: Path) 
 def test_positions_of_another_application_are_refused(tmp_path: Path) -> None:
     filled(tmp_path)
     with pytest.raises(PositionError, match="belongs to partition 0 of app/raw"):
-        Target(tmp_path, application="other")
+        OpenedFiles(tmp_path, application="other")
 
 
 def test_a_folder_has_one_receiver_at_a_time(tmp_path: Path) -> None:
-    target = opened(tmp_path)
+    one = opened(tmp_path)
     with pytest.raises(SinkError, match="another receiver writes here"):
         opened(tmp_path)
-    target.close(saving=False)
+    one.close(saving=False)
     opened(tmp_path).close(saving=False)
 
 
@@ -308,13 +308,13 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_and_what_was_saved_before_stays_right(tmp_path: Path) -> None:
     path = filled(tmp_path)
-    target = opened(tmp_path)
-    file = target.connector._files["raw", 0]
+    one = opened(tmp_path)
+    file = one.connector._files["raw", 0]
     file.descriptor = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(SinkError, match=r"cannot write .*00000.bin: No space left on device"):
-        target.deliver(("raw", 0), 3, b"<3>")
+        one.deliver(("raw", 0), 3, b"<3>")
     os.close(file.descriptor)
-    target.close(saving=False)
+    one.close(saving=False)
     again = opened(tmp_path)
     assert again.offset(("raw", 0)) == 3
     again.close(saving=False)

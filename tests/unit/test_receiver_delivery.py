@@ -15,7 +15,7 @@ from bettong_receiver.delivery.delivery import Delivery
 from bettong_receiver.delivery.observations import DeliveryLog, DeliveryObserver
 from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.formats import formats
-from bettong_receiver.status import figures_of
+from bettong_receiver.status import metrics_of
 from tests.result_frames import Note, columns, dead_letter, planned, rows
 
 FORMATS = formats(planned())
@@ -90,9 +90,9 @@ def test_duplicates_gaps_and_garbage_are_skipped_and_counted(tmp_path: Path) -> 
                 Record("app.sink.raw", 0, 6, rows([b"x"], origin="nobody", sequence=1, previous=0)),
             ]
         )
-        figures = figures_of(one.delivery.counts())
+        metrics = metrics_of(one.delivery.counts())
     assert (tmp_path / "raw" / "00000.bin").read_bytes() == b"abc"
-    assert figures == {
+    assert metrics == {
         "messages/raw": 3,
         "messages/notes": 0,
         "messages": 3,
@@ -118,7 +118,7 @@ def test_a_frame_whose_body_is_not_the_sinks_is_skipped_and_the_rest_goes_on(tmp
     with delivery(tmp_path / "a", tmp_path / "b") as one, capture_logs() as lines:
         note = columns([Note("a", 1, 2.0)], origin="raw/notes-in/0", sequence=1, previous=0)
         one.delivery.deliver([Record("app.sink.raw", 0, 0, note), raw(1, b"b")])
-        assert figures_of(one.delivery.counts())["unreadable"] == 1
+        assert metrics_of(one.delivery.counts())["unreadable"] == 1
     assert [line["offset"] for line in lines] == [0]
     for folder in ("a", "b"):
         assert (tmp_path / folder / "raw" / "00000.bin").read_bytes() == b"b"
@@ -141,15 +141,15 @@ def test_a_frame_is_read_once_for_all_connectors(tmp_path: Path) -> None:
 
 def test_the_last_dead_letter_is_known_and_dead_letters_are_counted_apart(tmp_path: Path) -> None:
     with delivery(tmp_path) as one:
-        letters = [dead_letter(b"x", sequence=8, index=0), dead_letter(b"y", sequence=9, index=4)]
-        value = rows(letters, origin="dead-letters/check/0", sequence=1, previous=0)
+        dead_letters = [dead_letter(b"x", sequence=8, index=0), dead_letter(b"y", sequence=9, index=4)]
+        value = rows(dead_letters, origin="dead-letters/check/0", sequence=1, previous=0)
         one.delivery.deliver([Record("app.dead-letters", 0, 0, value)])
         assert (
             one.observer.metrics()["dead_letter_last"]
             == "check: ValueError: no (origin orders/feed, sequence 9, index 4)"
         )
-        figures = figures_of(one.delivery.counts())
-    assert (figures["dead_letters"], figures["messages"]) == (2, 0)
+        metrics = metrics_of(one.delivery.counts())
+    assert (metrics["dead_letters"], metrics["messages"]) == (2, 0)
 
 
 def test_latency_runs_from_the_clients_clock_to_delivery(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_what_is_delivered_again_to_a_second_connector_is_counted_once(tmp_path:
     with delivery(tmp_path / "ahead", tmp_path / "new") as both:
         both.delivery.deliver([raw(0, b"a")])
         assert "latency_p50_ms" not in both.observer.metrics()
-        assert figures_of(both.delivery.counts())["messages"] == 1
+        assert metrics_of(both.delivery.counts())["messages"] == 1
 
 
 def test_the_progress_that_is_handed_out_does_not_move(tmp_path: Path) -> None:

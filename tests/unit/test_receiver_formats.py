@@ -51,8 +51,8 @@ def test_columns_are_delivered_as_json_that_keeps_every_digit_and_the_order_of_f
 
 
 def test_dead_letters_are_json_with_all_their_fields(sinks: dict[str, SinkFormat]) -> None:
-    letters = [dead_letter(b"readable"), dead_letter(b"\xff\x00")]
-    frame = decode(rows(letters, origin="dead-letters/check/3", sequence=1, previous=0))
+    dead_letters = [dead_letter(b"readable"), dead_letter(b"\xff\x00")]
+    frame = decode(rows(dead_letters, origin="dead-letters/check/3", sequence=1, previous=0))
     messages = sinks["dead-letters"].messages(frame)
     assert list(json.loads(messages[0]).items()) == [
         ("computation", "check"),
@@ -139,8 +139,8 @@ class Unread:
 
     length = 3
 
-    def values(self, place: int) -> list[object]:
-        raise AssertionError(f"field {place} was read")
+    def values(self, index: int) -> list[object]:
+        raise AssertionError(f"field {index} was read")
 
 
 def test_lines_that_nobody_asks_for_are_not_made() -> None:

@@ -1,4 +1,4 @@
-"""How far a target is: a fold of the log that can be saved and resumed anywhere."""
+"""How far a connector is: a fold of the log that can be saved and resumed anywhere."""
 
 import copy
 from collections.abc import Callable
@@ -103,8 +103,8 @@ def test_a_position_with_any_byte_changed_is_refused() -> None:
     progress = Progress()
     fold(progress, [value(5, 0)])
     data = encode(KEY, progress)
-    for place in range(len(data)):
-        damaged = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    for index in range(len(data)):
+        damaged = data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
         with pytest.raises(PositionError):
             decode_position(KEY, damaged)
     with pytest.raises(PositionError, match="checksum"):
@@ -117,11 +117,11 @@ def test_a_position_of_something_else_is_refused_by_name() -> None:
         decode_position(KEY, data)
 
 
-@pytest.mark.parametrize("foreign", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
-def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(foreign: str) -> None:
+@pytest.mark.parametrize("other", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
+def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(other: str) -> None:
     """Such as older receivers took in, and which nothing would ever forget."""
     progress = Progress()
-    fold(progress, [value(5, 0, foreign), value(7, 0)])
+    fold(progress, [value(5, 0, other), value(7, 0)])
     table = decode_position(KEY, encode(KEY, progress))[0].table
     assert table.highest == {"raw/notes-in/3": 7}
     assert table.heard_ns.keys() == table.highest.keys()

@@ -147,8 +147,8 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
     return batch.refusing(reasons)
 
 
-def letters(one: SinkBatcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
-    """Origin, sequence, previous and content of each frame of letters that is to be appended."""
+def dead_letters(one: SinkBatcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
+    """Origin, sequence, previous and content of each frame of dead letters that is to be appended."""
     found = []
     for each in one.dead_letters():
         assert (each.topic, each.partition) == ("app.dead-letters", 0)
@@ -164,12 +164,12 @@ def letters(one: SinkBatcher[bytes]) -> list[tuple[str, int, int, list[DeadLette
     return found
 
 
-def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
+def test_what_was_refused_becomes_dead_letters_that_name_frame_and_index() -> None:
     one = batcher()
     one.fold([record(0, b"a"), record(1, b"b")])
     batch, *_ = one.fold([record(2, b"c"), record(3, b"d"), record(4, b"e")])
     one.delivered([batch], {("raw", 0): {0: "no", 2: "never"}})
-    found = letters(one)
+    found = dead_letters(one)
     assert [(origin, previous) for origin, _, previous, _ in found] == [
         ("dead-letters/raw.destination/0", 0),
         ("dead-letters/raw.destination/0", found[0][1]),
@@ -194,15 +194,15 @@ def test_what_was_refused_becomes_letters_that_name_frame_and_place() -> None:
     assert one.dead_letters() == []
 
 
-def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_others() -> None:
-    """A crash at any point behind the delivery: consumers take each letter once, in order."""
+def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_no_others() -> None:
+    """A crash at any point behind the delivery: consumers take each dead letter once, in order."""
     log = [record(number, b"%d" % number) for number in range(8)]
     one = batcher()
     table = DeliveryTable()
     taken: list[bytes] = []
 
     def consumed(of: SinkBatcher[bytes]) -> None:
-        for origin, sequence, previous, content in letters(of):
+        for origin, sequence, previous, content in dead_letters(of):
             if table.take(origin, sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
                 taken.extend(each.message for each in content)
 
@@ -215,20 +215,23 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_oth
         if first == 0:
             consumed(one)
             one.appended()
-    before = letters(one)
+    before = dead_letters(one)
 
     again = one
-    for written in (False, True):  # the crash came before the letters, or between them and the next position
+    for written in (
+        False,
+        True,
+    ):  # the crash came before the dead letters, or between them and the next position
         again = batcher({0: stored})
         assert again.offsets()["raw", 0] == 8
         assert again.starts()["raw", 0] == 5
         again.resume_dead_letters(log[5:6])
-        assert letters(again) == before[:1]
+        assert dead_letters(again) == before[:1]
         consumed(again)
         again.appended()
         assert again.fold(log[5:6]) == []
         again.resume_dead_letters(log[6:])
-        assert letters(again) == before[1:]
+        assert dead_letters(again) == before[1:]
         consumed(again)
         again.appended()
         assert taken == [b"1", b"3", b"5", b"7"], written
@@ -237,7 +240,7 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_letters_again_and_no_oth
     assert later.starts()["raw", 0] == 8, "and then it is pending no more"
 
 
-def test_letters_that_were_not_appended_stay_pending() -> None:
+def test_dead_letters_that_were_not_appended_stay_pending() -> None:
     one = batcher()
     (batch,) = one.fold([record(0, b"a"), record(1, b"b")])
     one.delivered([batch], {("raw", 0): {0: "no"}})
@@ -245,7 +248,7 @@ def test_letters_that_were_not_appended_stay_pending() -> None:
     assert batcher({0: next_batch.position()}).starts()["raw", 0] == 0
 
 
-def test_skipped_messages_are_counted_with_the_position_and_make_no_letters() -> None:
+def test_skipped_messages_are_counted_with_the_position_and_make_no_dead_letters() -> None:
     one = batcher(on_error=SKIP)
     (batch,) = one.fold([record(0, b"a"), record(1, b"b")])
     stored = refused(batch, {0: "no", 1: "no"})

@@ -76,17 +76,17 @@ def frame_of(sink: str, value: bytes) -> Frame:
 
 def describe_dead_letter(message: bytes) -> str:
     """A dead letter, as `messages` of its sink gave it, in one line for people."""
-    letter = json.loads(message)
+    dead_letter = json.loads(message)
     return (
-        f"{letter['computation']}: {letter['reason']}"
-        f" (origin {letter['origin']}, sequence {letter['sequence']}, index {letter['index']})"
+        f"{dead_letter['computation']}: {dead_letter['reason']}"
+        f" (origin {dead_letter['origin']}, sequence {dead_letter['sequence']}, index {dead_letter['index']})"
     )
 
 
 def _schemas(plan: Plan, sink: Sink) -> dict[int, Schema]:
     """The schemas of all streams that lead into a sink, by fingerprint."""
-    exits = [each for stage in plan.stages for each in stage.outputs if each.target is sink]
-    return {each.schema.fingerprint: each.schema for each in exits}
+    outputs = [each for stage in plan.stages for each in stage.outputs if each.target is sink]
+    return {each.schema.fingerprint: each.schema for each in outputs}
 
 
 def _encoded(frame: Frame) -> list[bytes]:
@@ -121,5 +121,5 @@ def _dead_letters(frame: Frame) -> list[bytes]:
         raise FrameError(f"a row is no dead letter: {error}") from None
 
 
-def _dead_letter(letter: DeadLetter) -> bytes:
-    return to_json(dead_letter_values(letter), separators=(",", ":")).encode()
+def _dead_letter(dead_letter: DeadLetter) -> bytes:
+    return to_json(dead_letter_values(dead_letter), separators=(",", ":")).encode()

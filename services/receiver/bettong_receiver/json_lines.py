@@ -27,13 +27,13 @@ class JsonLines(Sequence[bytes]):
         return self._length
 
     @overload
-    def __getitem__(self, place: int) -> bytes: ...
+    def __getitem__(self, index: int) -> bytes: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[bytes]: ...
+    def __getitem__(self, index: slice) -> list[bytes]: ...
 
-    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
-        return self._made()[place]
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return self._made()[index]
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._made())
@@ -47,7 +47,7 @@ class JsonLines(Sequence[bytes]):
 def _json_lines(columns: Columns) -> list[bytes]:
     fields = columns.schema.fields
     template = "{" + ",".join(f"{encode_basestring(field.name)}:%s" for field in fields) + "}"
-    texts = [_texts(field, columns.values(place)) for place, field in enumerate(fields)]
+    texts = [_texts(field, columns.values(index)) for index, field in enumerate(fields)]
     return [(template % row).encode() for row in zip(*texts, strict=True)]
 
 

@@ -16,7 +16,7 @@ from bettong_receiver.status import Status
 _WAIT_S = 2.0
 _RETRY_S, _RETRY_S_MAX = 0.2, 1.0
 # Of dead letters on their way to the log, of one external system.
-_LETTERS_BYTES_MAX = 4 * 1024 * 1024
+_DEAD_LETTERS_BYTES_MAX = 4 * 1024 * 1024
 
 
 class Opening:
@@ -79,7 +79,7 @@ class Opening:
         return LogWriter(
             self._settings.kafka_connection,
             frame_bytes_max=self._settings.frame_bytes_max,
-            buffer_bytes_max=_LETTERS_BYTES_MAX,
+            buffer_bytes_max=_DEAD_LETTERS_BYTES_MAX,
         )
 
     def admin(self, *, answer_wait_s_max: float = 10.0) -> LogAdmin:

@@ -1,4 +1,4 @@
-"""What a receiver tells the world while it lives: its record in Redis, and how far behind the log it is."""
+"""What a receiver reports while it runs: its live record in Redis, and how far behind the log it is."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,14 +11,14 @@ from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery.tasks import SinkTasks
-from bettong_receiver.status import Status, figures_of
+from bettong_receiver.status import Status, metrics_of
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 0.5
-# A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
+# A broker that does not answer within this is reported as away: a report is to be true within 2 s.
 LAG_WAIT_S_MAX = 1.5
 
-_Figures = dict[str, str | int | float]
+_Metrics = dict[str, str | int | float]
 _Result = TypeVar("_Result")
 
 
@@ -56,16 +56,16 @@ class Reporter:
 
     async def write_once(self, subscribers: int) -> None:
         """The record, now."""
-        figures: _Figures = {**self._status.figures(), metrics.SESSIONS.name: subscribers}
+        metric_values: _Metrics = {**self._status.metrics(), metrics.SESSIONS.name: subscribers}
         if self._tasks.is_open:
-            figures |= figures_of(self._tasks.counts())
-            figures |= self._tasks.metrics()
-            figures[metrics.SKIPPED.name] = self._tasks.skipped()
-        figures |= self._lags
-        await _on(self._redis, lambda: self._write(figures))
+            metric_values |= metrics_of(self._tasks.counts())
+            metric_values |= self._tasks.metrics()
+            metric_values[metrics.SKIPPED.name] = self._tasks.skipped()
+        metric_values |= self._lags
+        await _on(self._redis, lambda: self._write(metric_values))
 
     async def follow_lag(self) -> None:
-        """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there.
+        """Asks where the logs end; the answer, or its absence, also shows whether Kafka is there.
 
         Begin it once the tasks are open.
         """
@@ -86,17 +86,19 @@ class Reporter:
             await asyncio.sleep(_LAG_INTERVAL_S)
 
     def close(self) -> None:
-        """Lets go of Kafka and the threads. Does not wait for a call under way, which is bounded."""
+        """Closes the connection to Kafka and the threads. Does not wait for a call under way, which is bounded."""
         self._kafka.submit(self._admin.close)
         self._kafka.shutdown(wait=False)
         self._redis.shutdown(wait=False)
 
-    def _write(self, figures: _Figures) -> None:
+    def _write(self, metric_values: _Metrics) -> None:
         try:
-            self._live.write_live(self._instance, figures, ttl_of(self._interval_s))
+            self._live.write_live(self._instance, metric_values, ttl_of(self._interval_s))
         except StoreError as error:
             if self._writes:
-                self._log.warning("live record not written, more such faults are not told", fault=str(error))
+                self._log.warning(
+                    "live record not written, more such faults are not logged", fault=str(error)
+                )
             self._writes = False
         else:
             self._writes = True

@@ -17,7 +17,7 @@ REASON_CHARACTERS_MAX = 300
 
 
 class ConnectorUnavailableError(SinkError):
-    """The place is away or busy: the same may go well in a while."""
+    """The destination is away or busy: the same may go well in a while."""
 
 
 class FrameMessages(NamedTuple, Generic[Message]):
@@ -70,7 +70,7 @@ class SinkBatch(NamedTuple, Generic[Message]):
 class SinkConnector(Protocol[Message]):
     """Stores the results of one or more sinks, and with them a position for each partition. Used from one thread.
 
-    After any error the task closes it and opens another one, which tells by its positions what a failed delivery did.
+    After any error the task closes it and opens another one, whose positions show what a failed delivery did.
     Every method raises ConnectorUnavailableError for what passes by itself, SinkError for what somebody must mend;
     waits are bounded by a minute.
     """
@@ -86,7 +86,7 @@ class SinkConnector(Protocol[Message]):
         """Stores messages and positions, all or nothing, and only while nobody opened later.
 
         A position may be stored later than its messages where the next `open` undoes messages without a position, or
-        where the connector's name says that messages come at least once. Returns what the place refused for good,
+        where the connector's name says that messages come at least once. Returns what the destination refused for good,
         which is left out; a connector that cannot tell raises SinkError.
         """
 

@@ -26,7 +26,8 @@ class Delivery(Generic[Message]):
     """The opened connectors of one route, and how far each is.
 
     `deliver`, `finish` and `close` belong to one thread; the other methods may be called from any. After any error but
-    one of the log it is only to be closed, for it may have delivered half of a round: the positions tell the next one.
+    one of the log it is only to be closed, for it may have delivered half of a round; the next one goes on from the
+    stored positions.
     """
 
     def __init__(

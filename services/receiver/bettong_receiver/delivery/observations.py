@@ -1,4 +1,4 @@
-"""What people are told of deliveries while they go on: latency, the newest dead letter, and lines in the log."""
+"""What is reported of deliveries while they go on: latency, the newest dead letter, and lines in the log."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -34,8 +34,8 @@ class DeliveryObserver:
                     self._dead_letter_last = describe_dead_letter(each.messages[-1])
 
     def metrics(self) -> dict[str, float | str]:
-        """Latency as `Latency.figures` gives it, and the newest dead letter in a line."""
-        return {**self._latency.figures(), metrics.DEAD_LETTER_LAST.name: self._dead_letter_last}
+        """Latency as `Latency.metrics` gives it, and the newest dead letter in a line."""
+        return {**self._latency.metrics(), metrics.DEAD_LETTER_LAST.name: self._dead_letter_last}
 
 
 class DeliveryLog:
