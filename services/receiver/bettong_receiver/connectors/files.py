@@ -15,8 +15,8 @@ where something was delivered: that bounds what is read again, never what is los
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,18 +65,21 @@ class FileConnector(SinkConnector[bytes]):
         another receiver writes to the folder.
         """
         folder = self._folder
-        with _mapped_errors("open", folder), ExitStack() as undo:
-            folder.mkdir(parents=True, exist_ok=True)
-            undo.callback(os.close, _lock(folder))
-            for (sink, partition), beginning in beginnings.items():
-                (folder / sink).mkdir(exist_ok=True)
-                key = PositionKey(self._application, sink, partition)
-                file = _open(folder / sink, key, self._formats[sink].extension, beginning)
-                undo.callback(os.close, file.descriptor)
-                self._files[sink, partition] = file
-            for sink in {sink for sink, _ in beginnings}:
-                _sync_folder(folder / sink)
-            self._descriptors = undo.pop_all()
+        try:
+            with ExitStack() as undo:
+                folder.mkdir(parents=True, exist_ok=True)
+                undo.callback(os.close, _lock(folder))
+                for (sink, partition), beginning in beginnings.items():
+                    (folder / sink).mkdir(exist_ok=True)
+                    key = PositionKey(self._application, sink, partition)
+                    file = _open(folder / sink, key, self._formats[sink].extension, beginning)
+                    undo.callback(os.close, file.descriptor)
+                    self._files[sink, partition] = file
+                for sink in {sink for sink, _ in beginnings}:
+                    _sync_folder(folder / sink)
+                self._descriptors = undo.pop_all()
+        except OSError as error:
+            raise _sink_error("open", folder, error) from None
         return {key: file.opened_at for key, file in self._files.items()}
 
     def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
@@ -146,10 +149,12 @@ class _File:
     opened_at: bytes
 
     def write(self, content: bytes) -> None:
-        with _mapped_errors("write", self.path):
-            view = memoryview(content)
+        view = memoryview(content)
+        try:
             while view:
                 view = view[os.write(self.descriptor, view) :]
+        except OSError as error:
+            raise _sink_error("write", self.path, error) from None
         self.length_bytes += len(content)
 
 
@@ -214,12 +219,8 @@ def _lock(folder: Path) -> int:
     raise SinkError(f"{folder}: another receiver writes here; give each its own BETTONG_RECEIVER_DIR")
 
 
-@contextmanager
-def _mapped_errors(doing: str, path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise SinkError(
-            f"file sink: cannot {doing} {path}: {error.strerror or error};"
-            " mend that and start the receiver again: it goes on where its positions say"
-        ) from None
+def _sink_error(doing: str, path: Path, error: OSError) -> SinkError:
+    return SinkError(
+        f"file sink: cannot {doing} {path}: {error.strerror or error};"
+        " mend that and start the receiver again: it goes on where its positions say"
+    )
