@@ -37,6 +37,10 @@ class SinkFormat:
     messages: Callable[[Frame], Sequence[bytes]]
     line_end: bytes
 
+    def messages_at_once(self, frame: Frame) -> list[bytes]:
+        """As `messages`, each made now: for who takes all of them, while the frame is in the processor's cache."""
+        return list(self.messages(frame))
+
     @property
     def extension(self) -> str:
         """Of the sink's files."""
@@ -44,9 +48,7 @@ class SinkFormat:
 
     def content(self, messages: Sequence[bytes]) -> bytes:
         """Messages as they stand in a file."""
-        if not self.line_end:
-            return b"".join(messages)
-        return b"".join([piece for message in messages for piece in (message, self.line_end)])
+        return self.line_end.join([*messages, b""])
 
 
 def formats(plan: Plan) -> dict[str, SinkFormat]:

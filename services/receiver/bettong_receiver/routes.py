@@ -67,7 +67,6 @@ def _route_of_all(
 ) -> Route[bytes]:
     """To files and Redis, which get every sink: without them the receiver cannot go on."""
     sink_formats = formats(plan)
-    inputs = [SinkInput(each.sink, each.topic, each.messages) for each in sink_formats.values()]
 
     def make_redis() -> RedisConnector:
         return RedisConnector(
@@ -80,12 +79,14 @@ def _route_of_all(
 
     folder = settings.receiver_dir
     if folder is None:
-        return Route("Redis", inputs, [make_redis], _ALL_FETCH_BYTES_MAX, required=True)
+        newest = [SinkInput(each.sink, each.topic, each.messages) for each in sink_formats.values()]
+        return Route("Redis", newest, [make_redis], _ALL_FETCH_BYTES_MAX, required=True)
 
     def make_files() -> FileConnector:
         return FileConnector(folder, plan.application, sink_formats, monotonic_s=time.monotonic)
 
-    return Route("files and Redis", inputs, [make_files, make_redis], _ALL_FETCH_BYTES_MAX, required=True)
+    every = [SinkInput(each.sink, each.topic, each.messages_at_once) for each in sink_formats.values()]
+    return Route("files and Redis", every, [make_files, make_redis], _ALL_FETCH_BYTES_MAX, required=True)
 
 
 @dataclass(frozen=True, slots=True)

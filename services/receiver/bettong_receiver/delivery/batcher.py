@@ -41,12 +41,12 @@ class SinkBatcher(Generic[Message]):
             key: _restored(PositionKey(application, *key), stored.get(key), beginning)
             for key, beginning in beginnings.items()
         }
-        self._stored = self.offsets()
+        self._stored = self.offsets(self._moving)
         self._last = {key: each.progress.outbox.last for key, each in self._moving.items()}
 
-    def offsets(self) -> dict[SinkPartition, int]:
-        """For each partition the record that comes next."""
-        return {key: each.progress.offset for key, each in self._moving.items()}
+    def offsets(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, int]:
+        """For each of these partitions the record that comes next."""
+        return {key: self._moving[key].progress.offset for key in keys}
 
     @property
     def progress(self) -> dict[SinkPartition, Progress]:
@@ -116,6 +116,7 @@ class SinkBatcher(Generic[Message]):
             frames = {each.offset: each.frame for each in self._batches[key].frames}
             for offset, pending in progress.outbox.pending.items():
                 self._write(key, offset, frames[offset], pending)
+        self._batches = {}  # their messages are not kept until the next round has been read
 
     def _batch(self, key: SinkPartition, frames: list[FrameMessages[Message]]) -> SinkBatch[Message]:
         refusals = self._refusals[key[0]]

@@ -63,7 +63,7 @@ class Delivery(Generic[Message]):
                 self._feeds.append((connector, batcher))
             self._opened = undo.pop_all()
         self._first = self._feeds[0][1]
-        self._offsets = self._first.offsets()
+        self._offsets = self._first.offsets(beginnings)
 
     def starts(self) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the lowest record that a connector lacks."""
@@ -94,7 +94,7 @@ class Delivery(Generic[Message]):
             self._append_dead_letters(batcher)
             has_delivered |= bool(batches)
         if records:
-            self._offsets = self._first.offsets()
+            self._offsets |= self._first.offsets({each.key for each in sink_records})
             self._log.faults(sink_records)
         return has_delivered
 
