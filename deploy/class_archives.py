@@ -27,7 +27,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
 from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.topics import stage_topic
-from bettong_processor.java import Java
+from bettong_processor.java import Java, set_environment
 from bettong_processor.micro_batch.query import start
 from bettong_processor.warming import warm_up
 
@@ -84,6 +84,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
         frame_bytes_max=settings.frame_bytes_max,
     )
     stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
+    set_environment(settings)
     with Java(settings, end_s_max=_END_S_MAX) as java, RedisStore(redis, planned.application) as store:
         warm_up(java.context(planned.application), Schedule.MICRO_BATCH)
         spark = SparkSession.builder.getOrCreate()

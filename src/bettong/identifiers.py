@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, NewType, Self
 
-# Who numbers frames: `<source>/<client's stream>`, or a stage's `<target>/<stream>/<partition>`.
+# Who numbers frames: `<source>/<client's stream>`, or a stage's `<target>/<stage>/<partition>`.
 Origin = NewType("Origin", str)
 
 # The number of a frame among those of its origin: from 1 on, growing. 0 stands for none.

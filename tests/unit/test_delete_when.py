@@ -168,6 +168,17 @@ def test_a_generator_is_exhausted_before_it_is_asked() -> None:
     assert (one.keys, one.counters.deleted) == (0, 2)
 
 
+def test_each_result_of_a_generator_is_read_when_it_is_given() -> None:
+    def see_one_object(item: Item, kept: Kept) -> Iterator[Seen]:
+        seen = Seen(item.key, 0, 1, "")
+        for seen.count in range(3):
+            yield seen
+
+    one = worker(program(described(see_one_object, is_over).stages[0], compiled=True))
+    records = fold(one, [data("in/x", 1, [Item(1, 1, "")])])
+    assert [each.count for each in results(records, OUT, Seen)] == [0, 1, 2]
+
+
 def test_a_state_is_deleted_and_made_anew_in_one_frame_and_lives_for_its_time() -> None:
     for function, delete_when in ((see, is_over), (compiled(see), compiled(is_over))):
         plan_ = described(function, delete_when, ttl=timedelta(microseconds=5))

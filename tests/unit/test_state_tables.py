@@ -1,120 +1,30 @@
 """What every table of states promises, held to a dict: for objects and for records of an array."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Annotated, Any
-from unittest.mock import patch
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong import Application, Width
-from bettong.application.plan import StageInput
-from bettong.application.schema import schema_of
 from bettong.errors import SnapshotError
-from bettong.frames.columns import Columns
-from bettong.worker.batch import Batch
-from bettong.worker.state import objects as object_module
-from bettong.worker.state import records as record_module
 from bettong.worker.state.lifetimes import SlotLifetimes
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.table import SavedStates, StateTable
-
-TTL_NS = 1000
-FIRST = 7
-
-
-@dataclass
-class Item:
-    key: Annotated[str, Width(6)]
-
-
-@dataclass
-class Kept:
-    total: int = FIRST
-
-
-def use(item: Item, kept: Kept) -> Item:
-    return item
-
-
-SCHEMA = schema_of(Item)
-Make = Callable[[timedelta | None], StateTable]
-
-
-def node(ttl: timedelta | None) -> Any:
-    return (
-        Application("app")
-        .source("in", schema=Item, key="key")
-        .stateful(use, state=Kept, name="fold", ttl=ttl)
-    )
-
-
-def objects(ttl: timedelta | None) -> StateTable:
-    return ObjectTable(node(ttl))
-
-
-def records(ttl: timedelta | None) -> StateTable:
-    return RecordTable(node(ttl), np.dtype("S6"))
-
-
-def batch(keys: list[int]) -> Batch:
-    columns = Columns.of_messages(SCHEMA, [Item(f"k{key}") for key in keys])
-    return Batch.of_frame(StageInput("in", SCHEMA, "key"), columns)
-
-
-def add(table: StateTable, keys: list[int]) -> None:
-    """Adds one to the total of each key, as a function would in the order of the rows."""
-    rows = batch(keys)
-    opened = table.open(rows)
-    for row, key in enumerate(rows.key_values()):
-        if isinstance(opened, ObjectTable):
-            (opened.get(key) or opened.create(key)).total += 1
-        else:
-            opened.states["total"][opened.slots[row]] += 1
-
-
-def delete(table: StateTable, keys: list[int]) -> None:
-    """Deletes the states of those keys that have one, as a Calling does."""
-    if isinstance(table, ObjectTable):
-        for key in {f"k{key}" for key in keys}:
-            if table.get(key) is not None:
-                table.delete(key)
-    elif isinstance(table, RecordTable):
-        slots = table._table.find(batch(keys).key_column())
-        known = slots[slots >= 0]
-        table.delete(known, np.arange(len(known)))
-
-
-def totals(table: StateTable) -> dict[str, int]:
-    found = {key if isinstance(key, str) else bytes(key).decode(): state for key, state in table.items()}
-    assert all(table.state_of(key) == state for key, state in found.items())
-    assert table.keys == len(found)
-    return {key: state["total"] for key, state in found.items()}
-
-
-def loaded(make: Make, increments: list[tuple[SavedStates, bool]], *, log_ns: int = 0) -> StateTable:
-    table = make(None)
-    for saved, begins in increments:
-        table.load(saved, log_ns=log_ns, begins=begins)
-    return table
-
-
-@contextmanager
-def small_increments() -> Iterator[None]:
-    """So that a round of writing every key takes several of them."""
-    with ExitStack() as patches:
-        for module in (object_module, record_module):
-            patches.enter_context(patch.multiple(module, INCREMENT_KEYS=2, WHOLE_FROM=1))
-        yield
-
-
-both = pytest.mark.parametrize("make", [objects, records])
+from tests.state_tables import (
+    FIRST,
+    TTL_NS,
+    Make,
+    add,
+    batch,
+    both,
+    delete,
+    loaded,
+    node,
+    small_increments,
+    totals,
+)
 
 ALL = list(range(13))
 KEYS = st.lists(st.sampled_from(ALL), max_size=8)
@@ -306,6 +216,25 @@ def test_memory_is_that_of_the_keys_that_live(make: Make) -> None:
 
 
 @both
+def test_keys_that_come_and_go_between_two_increments_leave_nothing(make: Make) -> None:
+    table = make(None)
+    add(table, [0])
+    table.increment(begins=True)
+    empty = table.increment(begins=False).ended
+    for _ in range(3):
+        for key in (0, 1, 2):
+            add(table, [key])
+            delete(table, [key])
+    assert len(table._ended) == 1  # type: ignore[attr-defined]
+    ended = table.increment(begins=False)
+    assert ended.ended != empty
+    add(table, [3])
+    delete(table, [3])
+    assert table.increment(begins=False).ended == empty
+    assert totals(loaded(make, [(ended, True)])) == {}
+
+
+@both
 def test_to_find_what_is_over_looks_at_no_key_that_lives(make: Make) -> None:
     """Told by what was looked at: a key that lives stands where a look at it would raise, or never end."""
     table = make(timedelta(microseconds=1))
@@ -381,3 +310,10 @@ def test_damaged_clocks_are_refused(make: Make) -> None:
         with pytest.raises(SnapshotError, match="state of 'fold'"):
             make(timedelta(seconds=1)).load(saved._replace(last_ns=last_ns), log_ns=1000, begins=True)
     make(timedelta(seconds=1)).load(saved, log_ns=1000, begins=True)
+
+
+def test_a_key_whose_message_could_not_be_made_never_had_a_state_that_ends() -> None:
+    table = ObjectTable(node(timedelta(microseconds=8)))
+    table.expire(0)
+    table.open(batch([1]))
+    assert (table.expire(8000), table.keys) == (0, 0)

@@ -39,6 +39,8 @@ _PY4J = str(Path(py4j.__file__).parent)
 class Java:
     """A context manager: entering starts Java and returns at once, leaving ends it. One a process.
 
+    It finds its settings in the environment: `set_environment` comes first.
+
     `end_s_max`: what Spark and Java together have for their end; then Java is killed.
     """
 

@@ -4,7 +4,7 @@ Each call stands alone: what it raises, or what making its message raises, is a 
 goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from operator import attrgetter, length_hint
 from typing import Any
 
@@ -66,6 +66,15 @@ class _Output:
         self.values += found
         self.rows += [row] * len(found)
         self.failures += strange
+
+    @property
+    def count(self) -> tuple[int, int]:
+        """How many results and failures there are."""
+        return len(self.rows), len(self.failures)
+
+    def keep(self, results: int, failures: int) -> None:
+        """Drops all results and failures but the first ones."""
+        del self.values[results:], self.rows[results:], self.failures[failures:]
 
     def results(self, length: int) -> Results:
         """The results of a batch of so many rows: those that do not fit the schema become failures."""
@@ -178,9 +187,9 @@ class StatefulMessages:
 
     def _deleting(self, batch: Batch, states: ObjectTable, delete_when: Callable[[Any], bool]) -> Results:
         """The same with `delete_when=`. A loop of its own, so that the other has nothing to ask for each row."""
-        handler, many = self._node.handlers[batch.schema], self._node.many
-        output = _Output(self._node.schema)
-        take = output.extend if many else output.add
+        handler, output = self._node.handlers[batch.schema], _Output(self._node.schema)
+        take = output.extend if self._node.many else output.add
+        kept = output.count
         keys = iter(batch.key_values())
         messages = iter(self._progress.messages(self._node.name, batch, keys))
         last = batch.length - 1
@@ -190,15 +199,14 @@ class StatefulMessages:
                     state = states.get(key)
                     if state is None:
                         state = states.create(key)
+                    kept = output.count
                     result = handler(message, state)
-                    if many and isinstance(result, Iterator):
-                        # Before it is exhausted it may change the state.
-                        result = list(result)
-                    if delete_when(state):
-                        states.delete(key)
                     if result is not None:
                         take(result, last - length_hint(keys))
+                    if delete_when(state):
+                        states.delete(key)
             except ANY_ERROR as error:
+                output.keep(*kept)
                 output.failures.append((last - length_hint(keys), reason_of(error)))
                 if self._node.on_error != STOP:
                     continue

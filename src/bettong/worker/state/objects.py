@@ -60,8 +60,11 @@ class ObjectTable:
         self._changed: set[Any] | None = None
         # The keys that the present round of writing all again has not come to.
         self._waiting: set[Any] = set()
-        # The keys whose states have ended since the last increment; None: nothing was saved yet that could hold them.
+        # Since the last increment: the keys of it and older ones whose states have ended, and, where states can end,
+        # the keys that were made. None: nothing was saved yet that could hold any.
         self._ended: set[Any] | None = None
+        self._made: set[Any] | None = None
+        self._ends = node.ttl_ns is not None or node.delete_when is not None
         self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
         self._deleted = 0
         self.get = self._states.get
@@ -77,6 +80,8 @@ class ObjectTable:
     def create(self, key: Any) -> Any:
         """The first state of a key."""
         state = self._states[key] = self._node.state()
+        if self._made is not None:
+            self._made.add(key)
         if self._lifetimes is not None:
             # Its state may have been deleted since the batch was opened.
             self._lifetimes.begin(key)
@@ -96,15 +101,18 @@ class ObjectTable:
         """See StateTable."""
         if self._lifetimes is None:
             return 0
-        expired = self._lifetimes.expired(log_ns)
+        # A key whose message could not be made has a lifetime, and no state.
+        expired = [key for key in self._lifetimes.expired(log_ns) if key in self._states]
         self._end(expired)
         return len(expired)
 
     def _end(self, keys: Collection[Any]) -> None:
         """The states of these keys end."""
         self._drop(keys)
-        if self._ended is not None:
-            self._ended.update(keys)
+        if self._ended is not None and self._made is not None:
+            # Increments that are there do not hold the others: so there are no more than the last one has keys.
+            self._ended.update(key for key in keys if key not in self._made)
+            self._made.difference_update(keys)
 
     def _drop(self, keys: Collection[Any]) -> None:
         for key in keys:
@@ -132,7 +140,7 @@ class ObjectTable:
             self._waiting.difference_update(others)
             written |= {key: states[key] for key in others}
         saved = self._saved(written, self._ended or (), place)
-        self._ended = set()
+        self._ended, self._made = set(), set() if self._ends else None
         self._changed = set() if len(states) > INCREMENT_KEYS else None
         return saved
 
@@ -169,7 +177,7 @@ class ObjectTable:
         self._waiting.difference_update(written)
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(keys, last_ns)
-        self._ended = set()
+        self._ended, self._made = set(), set() if self._ends else None
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
 
     def _saved(self, states: dict[Any, Any], ended: Collection[Any], place: bytes) -> SavedStates:

@@ -46,9 +46,11 @@ class RecordTable:
         # writing all again has yet to come to it. Without `_changed`, any may have.
         self._changed: Array | None = None
         self._waiting = np.zeros(0, np.bool_)
-        # The words of keys whose states have ended since the last increment; None: nothing was saved yet that could
-        # hold them.
-        self._ended: list[Array] | None = None
+        # By slot, where states can end: whether increments hold its key. And the words of such keys whose states have
+        # ended since the last one.
+        self._stored = np.zeros(0, np.bool_)
+        self._ended: list[Array] = []
+        self._ends = node.ttl_ns is not None or node.delete_when is not None
         self._lifetimes = SlotLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
 
     def open(self, batch: Batch) -> Records:
@@ -84,8 +86,11 @@ class RecordTable:
 
     def _end(self, slots: Array) -> None:
         """The states at these slots, each given once, end."""
-        if self._ended is not None and len(slots):
-            self._ended.append(self._table.keys[slots])
+        known = slots[slots < len(self._stored)]
+        # Nobody knows of the others: so there are no more than the last increment has keys.
+        known = known[self._stored[known]]
+        if len(known):
+            self._ended.append(self._table.keys[known])
         self._drop(slots)
 
     def _drop(self, slots: Array) -> None:
@@ -97,6 +102,7 @@ class RecordTable:
         if self._changed is not None:
             self._changed[slots] = False
         self._waiting[slots[slots < len(self._waiting)]] = False
+        self._stored[slots[slots < len(self._stored)]] = False
         if self._lifetimes is not None:
             self._lifetimes.forget(slots)
 
@@ -121,7 +127,7 @@ class RecordTable:
             self._waiting[others] = False
             saved = self._saved(np.concatenate([written, others]))
         saved = saved._replace(ended=_bytes_of(np.concatenate(self._ended)) if self._ended else b"")
-        self._ended = []
+        self._note_stored()
         self._changed = np.zeros(len(self.states), np.bool_) if live > INCREMENT_KEYS else None
         return saved
 
@@ -171,13 +177,20 @@ class RecordTable:
         self._waiting[slots[slots < len(self._waiting)]] = False
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(slots, last_ns)
-        self._ended = []
+        self._note_stored()
         tracked = self._table.live > INCREMENT_KEYS and not migration
         self._changed = np.zeros(len(self.states), np.bool_) if tracked else None
 
     def _saved(self, slots: Array | slice) -> SavedStates:
         last_ns = self._lifetimes.dump(slots) if self._lifetimes is not None else b""
         return SavedStates(_bytes_of(self._table.keys[slots], self.states[slots]), last_ns=last_ns)
+
+    def _note_stored(self) -> None:
+        """All keys are in increments, and none of those has ended."""
+        self._ended = []
+        if self._ends:
+            self._stored = np.zeros(len(self.states), np.bool_)
+            self._stored[self._table.in_use()] = True
 
     def _migrated(self, states: Array, migration: Migration) -> Any:
         names = states.dtype.names or ()
