@@ -198,7 +198,7 @@ def images(folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
     with monkeypatch.context() as patch:
         for name in ("write", "fdatasync", "fsync", "ftruncate", "open"):
-            patch.setattr(files.os, name, watched(getattr(os, name)))
+            patch.setattr(os, name, watched(getattr(os, name)))
         patch.setattr(files, "_replace", watched(files._replace))
         patch.setattr(Path, "replace", watched(Path.replace))
         yield found

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, cast
 
 import pytest
@@ -132,9 +133,7 @@ def run(
         raise AssertionError("nothing is refused")
 
     task = SinkTask(
-        Route(
-            "sink raw", [INPUT], [lambda store=each: StoreConnector(store) for each in stores], 1000, required
-        ),  # type: ignore[misc]
+        Route("sink raw", [INPUT], [partial(StoreConnector, each) for each in stores], 1000, required),
         "app",
         open_reader=open_reader or opened,
         open_writer=no_writer,
