@@ -43,6 +43,11 @@ class SinkBatcher(Generic[Message]):
         }
         self._stored = self.offsets(self._moving)
         self._last = {key: each.progress.outbox.last for key, each in self._moving.items()}
+        self._to_resume = {
+            (key, offset): reasons
+            for key, each in self._moving.items()
+            for offset, reasons in each.progress.outbox.pending.items()
+        }
 
     def offsets(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, int]:
         """For each of these partitions the record that comes next."""
@@ -61,10 +66,12 @@ class SinkBatcher(Generic[Message]):
 
     def resume_dead_letters(self, records: Iterable[SinkRecord[Message]]) -> None:
         """Makes the dead letters that are pending since an earlier delivery of these records: see `dead_letters`."""
+        if not self._to_resume:
+            return
         for record in records:
-            reasons = self._moving[record.key].progress.outbox.pending.get(record.offset)
-            if reasons is not None and (frame := record.frame()) is not None:
-                self._write(record.key, record.offset, frame, reasons)
+            reasons = self._to_resume.pop((record.key, record.offset), None)
+            if reasons is not None and record.frame is not None:
+                self._write(record.key, record.offset, record.frame, reasons)
 
     def dead_letters(self) -> list[OutputRecord]:
         """What is to be appended to the log, in order. Then call `appended`."""
@@ -84,7 +91,7 @@ class SinkBatcher(Generic[Message]):
         frames: dict[SinkPartition, list[FrameMessages[Message]]] = {}
         moving = self._moving
         for record in records:
-            key, frame = record.key, record.frame()
+            key, frame = record.key, record.frame
             progress = moving[key].progress
             if not progress.takes(record.offset, frame) or frame is None:
                 continue

@@ -44,34 +44,29 @@ class Route(Generic[Message]):
 
 
 class SinkRecord(Generic[Message]):
-    """A record of a sink's log, decoded once for all connectors, when the first of them asks.
+    """A record of a sink's log, decoded once for all connectors.
 
-    `fault` says from then on why the record, or what is in it, cannot be read; None when it can.
+    `frame` is None when the record is no frame of the sink. `fault` says why the record, or from the first call of
+    `content` on what is in it, cannot be read; None when it can.
     """
 
-    __slots__ = ("_content", "_frame", "_sink_input", "_value", "fault", "key", "offset")
+    __slots__ = ("_content", "_sink_input", "fault", "frame", "key", "offset")
 
     def __init__(self, sink_input: SinkInput[Message], record: Record) -> None:
         self.key = (sink_input.sink, record.partition)
         self.offset = record.offset
+        self.frame: Frame | None = None
         self.fault: FrameError | None = None
         self._sink_input = sink_input
-        self._value = record.value
-        self._frame: Frame | None = None
         self._content: FrameMessages[Message] | None = None
-
-    def frame(self) -> Frame | None:
-        """None when the record is no frame of the sink."""
-        if self._frame is None and self.fault is None:
-            try:
-                self._frame = frame_of(self._sink_input.sink, self._value)
-            except FrameError as error:
-                self.fault = error
-        return self._frame
+        try:
+            self.frame = frame_of(sink_input.sink, record.value)
+        except FrameError as error:
+            self.fault = error
 
     def content(self) -> FrameMessages[Message] | None:
         """The messages of the frame; None when they are not the sink's."""
-        if self._content is None and (frame := self.frame()) is not None and self.fault is None:
+        if self._content is None and (frame := self.frame) is not None and self.fault is None:
             try:
                 self._content = FrameMessages(self.offset, frame, self._sink_input.read(frame))
             except FrameError as error:
