@@ -5,6 +5,7 @@ Under the resident schedule functions run as plain Python, else compiled where t
 
 import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -113,9 +114,11 @@ def fed(
                 victim.kill()
                 eventually(lambda: len(executors_of(running)) == executors, seconds=60)
             if schedule is Schedule.RESIDENT and index == len(feed) - 1:
-                # At the start, among those that were left, and again among all.
+                # Again among all: whether among those that were left before depends on how soon the others are back.
                 eventually(
-                    lambda: assignments(running) > 2 * kills, seconds=60, what="partitions are assigned"
+                    lambda: len(found := assignments(running)) > kills and found[-1] == executors,
+                    seconds=60,
+                    what="partitions are assigned among all",
                 )
             send(senders[name], sources[name], frame)
     running.settle()
@@ -137,9 +140,10 @@ def send(sender: Sender, source: Source, frame: IngestFrame) -> None:
     sender.flush(60)
 
 
-def assignments(running: RunningSuite) -> int:
-    """How often partitions were assigned, by the processor's log."""
-    return said(running).count("partitions are assigned")
+def assignments(running: RunningSuite) -> list[int]:
+    """Among how many members partitions were assigned, each time, by the processor's log."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", said(running))
+    return [int(found) for found in re.findall(r"partitions are assigned.*? members=(\d+)", plain)]
 
 
 def said(running: RunningSuite) -> str:

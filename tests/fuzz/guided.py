@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> None:
         "handle_segv": 0,
         "print_final_stats": 0,
         "verbosity": 0,
-        "dict": words,
+        **({"dict": words} if harness.words else {}),  # an empty one ends libFuzzer
         "artifact_prefix": f"{found}/",
     }
     limit_memory()
