@@ -23,7 +23,7 @@ from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from bettong_receiver.positions import Place, encode
+from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
 from bettong_receiver.progress import Counts, Progress
 from bettong_sender.session import Route
@@ -231,10 +231,10 @@ class Receiver:
 
     def __init__(self, partition: int, log: Log) -> None:
         self.file: list[Seen] = []
-        self._place = Place("world", "out", partition)
+        self._position_key = PositionKey("world", "out", partition)
         self._records = log.records[RESULTS, partition]
         self._progress = Progress()
-        self._saved = encode(self._place, self._progress, length_bytes=0)
+        self._saved = encode(self._position_key, self._progress, length_bytes=0)
 
     @property
     def counts(self) -> Counts:
@@ -254,11 +254,11 @@ class Receiver:
 
     def save(self) -> None:
         """Stores its progress, and how long the file is."""
-        self._saved = encode(self._place, self._progress, length_bytes=len(self.file))
+        self._saved = encode(self._position_key, self._progress, length_bytes=len(self.file))
 
     def crash(self) -> None:
         """Goes back to what was saved, and cuts the file there."""
-        self._progress, length = decode_position(self._place, self._saved)
+        self._progress, length = decode_position(self._position_key, self._saved)
         del self.file[length:]
 
     def finish(self) -> None:

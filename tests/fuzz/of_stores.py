@@ -27,7 +27,7 @@ from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
 from tests.worker_samples import tick
 
-_PLACE = positions.Place("fuzzed", "totals", 0)
+_POSITION_KEY = positions.PositionKey("fuzzed", "totals", 0)
 
 
 def _worker() -> PartitionWorker:
@@ -63,8 +63,8 @@ def read_position(data: bytes) -> None:
     """The position of a sink."""
     for each in (data, _sealed(data.partition(b"\n")[2])):
         with contextlib.suppress(PositionError):
-            progress, length = positions.decode(_PLACE, each)
-            positions.encode(_PLACE, progress, length_bytes=length)
+            progress, length = positions.decode(_POSITION_KEY, each)
+            positions.encode(_POSITION_KEY, progress, length_bytes=length)
 
 
 def _sealed(content: bytes) -> bytes:
@@ -89,11 +89,11 @@ def _snapshots() -> Iterator[bytes]:
 
 
 def _positions() -> Iterator[bytes]:
-    yield positions.encode(_PLACE, Progress.fresh(3))
+    yield positions.encode(_POSITION_KEY, Progress.fresh(3))
     progress = Progress.fresh(812)
     progress.table = DeliveryTable(highest={"totals/varying/0": 9}, heard_ns={"totals/varying/0": 5})
-    progress.debt.owed = {7: {0: "refused", 3: "refused"}}
-    yield positions.encode(_PLACE, progress, length_bytes=77)
+    progress.outbox.pending = {7: {0: "refused", 3: "refused"}}
+    yield positions.encode(_POSITION_KEY, progress, length_bytes=77)
 
 
 def _boundaries() -> Iterator[bytes]:

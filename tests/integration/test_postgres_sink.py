@@ -15,16 +15,19 @@ from bettong.application.schema import schema_of
 from bettong.errors import SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong_receiver.connectors.postgres import PostgresConnector
+from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
-from bettong_receiver.outlets.postgres import PostgresOutlet
 from tests.postgres_server import PostgresServer
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import Note
 from tests.result_frames import note_frame as frame
 from tests.result_frames import note_numbers as expected
+from tests.sink_batches import sink_batch
 from tests.waiting import eventually
 
+KEY = ("notes", 0)
+BEGINNINGS = {KEY: 0}
 _TABLE = "(number bigint, price float8, key text, id bigserial)"
 
 
@@ -251,8 +254,8 @@ def test_a_table_that_goes_in_the_middle_is_said_and_waited_for(
     eventually(lambda: store.metrics().get("state") == "running", seconds=30)
 
 
-def outlet(url: str, table: str) -> PostgresOutlet:
-    return PostgresOutlet(url, Postgres(table), schema_of(Note), application=table, sink="s", writer="w")
+def connector(url: str, table: str) -> PostgresConnector:
+    return PostgresConnector(url, Postgres(table), schema_of(Note), application=table, sink="s", writer="w")
 
 
 @pytest.mark.parametrize(
@@ -286,14 +289,14 @@ def test_a_rows_own_fault_is_told_from_all_others_by_the_sqlstate(
         f" IF NEW.key = 'bad' THEN RAISE EXCEPTION 'so it is' USING ERRCODE = '{state}'; END IF;"
         f" RETURN NEW; END $$; CREATE TRIGGER t BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION f_{table}()"
     )
-    with closing(outlet(postgres.url, table)) as one:
-        one.open([0])
-        lot = Lot(0, [("good", 1, 1.0), ("bad", 2, 1.0)], 2, b"all", lambda _: b"without")
+    with closing(connector(postgres.url, table)) as one:
+        one.open(BEGINNINGS)
+        batch = sink_batch(0, [("good", 1, 1.0), ("bad", 2, 1.0)], 2, lambda _: b"without")
         if is_the_rows:
-            assert list(one.deliver([lot])) == [0]
+            assert list(one.deliver([batch])) == [KEY]
         else:
             with pytest.raises(SinkError):
-                one.deliver([lot])
+                one.deliver([batch])
     assert postgres.run(f"SELECT count(*) FROM {table}") == [(int(is_the_rows),)]  # noqa: S608 - our own
 
 
@@ -301,25 +304,25 @@ def test_a_constraint_that_is_checked_at_the_commit_refuses_its_rows_only(
     postgres: PostgresServer, table: str
 ) -> None:
     postgres.run(f"ALTER TABLE {table} ADD UNIQUE (number) DEFERRABLE INITIALLY DEFERRED")
-    with closing(outlet(postgres.url, table)) as one:
-        one.open([0])
+    with closing(connector(postgres.url, table)) as one:
+        one.open(BEGINNINGS)
         rows = [("a", 1, 1.0), ("again", 1, 1.0), ("b", 2, 1.0), ("nul\x00", 3, 1.0)]
-        refused = one.deliver([Lot(0, rows, 2, b"all", lambda _: b"without")])
-        assert list(refused[0]) == [1, 3]
-        assert "duplicate key" in refused[0][1]
-        assert "NUL" in refused[0][3]
+        refused = one.deliver([sink_batch(0, rows, 2, lambda _: b"without")])
+        assert list(refused[KEY]) == [1, 3]
+        assert "duplicate key" in refused[KEY][1]
+        assert "NUL" in refused[KEY][3]
     assert postgres.run(f"SELECT key FROM {table} ORDER BY id") == [("a",), ("b",)]  # noqa: S608 - our own
 
 
 def test_a_row_that_postgres_refuses_is_told_and_stores_no_position(
     postgres: PostgresServer, table: str
 ) -> None:
-    with closing(outlet(postgres.url, table)) as one:
-        one.open([0])
+    with closing(connector(postgres.url, table)) as one:
+        one.open(BEGINNINGS)
         with pytest.raises(SinkError, match=r"delivering: refused: .*NUL"):
-            one.deliver([Lot(0, [("good", 1, 1.0), ("a\x00b", 2, 1.0)], 2, b"position")])
-    with closing(outlet(postgres.url, table)) as one:
-        assert one.open([0]) == {0: None}
+            one.deliver([sink_batch(0, [("good", 1, 1.0), ("a\x00b", 2, 1.0)], 2)])
+    with closing(connector(postgres.url, table)) as one:
+        assert one.open(BEGINNINGS) == {KEY: None}
     assert postgres.run(f"SELECT count(*) FROM {table}") == [(0,)]  # noqa: S608 - our own
 
 
@@ -328,26 +331,27 @@ def test_names_are_quoted(postgres: PostgresServer, name: str) -> None:
     quoted = '"' + odd.replace('"', '""') + '"'
     postgres.run(f"CREATE SCHEMA {quoted}")
     postgres.run(f"CREATE TABLE {quoted}.{quoted} {_TABLE}")
-    with closing(outlet(postgres.url, f"{odd}.{odd}")) as one:
-        one.open([0])
-        one.deliver([Lot(0, [("k'); --", 1, float("inf"))], 1, b"position")])
+    with closing(connector(postgres.url, f"{odd}.{odd}")) as one:
+        one.open(BEGINNINGS)
+        batch = sink_batch(0, [("k'); --", 1, float("inf"))], 1)
+        one.deliver([batch])
     assert postgres.run(f"SELECT key, price FROM {quoted}.{quoted}") == [("k'); --", float("inf"))]  # noqa: S608
-    assert postgres.run(f"SELECT position FROM {quoted}.bettong_positions") == [(b"position",)]  # noqa: S608
+    assert postgres.run(f"SELECT position FROM {quoted}.bettong_positions") == [(batch.position(),)]  # noqa: S608
 
 
 def test_a_server_that_is_away_or_refuses_a_password_is_unavailable_and_secrets_stay_secret(
     postgres: PostgresServer, table: str
 ) -> None:
     away = "postgresql://me:secret@127.0.0.1:1/db?connect_timeout=2"
-    with closing(outlet(away, table)) as one, pytest.raises(OutletUnavailableError) as caught:
-        one.open([0])
+    with closing(connector(away, table)) as one, pytest.raises(ConnectorUnavailableError) as caught:
+        one.open(BEGINNINGS)
     assert "127.0.0.1:1/db" in str(caught.value)
     assert "secret" not in str(caught.value)
     nobody = postgres.url.replace("postgres@", "nobody:secret@")
-    with closing(outlet(nobody, table)) as one, pytest.raises(OutletUnavailableError) as caught:
-        one.open([0])
+    with closing(connector(nobody, table)) as one, pytest.raises(ConnectorUnavailableError) as caught:
+        one.open(BEGINNINGS)
     assert "nobody" in str(caught.value)
     assert "secret" not in str(caught.value)
     with pytest.raises(SettingsError) as told:
-        outlet("no address with a secret", table)
+        connector("no address with a secret", table)
     assert "with a secret" not in str(told.value)

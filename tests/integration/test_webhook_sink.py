@@ -16,7 +16,7 @@ from bettong.errors import SettingsError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong_receiver.outlets.webhook import Address
+from bettong_receiver.connectors.webhook import Endpoint
 from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.result_frames import note_frame as frame
 from tests.result_frames import note_numbers as expected
@@ -180,5 +180,5 @@ def test_refusals_and_absence_are_waited_out_and_said_without_secrets(
 )
 def test_an_address_that_cannot_be_is_refused_without_its_secrets(options: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match="sink 'hook': its connection needs 'url'") as caught:
-        Address.of(options, sink="hook")
+        Endpoint.of(options, sink="hook")
     assert "secret" not in str(caught.value)

@@ -47,12 +47,13 @@ def test_columns_are_delivered_as_json_that_keeps_every_digit_and_the_order_of_f
     assert messages[0] == b'{"key":"a","number":1,"price":0.1}'
     assert json.loads(messages[1]) == {"key": "b", "number": -(2**63), "price": 1e300}
     assert messages[2] == '{"key":"é\\n","number":3,"price":"NaN"}'.encode()
-    assert sinks["notes"].content(messages).splitlines() == list(messages)
+    assert sinks["notes"].content(messages) == messages[0] + b"\n" + messages[1] + b"\n" + messages[2] + b"\n"
+    assert sinks["notes"].content([]) == b""
 
 
 def test_dead_letters_are_json_with_all_their_fields(sinks: dict[str, SinkFormat]) -> None:
-    letters = [dead_letter(b"readable"), dead_letter(b"\xff\x00")]
-    frame = decode(rows(letters, origin="dead-letters/check/3", sequence=1, previous=0))
+    dead_letters = [dead_letter(b"readable"), dead_letter(b"\xff\x00")]
+    frame = decode(rows(dead_letters, origin="dead-letters/check/3", sequence=1, previous=0))
     messages = sinks["dead-letters"].messages(frame)
     assert list(json.loads(messages[0]).items()) == [
         ("computation", "check"),
@@ -139,8 +140,8 @@ class Unread:
 
     length = 3
 
-    def values(self, place: int) -> list[object]:
-        raise AssertionError(f"field {place} was read")
+    def values(self, index: int) -> list[object]:
+        raise AssertionError(f"field {index} was read")
 
 
 def test_lines_that_nobody_asks_for_are_not_made() -> None:

@@ -1,4 +1,4 @@
-"""How far a target is: a fold of the log that can be saved and resumed anywhere."""
+"""How far a connector is: a fold of the log that can be saved and resumed anywhere."""
 
 import copy
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from bettong.frames.frame import decode
 from bettong_receiver.errors import PositionError
-from bettong_receiver.positions import Place, encode
+from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
-from bettong_receiver.progress import Counts, Progress
+from bettong_receiver.progress import Counts, DeadLetterOutbox, Progress
 from tests.result_frames import mark, rows, tick
 
-PLACE = Place("app", "raw", 3)
+KEY = PositionKey("app", "raw", 3)
 
 
 def value(sequence: int, previous: int, origin: str = "raw/notes-in/3") -> bytes:
@@ -93,7 +93,7 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
     cut = data.draw(st.integers(0, len(values)))
     first = Progress()
     before = fold(first, values[:cut])
-    resumed, length_bytes = decode_position(PLACE, encode(PLACE, first, length_bytes=77))
+    resumed, length_bytes = decode_position(KEY, encode(KEY, first, length_bytes=77))
     assert before + fold(resumed, values[cut:], start=cut) == taken
     assert resumed == straight
     assert length_bytes == 77
@@ -102,26 +102,44 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
 def test_a_position_with_any_byte_changed_is_refused() -> None:
     progress = Progress()
     fold(progress, [value(5, 0)])
-    data = encode(PLACE, progress)
-    for place in range(len(data)):
-        damaged = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    data = encode(KEY, progress)
+    for index in range(len(data)):
+        damaged = data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
         with pytest.raises(PositionError):
-            decode_position(PLACE, damaged)
+            decode_position(KEY, damaged)
     with pytest.raises(PositionError, match="checksum"):
-        decode_position(PLACE, data[: len(data) // 2])
+        decode_position(KEY, data[: len(data) // 2])
 
 
 def test_a_position_of_something_else_is_refused_by_name() -> None:
-    data = encode(Place("app", "raw", 4), Progress())
+    data = encode(PositionKey("app", "raw", 4), Progress())
     with pytest.raises(PositionError, match="partition 4 of app/raw"):
-        decode_position(PLACE, data)
+        decode_position(KEY, data)
 
 
-@pytest.mark.parametrize("foreign", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
-def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(foreign: str) -> None:
+@pytest.mark.parametrize("other", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
+def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(other: str) -> None:
     """Such as older receivers took in, and which nothing would ever forget."""
     progress = Progress()
-    fold(progress, [value(5, 0, foreign), value(7, 0)])
-    table = decode_position(PLACE, encode(PLACE, progress))[0].table
+    fold(progress, [value(5, 0, other), value(7, 0)])
+    table = decode_position(KEY, encode(KEY, progress))[0].table
     assert table.highest == {"raw/notes-in/3": 7}
     assert table.heard_ns.keys() == table.highest.keys()
+
+
+# Written by the version that called the outbox a debt.
+WRITTEN_BEFORE = (
+    b"crc32c:c0871634\n"
+    b'{"version":2,"application":"app","sink":"totals","partition":0,"offset":812,"length_bytes":77,'
+    b'"origins":{"totals/varying/0":[9,5]},"age":[0,0,0],'
+    b'"counts":{"frames":0,"messages":40,"duplicates":0,"gaps":0,"unreadable":0,"skipped":2},"adopts":true,'
+    b'"debt":{"last":5,"owed":[[7,0,0],[7,3,0]],"reasons":["refused"]}}\n'
+)
+
+
+def test_a_position_of_the_version_before_is_read_and_written_to_the_byte() -> None:
+    key = PositionKey("app", "totals", 0)
+    progress, length_bytes = decode_position(key, WRITTEN_BEFORE)
+    assert (progress.offset, length_bytes, progress.counts.skipped) == (812, 77, 2)
+    assert progress.outbox == DeadLetterOutbox({7: {0: "refused", 3: "refused"}}, last=5)
+    assert encode(key, progress, length_bytes=length_bytes) == WRITTEN_BEFORE

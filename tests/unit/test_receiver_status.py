@@ -31,7 +31,7 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     clock.now_s = 107.0
     status.waits_for("Kafka", "no broker answers")
     status.waits_for("Redis", "it is away")
-    assert status.figures() == {
+    assert status.metrics() == {
         metrics.SERVICE.name: "receiver",
         metrics.STATE.name: "waiting",
         metrics.SINCE.name: 107.0,
@@ -39,9 +39,9 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     }
     clock.now_s = 109.0
     status.has("Kafka")
-    assert status.figures()[metrics.DETAIL.name] == "it is away"
+    assert status.metrics()[metrics.DETAIL.name] == "it is away"
     status.has("Redis")
-    assert status.figures() == {
+    assert status.metrics() == {
         metrics.SERVICE.name: "receiver",
         metrics.STATE.name: RUNNING,
         metrics.SINCE.name: 109.0,
@@ -65,10 +65,10 @@ def test_latency_is_weighted_by_messages() -> None:
     latency = Latency(["raw"])
     latency.record("raw", sent_ns=1, delivered_ns=1 + 2 * MS, messages=99)
     latency.record("raw", sent_ns=1, delivered_ns=1 + 900 * MS, messages=1)
-    figures = latency.figures()
-    assert round(figures["latency_p50_ms"], 1) == 2.0
-    assert round(figures["latency_p99_ms"], 1) == 2.0
-    assert round(figures["latency_max_ms"]) == 900
+    metric_values = latency.metrics()
+    assert round(metric_values["latency_p50_ms"], 1) == 2.0
+    assert round(metric_values["latency_p99_ms"], 1) == 2.0
+    assert round(metric_values["latency_max_ms"]) == 900
 
 
 def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
@@ -78,30 +78,30 @@ def test_a_burst_is_out_of_the_latency_when_it_is_over() -> None:
     for _ in range(5):
         clock.now_s += 10.0
         latency.record("other", sent_ns=1, delivered_ns=1 + 2 * MS, messages=100)
-        assert round(latency.figures()["latency_max_ms"]) in (9000, 9003)
+        assert round(latency.metrics()["latency_max_ms"]) in (9000, 9003)
     clock.now_s += metrics.LATENCY_WINDOW_S - 40.0
-    figures = latency.figures()
-    assert round(figures["latency_max_ms"]) == 2
-    assert "latency_p50_ms/raw" not in figures
-    assert round(figures["latency_p50_ms/other"]) == 2
+    metric_values = latency.metrics()
+    assert round(metric_values["latency_max_ms"]) == 2
+    assert "latency_p50_ms/raw" not in metric_values
+    assert round(metric_values["latency_p50_ms/other"]) == 2
     clock.now_s += 1000.0
-    assert latency.figures() == {}
+    assert latency.metrics() == {}
 
 
 def test_latency_leaves_out_what_has_no_time_and_dead_letters_from_the_total() -> None:
     latency = Latency(["raw", DEAD_LETTERS])
     latency.record("raw", sent_ns=0, delivered_ns=5 * MS, messages=1)
-    assert latency.figures() == {}
+    assert latency.metrics() == {}
     latency.record(DEAD_LETTERS, sent_ns=1, delivered_ns=5 * MS, messages=1)
-    assert set(latency.figures()) == {f"latency_{each}_ms/dead-letters" for each in ("p50", "p99", "max")}
+    assert set(latency.metrics()) == {f"latency_{each}_ms/dead-letters" for each in ("p50", "p99", "max")}
 
 
 def test_latency_is_bounded_below_and_above() -> None:
     latency = Latency(["raw"])
     latency.record("raw", sent_ns=10 * MS, delivered_ns=1, messages=1)
-    assert latency.figures()["latency_max_ms"] == 0.001
+    assert latency.metrics()["latency_max_ms"] == 0.001
     latency.record("raw", sent_ns=1, delivered_ns=10**18, messages=1)
-    assert round(latency.figures()["latency_max_ms"] / 3_600_000, 2) == 1.0
+    assert round(latency.metrics()["latency_max_ms"] / 3_600_000, 2) == 1.0
 
 
 def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
@@ -109,17 +109,17 @@ def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
     assert metrics.lag({("a", 0): 3}, {("a", 0): 5, ("a", 1): 3}) == 0
 
 
-def test_percentiles_are_told_without_a_walk_through_the_counts() -> None:
-    """They are told twice a second, on the thread that answers subscribers."""
+def test_percentiles_are_read_without_a_walk_through_the_counts() -> None:
+    """They are reported twice a second, on the thread that answers subscribers."""
     waits_us = np.random.default_rng(7).integers(1, 60_000_000, 2000).tolist()
     sinks = [f"sink-{number}" for number in range(10)]
     latency, reference = Latency(sinks), HdrHistogram(1, 3_600_000_000, 3)
-    for place, wait_us in enumerate(waits_us):
+    for index, wait_us in enumerate(waits_us):
         reference.record_value(wait_us)
-        latency.record(sinks[place % 10], sent_ns=1, delivered_ns=1 + wait_us * 1000, messages=1)
-    told_s = min(timeit.repeat(latency.figures, number=1, repeat=5))
+        latency.record(sinks[index % 10], sent_ns=1, delivered_ns=1 + wait_us * 1000, messages=1)
+    metrics_s = min(timeit.repeat(latency.metrics, number=1, repeat=5))
     walk_s = min(timeit.repeat(lambda: reference.get_value_at_percentile(99), number=1, repeat=5))
-    figures = latency.figures()
-    assert figures[metrics.LATENCY_P50.name] == reference.get_value_at_percentile(50) / 1000
-    assert figures[metrics.LATENCY_P99.name] == reference.get_value_at_percentile(99) / 1000
-    assert told_s < 4 * walk_s, "22 percentiles take longer than 4 walks"
+    metric_values = latency.metrics()
+    assert metric_values[metrics.LATENCY_P50.name] == reference.get_value_at_percentile(50) / 1000
+    assert metric_values[metrics.LATENCY_P99.name] == reference.get_value_at_percentile(99) / 1000
+    assert metrics_s < 4 * walk_s, "22 percentiles take longer than 4 walks"

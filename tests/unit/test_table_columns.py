@@ -7,7 +7,7 @@ import pytest
 
 import bettong
 from bettong.application.schema import schema_of
-from bettong_receiver.outlets.table_columns import TableColumn, faults, types_of
+from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 
 
 @dataclass

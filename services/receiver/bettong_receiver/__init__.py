@@ -6,18 +6,18 @@ It decides nothing about streams but what the delivery rule says, and never runs
 | --------------- | ------------------------------------------------------------------------- |
 | `main`          | settings and signals                                                      |
 | `service`       | the life of a receiver: wait, deliver, serve, stop                        |
-| `delivery`      | records in, messages to each target, by the rule                          |
-| `progress`      | how far one target is in one partition of a sink (pure)                   |
+| `routes`        | which sinks go to which connectors                                        |
+| `delivery`      | the delivery engine: records in, messages to each connector, by the rule  |
+| `connectors`    | what stores them: files, Redis, Postgres, Kafka, webhooks and others      |
+| `progress`      | how far one connector is in one partition of a sink (pure)                |
 | `positions`     | progress as bytes, and back (pure)                                        |
 | `formats`       | frames as the messages that a sink delivers (pure)                        |
 | `json_lines`    | columns as JSON objects (pure)                                            |
-| `file_target`   | results in files, exactly once                                            |
-| `redis_target`  | the newest results in Redis, exactly once                                 |
 | `opening`       | waits for and opens what deliveries need                                  |
 | `background`    | one job at a time on a thread of its own                                  |
 | `latency`       | the client's send time to delivery, in histograms                         |
-| `status`        | what the receiver says of itself                                          |
-| `reporting`     | says it: the live record in Redis, and how far behind the log it is       |
+| `status`        | what the receiver reports of itself                                       |
+| `reporting`     | reports it: the live record in Redis, and how far behind the log it is    |
 | `subscriptions` | where a subscriber starts (pure), and its way through the log             |
 | `servicer`      | the gRPC service                                                          |
 """

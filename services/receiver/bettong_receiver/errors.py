@@ -3,7 +3,7 @@
 BettongError
 └── SinkError                   a sink cannot take results
     ├── PositionError           a position that cannot be trusted, or does not fit what it belongs to
-    └── OutletUnavailableError  a foreign system is away or busy (see `outlets.outlet`)
+    └── ConnectorUnavailableError  an external system is away or busy (see `connectors.connector`)
 """
 
 from bettong.errors import BettongError

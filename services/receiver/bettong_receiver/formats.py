@@ -4,7 +4,7 @@
 | -------------------- | --------------------- | ------------------------------------ | -------------------- |
 | with an encoder      | rows                  | the encoder's bytes                  | `.bin`, back to back |
 | without one          | columns of its schema | a JSON object (`bettong.frames.text`) | `.jsonl`, a line each |
-| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `letter_values`   | `.jsonl`, a line each |
+| `dead-letters`       | rows of `DeadLetter`  | a JSON object, see `dead_letter_values`   | `.jsonl`, a line each |
 """
 
 import json
@@ -37,6 +37,10 @@ class SinkFormat:
     messages: Callable[[Frame], Sequence[bytes]]
     line_end: bytes
 
+    def messages_at_once(self, frame: Frame) -> list[bytes]:
+        """As `messages`, each made now: for who takes all of them, while the frame is in the processor's cache."""
+        return list(self.messages(frame))
+
     @property
     def extension(self) -> str:
         """Of the sink's files."""
@@ -44,9 +48,7 @@ class SinkFormat:
 
     def content(self, messages: Sequence[bytes]) -> bytes:
         """Messages as they stand in a file."""
-        if not self.line_end:
-            return b"".join(messages)
-        return b"".join([piece for message in messages for piece in (message, self.line_end)])
+        return self.line_end.join([*messages, b""])
 
 
 def formats(plan: Plan) -> dict[str, SinkFormat]:
@@ -76,17 +78,17 @@ def frame_of(sink: str, value: bytes) -> Frame:
 
 def describe_dead_letter(message: bytes) -> str:
     """A dead letter, as `messages` of its sink gave it, in one line for people."""
-    letter = json.loads(message)
+    dead_letter = json.loads(message)
     return (
-        f"{letter['computation']}: {letter['reason']}"
-        f" (origin {letter['origin']}, sequence {letter['sequence']}, index {letter['index']})"
+        f"{dead_letter['computation']}: {dead_letter['reason']}"
+        f" (origin {dead_letter['origin']}, sequence {dead_letter['sequence']}, index {dead_letter['index']})"
     )
 
 
 def _schemas(plan: Plan, sink: Sink) -> dict[int, Schema]:
     """The schemas of all streams that lead into a sink, by fingerprint."""
-    exits = [each for stage in plan.stages for each in stage.outputs if each.target is sink]
-    return {each.schema.fingerprint: each.schema for each in exits}
+    outputs = [each for stage in plan.stages for each in stage.outputs if each.target is sink]
+    return {each.schema.fingerprint: each.schema for each in outputs}
 
 
 def _encoded(frame: Frame) -> list[bytes]:
@@ -121,5 +123,5 @@ def _dead_letters(frame: Frame) -> list[bytes]:
         raise FrameError(f"a row is no dead letter: {error}") from None
 
 
-def _dead_letter(letter: DeadLetter) -> bytes:
-    return to_json(dead_letter_values(letter), separators=(",", ":")).encode()
+def _dead_letter(dead_letter: DeadLetter) -> bytes:
+    return to_json(dead_letter_values(dead_letter), separators=(",", ":")).encode()

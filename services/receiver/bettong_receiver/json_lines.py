@@ -3,10 +3,12 @@
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, overload
 
 from bettong.application.fields import Field, Kind
+from bettong.application.schema import Schema
 from bettong.frames.columns import Columns
 from bettong.frames.text import float_text, text_of
 
@@ -27,13 +29,13 @@ class JsonLines(Sequence[bytes]):
         return self._length
 
     @overload
-    def __getitem__(self, place: int) -> bytes: ...
+    def __getitem__(self, index: int) -> bytes: ...
 
     @overload
-    def __getitem__(self, place: slice) -> list[bytes]: ...
+    def __getitem__(self, index: slice) -> list[bytes]: ...
 
-    def __getitem__(self, place: int | slice) -> bytes | list[bytes]:
-        return self._made()[place]
+    def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
+        return self._made()[index]
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._made())
@@ -45,10 +47,14 @@ class JsonLines(Sequence[bytes]):
 
 
 def _json_lines(columns: Columns) -> list[bytes]:
-    fields = columns.schema.fields
-    template = "{" + ",".join(f"{encode_basestring(field.name)}:%s" for field in fields) + "}"
-    texts = [_texts(field, columns.values(place)) for place, field in enumerate(fields)]
+    texts = [_texts(field, columns.values(index)) for index, field in enumerate(columns.schema.fields)]
+    template = _template(columns.schema)
     return [(template % row).encode() for row in zip(*texts, strict=True)]
+
+
+@lru_cache(maxsize=1000)
+def _template(schema: Schema) -> str:
+    return "{" + ",".join(f"{encode_basestring(field.name)}:%s" for field in schema.fields) + "}"
 
 
 def _texts(field: Field, values: list[Any]) -> Iterable[str]:

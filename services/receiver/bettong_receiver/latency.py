@@ -47,16 +47,16 @@ class Latency:
                 self._all.current.record_value(latency_us, messages)
             self._by_sink[sink].current.record_value(latency_us, messages)
 
-    def figures(self) -> dict[str, float]:
+    def metrics(self) -> dict[str, float]:
         """p50, p99 and maximum in ms, under their names in `metrics`; for a sink under `<name>/<sink>`.
 
         None of a sink without results in the window. Called at least every few seconds: it moves the window on.
         """
         with self._lock:
             self._move()
-            found = _figures(self._all.counts(), "")
+            found = _metrics(self._all.counts(), "")
             for sink, window in self._by_sink.items():
-                found |= _figures(window.counts(), f"/{sink}")
+                found |= _metrics(window.counts(), f"/{sink}")
         return found
 
     def _move(self) -> None:
@@ -105,7 +105,7 @@ def _counts_of(histogram: HdrHistogram) -> _Counts | None:
     return np.ctypeslib.as_array(histogram.counts).astype(np.int64)
 
 
-def _figures(counts: _Counts | None, suffix: str) -> dict[str, float]:
+def _metrics(counts: _Counts | None, suffix: str) -> dict[str, float]:
     if counts is None:
         return {}
     # As `get_value_at_percentile` and `get_max_value`, which take a millisecond or more to go through the counts.

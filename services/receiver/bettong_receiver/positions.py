@@ -4,8 +4,9 @@
     {"application":"market","sink":"rejected","partition":3,"offset":812,"length_bytes":4779,"origins":{...},...}
 
 The first line is the checksum of the second. `origins` holds of each origin the highest sequence and when it was
-last heard of by the age of the table (`age`: see `bettong.delivery`). JSON, because the reader of a position that fits
-no more is an operator.
+last heard of by the age of the table (`age`: see `bettong.delivery`). `debt` holds the outbox of dead letters: what is
+pending stands under `owed`, the names of the first version. JSON, because the reader of a position that fits no more
+is an operator.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ import crc32c
 
 from bettong.delivery import DeliveryTable
 from bettong_receiver.errors import PositionError
-from bettong_receiver.progress import Counts, Debt, Progress
+from bettong_receiver.progress import Counts, DeadLetterOutbox, Progress
 
 _VERSION = 2
 # Its table has no age: its origins count as just heard of.
@@ -26,7 +27,7 @@ _VERSION_WITHOUT_AGE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PositionKey:
     """What a position belongs to."""
 
     application: str
@@ -34,12 +35,12 @@ class Place:
     partition: int
 
 
-def encode(place: Place, progress: Progress, *, length_bytes: int = 0) -> bytes:
+def encode(key: PositionKey, progress: Progress, *, length_bytes: int = 0) -> bytes:
     """The position of `progress`. `length_bytes`: how long the file of results is there; 0 in Redis."""
     table = progress.table
     values = {
         "version": _VERSION,
-        **dataclasses.asdict(place),
+        **dataclasses.asdict(key),
         "offset": progress.offset,
         "length_bytes": length_bytes,
         "origins": {
@@ -48,14 +49,14 @@ def encode(place: Place, progress: Progress, *, length_bytes: int = 0) -> bytes:
         "age": [table.age_ns, table.clock_ns, table.behind],
         "counts": dataclasses.asdict(progress.counts),
         "adopts": progress.adopts,
-        "debt": _debt(progress.debt),
+        "debt": _outbox(progress.outbox),
     }
     content = json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
     return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
 
 
-def decode(place: Place, data: bytes) -> tuple[Progress, int]:
-    """The progress at a position of `place`, and the length of its file.
+def decode(key: PositionKey, data: bytes) -> tuple[Progress, int]:
+    """The progress at a position of `key`, and the length of its file.
 
     Raises PositionError, naming what is wrong but not where `data` came from, when it cannot be trusted.
     """
@@ -63,20 +64,20 @@ def decode(place: Place, data: bytes) -> tuple[Progress, int]:
     if checksum != b"crc32c:%08x" % crc32c.crc32c(content):
         raise PositionError("its checksum does not fit its content")
     try:
-        return _read(place, json.loads(content))
+        return _read(key, json.loads(content))
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise PositionError(f"its content is no position: {type(error).__name__}: {error}") from None
 
 
-def _read(place: Place, values: Mapping[str, Any]) -> tuple[Progress, int]:
+def _read(key: PositionKey, values: Mapping[str, Any]) -> tuple[Progress, int]:
     if values["version"] not in (_VERSION, _VERSION_WITHOUT_AGE):
         raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
-    found = Place(values["application"], values["sink"], values["partition"])
-    if found != place:
+    found = PositionKey(values["application"], values["sink"], values["partition"])
+    if found != key:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
-    table = _table_of(place.sink, values)
+    table = _table_of(key.sink, values)
     progress = Progress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
-    progress.debt = _debt_of(values.get("debt", {}))
+    progress.outbox = _outbox_of(values.get("debt", {}))
     return progress, _whole(values["length_bytes"])
 
 
@@ -87,7 +88,7 @@ def _whole(value: object) -> int:
 
 
 def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
-    """Without origins that are none of the sink's: receivers that took foreign frames into account have left them."""
+    """Without origins that are none of the sink's: receivers that accepted frames of other origins have left them."""
     origins = {origin: each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")}
     table = DeliveryTable.of({origin: _whole(highest) for origin, (highest, _) in origins.items()})
     if values["version"] == _VERSION:
@@ -96,21 +97,21 @@ def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
     return table
 
 
-def _debt(debt: Debt) -> dict[str, Any]:
+def _outbox(outbox: DeadLetterOutbox) -> dict[str, Any]:
     """Each reason once: a table that refuses one row often refuses the next for the same."""
-    reasons = list(dict.fromkeys(reason for places in debt.owed.values() for reason in places.values()))
+    reasons = list(dict.fromkeys(reason for found in outbox.pending.values() for reason in found.values()))
     numbers = {reason: number for number, reason in enumerate(reasons)}
-    owed = [
-        [offset, place, numbers[reason]]
-        for offset, places in debt.owed.items()
-        for place, reason in places.items()
+    pending = [
+        [offset, index, numbers[reason]]
+        for offset, found in outbox.pending.items()
+        for index, reason in found.items()
     ]
-    return {"last": debt.last, "owed": owed, "reasons": reasons}
+    return {"last": outbox.last, "owed": pending, "reasons": reasons}
 
 
-def _debt_of(values: Mapping[str, Any]) -> Debt:
+def _outbox_of(values: Mapping[str, Any]) -> DeadLetterOutbox:
     """Positions of earlier versions have none."""
-    debt = Debt(last=values.get("last", 0))
-    for offset, place, number in values.get("owed", ()):
-        debt.owed.setdefault(offset, {})[place] = values["reasons"][number]
-    return debt
+    outbox = DeadLetterOutbox(last=values.get("last", 0))
+    for offset, index, number in values.get("owed", ()):
+        outbox.pending.setdefault(offset, {})[index] = values["reasons"][number]
+    return outbox

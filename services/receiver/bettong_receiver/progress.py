@@ -1,4 +1,4 @@
-"""How far one target (files, Redis, a subscriber) is in one partition of a sink. Pure.
+"""How far one connector, or a subscriber, is in one partition of a sink. Pure.
 
 Progress after offset *o* is a fold of the partition's log up to *o*, counts included: who starts again
 from a saved progress skips, takes and counts as if it had never stopped.
@@ -36,14 +36,14 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Debt:
+class DeadLetterOutbox:
     """Dead letters of one partition: of messages that a destination refused.
 
-    `owed`: those that may be missing in the log, by the offset of their frame and their place in it, with the reason.
-    `last`: the number of the newest frame of letters before them; 0 when there is none.
+    `pending`: those that may be missing in the log, by the offset of their frame and their index in it, with reasons.
+    `last`: the number of the newest frame of dead letters before them; 0 when there is none.
     """
 
-    owed: dict[int, dict[int, str]] = field(default_factory=dict)
+    pending: dict[int, dict[int, str]] = field(default_factory=dict)
     last: int = 0
 
 
@@ -59,11 +59,11 @@ class Progress:
     table: DeliveryTable = field(default_factory=DeliveryTable)
     counts: Counts = field(default_factory=Counts)
     adopts: bool = False
-    debt: Debt = field(default_factory=Debt)
+    outbox: DeadLetterOutbox = field(default_factory=DeadLetterOutbox)
 
     @classmethod
     def fresh(cls, beginning: int) -> "Progress":
-        """Where a target starts that has no position: at the beginning of a log, which may have been cut."""
+        """Where a connector starts that has no position: at the beginning of a log, which may have been cut."""
         return cls(offset=beginning, adopts=beginning > 0)
 
     def takes(self, offset: int, frame: Frame | None) -> bool:

@@ -1,7 +1,7 @@
-"""What a receiver tells the world while it lives: its record in Redis, and how far behind the log it is."""
+"""What a receiver reports while it runs: its live record in Redis, and how far behind the log it is."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -10,16 +10,15 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
-from bettong_receiver.delivery import Delivery
-from bettong_receiver.status import Status, figures_of
+from bettong_receiver.delivery.tasks import SinkTasks
+from bettong_receiver.status import Status, metrics_of
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 0.5
-# A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
+# A broker that does not answer within this is reported as away: a report is to be true within 2 s.
 LAG_WAIT_S_MAX = 1.5
 
-_Figures = dict[str, str | int | float]
-_Offsets = Mapping[tuple[str, int], int]
+_Metrics = dict[str, str | int | float]
 _Result = TypeVar("_Result")
 
 
@@ -35,72 +34,71 @@ class Reporter:
         *,
         instance: str,
         interval_s: float,
-        skipped: Callable[[], int],
+        tasks: SinkTasks,
     ) -> None:
-        """`skipped`: messages that were refused and are only counted."""
         self._live = live
         self._admin = admin
         self._status = status
         self._log = log
         self._instance = instance
         self._interval_s = interval_s
-        self._skipped = skipped
+        self._tasks = tasks
         self._lags: dict[str, int] = {}
         self._writes = True
         self._redis = ThreadPoolExecutor(max_workers=1, thread_name_prefix="live")
         self._kafka = ThreadPoolExecutor(max_workers=1, thread_name_prefix="lag")
 
-    async def write(self, delivery: Callable[[], Delivery | None], subscribers: Callable[[], int]) -> None:
-        """The record, every interval. `delivery` is None until there is one."""
+    async def write(self, subscribers: Callable[[], int]) -> None:
+        """The record, every interval."""
         while True:
-            await self.write_once(delivery(), subscribers())
+            await self.write_once(subscribers())
             await asyncio.sleep(self._interval_s)
 
-    async def write_once(self, delivery: Delivery | None, subscribers: int) -> None:
+    async def write_once(self, subscribers: int) -> None:
         """The record, now."""
-        figures: _Figures = {**self._status.figures(), metrics.SESSIONS.name: subscribers}
-        if delivery is not None:
-            figures |= figures_of(delivery.counts())
-            figures |= delivery.latency.figures()
-            figures[metrics.DEAD_LETTER_LAST.name] = delivery.dead_letter_last
-            figures[metrics.SKIPPED.name] = self._skipped()
-        figures |= self._lags
-        await _on(self._redis, lambda: self._write(figures))
+        metric_values: _Metrics = {**self._status.metrics(), metrics.SESSIONS.name: subscribers}
+        if self._tasks.is_open:
+            metric_values |= metrics_of(self._tasks.counts())
+            metric_values |= self._tasks.metrics()
+            metric_values[metrics.SKIPPED.name] = self._tasks.skipped()
+        metric_values |= self._lags
+        await _on(self._redis, lambda: self._write(metric_values))
 
-    async def follow_lag(self, delivery: Delivery, outlets: Callable[[], Mapping[str, _Offsets]]) -> None:
-        """Asks where the logs end; the answer, or its absence, also tells whether Kafka is there.
+    async def follow_lag(self) -> None:
+        """Asks where the logs end; the answer, or its absence, also shows whether Kafka is there.
 
-        `outlets` gives, for each sink with a destination, where that is.
+        Begin it once the tasks are open.
         """
+        tasks = self._tasks
+        topics = {topic for topic, _ in tasks.offsets()}
         while True:
-            offsets = delivery.offsets()
-            topics = {topic for topic, _ in offsets}
             try:
-                ends: Mapping[tuple[str, int], int] = await _on(self._kafka, lambda: self._admin.ends(topics))  # noqa: B023 - awaited at once
+                ends = await _on(self._kafka, lambda: self._admin.ends(topics))
             except LogError as error:
                 self._status.waits_for("Kafka", str(error))
                 self._lags = {}
             else:
                 self._status.has("Kafka")
-                self._lags = {metrics.LAG.name: metrics.lag(ends, delivery.offsets())} | {
+                self._lags = {metrics.LAG.name: metrics.lag(ends, tasks.offsets())} | {
                     f"{metrics.LAG.name}/{sink}": metrics.lag(ends, offsets)
-                    for sink, offsets in outlets().items()
-                    if offsets
+                    for sink, offsets in tasks.destination_offsets().items()
                 }
             await asyncio.sleep(_LAG_INTERVAL_S)
 
     def close(self) -> None:
-        """Lets go of Kafka and the threads. Does not wait for a call under way, which is bounded."""
+        """Closes the connection to Kafka and the threads. Does not wait for a call under way, which is bounded."""
         self._kafka.submit(self._admin.close)
         self._kafka.shutdown(wait=False)
         self._redis.shutdown(wait=False)
 
-    def _write(self, figures: _Figures) -> None:
+    def _write(self, metric_values: _Metrics) -> None:
         try:
-            self._live.write_live(self._instance, figures, ttl_of(self._interval_s))
+            self._live.write_live(self._instance, metric_values, ttl_of(self._interval_s))
         except StoreError as error:
             if self._writes:
-                self._log.warning("live record not written, more such faults are not told", fault=str(error))
+                self._log.warning(
+                    "live record not written, more such faults are not logged", fault=str(error)
+                )
             self._writes = False
         else:
             self._writes = True

@@ -8,36 +8,28 @@ starting ──> waiting ──> running ──(SIGTERM)──> stopping: health
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
 from bettong.edges.grpc_server import Entrance
-from bettong.edges.kafka_log import LogReader
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
-from bettong.errors import BettongError, LogError, SettingsError
+from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings
-from bettong_receiver.delivery import Delivery, Target
+from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
-from bettong_receiver.outlets.lanes import Lanes
-from bettong_receiver.outlets.routes import routes
-from bettong_receiver.progress import SinkPartition
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
+from bettong_receiver.routes import routes
 from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
 from bettong_receiver.status import RUNNING, STOPPING, Status
 
-# How long one look at the log lasts: a stop, a sync and Redis wait no longer than this when it is quiet.
-_POLL_MS = 50
-# Of a round, beside the reader's own limit on bytes: so many small frames are delivered together at most.
-_RECORDS_MAX = 10_000
 _GRACE_S = 2.0
 # A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
 _OPTIONS = (
@@ -63,11 +55,11 @@ class Receiver:
         self._status = Status(time.time, log)
         self._stopping = threading.Event()
         self._store = RedisStore(settings.redis_connection, plan.application)
-        self._opening = Opening(settings, plan, self._formats, self._store, self._status, self._stopping)
-        self._lanes = Lanes(
-            routes(plan, settings, self._store),
+        self._opening = Opening(settings, plan, self._formats, self._status, self._stopping)
+        self._tasks = SinkTasks(
+            routes(plan, settings, self._store, on_redis_wait=self._report_redis),
             plan.application,
-            open_reader=self._opening.own_reader,
+            open_reader=self._opening.reader,
             open_writer=self._opening.writer,
             status=self._status,
             log=log,
@@ -83,7 +75,7 @@ class Receiver:
             log,
             instance=settings.instance,
             interval_s=settings.live_interval_ms / 1000,
-            skipped=self._lanes.skipped,
+            tasks=self._tasks,
         )
         self._serving = Serving("bettong.v1.SubscribeService")
         self._servicer = SubscribeServicer(
@@ -96,8 +88,7 @@ class Receiver:
             open_reader=self._opening.subscriber_reader,
             log=log,
         )
-        self._delivery: Delivery | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._beside: list[asyncio.Task[None]] = []
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises a BettongError that says what to do when it cannot go on."""
@@ -112,7 +103,7 @@ class Receiver:
             lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
         )
         self._also(self._servicer.watch())
-        self._also(self._reporter.write(lambda: self._delivery, lambda: self._servicer.subscribers))
+        self._also(self._reporter.write(lambda: self._servicer.subscribers))
         stopped = asyncio.create_task(self._serving.drain(stop, self._settings.drain_ms / 1000))
         work = asyncio.create_task(self._work())
         try:
@@ -126,28 +117,34 @@ class Receiver:
             self._status.fails(str(error))
             raise
         finally:
-            for task in (*self._tasks, stopped):
+            for task in (*self._beside, stopped):
                 task.cancel()
             await server.stop(_GRACE_S)
             await self._entrance.close()
-            await self._reporter.write_once(self._delivery, self._servicer.subscribers)
+            await self._reporter.write_once(self._servicer.subscribers)
             self._reporter.close()
             self._store.close()
             self._log.info("stopped")
 
     async def _work(self) -> None:
         """Waits for what is missing, then delivers until `_stopping`."""
-        opened = await asyncio.to_thread(self._open)
-        if opened is None:
+        beginnings = await asyncio.to_thread(self._opening.beginnings)
+        if beginnings is None:
             return
-        self._delivery, reader, beginnings = opened
-        self._servicer.serve(self._delivery.progress)
-        self._also(self._reporter.follow_lag(self._delivery, self._lanes.offsets))
-        lanes = self._lanes.works(beginnings, self._stopping)
+        works = self._tasks.works(beginnings, self._stopping)
+        serving = asyncio.create_task(self._serve_once_open())
+        try:
+            await self._side_by_side(works)
+        finally:
+            await serving
+
+    async def _serve_once_open(self) -> None:
+        if not await asyncio.to_thread(self._tasks.wait_open, self._stopping):
+            return
+        self._servicer.serve(self._tasks.progress)
+        self._also(self._reporter.follow_lag())
         self._status.enter(RUNNING)
         await self._serving.say(serving=True)
-        delivery = self._delivery
-        await self._side_by_side([lambda: self._deliver(delivery, reader), *lanes])
 
     async def _side_by_side(self, works: list[Callable[[], None]]) -> None:
         """Runs each on a thread of its own; when one fails the others are stopped, and its error is raised."""
@@ -159,45 +156,6 @@ class Receiver:
             await asyncio.wait(running)
         for each in running:
             each.result()
-
-    def _open(self) -> tuple[Delivery, LogReader, Mapping[SinkPartition, int]] | None:
-        """Everything that is needed to deliver; None when asked to stop while it was waited for."""
-        with ExitStack() as undo:
-            beginnings = self._opening.beginnings()
-            if beginnings is None:
-                return None
-            redis = self._opening.redis(beginnings)
-            if redis is None:
-                return None
-            undo.callback(redis.close, saving=False)
-            targets: list[Target] = [redis]
-            files = self._opening.files(beginnings)
-            if files is not None:
-                undo.callback(files.close, saving=False)
-                targets.insert(0, files)
-            delivery = Delivery(
-                self._formats, targets, clock_ns=time.time_ns, monotonic_s=time.monotonic, log=self._log
-            )
-            reader = self._opening.reader(delivery.starts())
-            if reader is None:
-                return None
-            undo.pop_all()
-            return delivery, reader, beginnings
-
-    def _deliver(self, delivery: Delivery, reader: LogReader) -> None:
-        """The loop of all deliveries, on a thread of its own."""
-        saving = False
-        try:
-            while not self._stopping.is_set():
-                delivery.round(reader.poll(_POLL_MS, _RECORDS_MAX))
-            saving = True
-        except LogError:
-            # Raised by `poll`, between two rounds.
-            saving = True
-            raise
-        finally:
-            reader.close()
-            delivery.close(saving=saving)
 
     def _server(self) -> grpc.aio.Server:
         server = grpc.aio.server(
@@ -215,11 +173,17 @@ class Receiver:
         self._log.info("listening", address=listen)
         return server
 
+    def _report_redis(self, why: str | None) -> None:
+        if why is None:
+            self._status.has("Redis")
+        else:
+            self._status.waits_for("Redis", why)
+
     def _also(self, work: Coroutine[object, None, None]) -> None:
         """Runs beside the deliveries until the end."""
         task = asyncio.create_task(work)
         task.add_done_callback(self._notice)
-        self._tasks.append(task)
+        self._beside.append(task)
 
     def _notice(self, task: "asyncio.Task[None]") -> None:
         """What runs beside is not worth a stop, but its end must not go unseen."""

@@ -1,4 +1,4 @@
-"""What the receiver says of itself: its state, what it waits for, and the figures of its deliveries."""
+"""What the receiver reports of itself: its state, what it waits for, and the metrics of its deliveries."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class Status:
         self._log.info(state)
 
     def opens(self, part: str, detail: str) -> None:
-        """A part is being opened for the first time: waited for until `has`, and nothing to tell in the log."""
+        """A part is being opened for the first time: waited for until `has`, and not worth a line in the log."""
         with self._lock:
             self._waits.setdefault(part, detail)
 
@@ -49,7 +49,7 @@ class Status:
             self._failure = reason
 
     def waits_for(self, part: str, detail: str) -> None:
-        """The service waits for a part ("Kafka", "Redis"). May be told as often as one likes."""
+        """The service waits for a part ("Kafka", "Redis"). May be called as often as one likes."""
         now_s = self._clock_s()
         with self._lock:
             if not self._waits:
@@ -74,7 +74,7 @@ class Status:
         if was_said:
             self._log.info("answers again", part=part)
 
-    def figures(self) -> dict[str, str | float]:
+    def metrics(self) -> dict[str, str | float]:
         """State, since when, and why."""
         with self._lock:
             return {
@@ -85,8 +85,8 @@ class Status:
             }
 
 
-def figures_of(counts: Mapping[str, Counts]) -> dict[str, float]:
-    """The figures of what was delivered: all sinks together, dead letters apart, and `<name>/<sink>` for each sink."""
+def metrics_of(counts: Mapping[str, Counts]) -> dict[str, float]:
+    """The metrics of what was delivered: all sinks together, dead letters apart, and `<name>/<sink>` for each sink."""
     total = Counts()
     found: dict[str, float] = {}
     for sink, each in counts.items():

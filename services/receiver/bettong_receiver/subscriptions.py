@@ -147,7 +147,7 @@ class Subscription:
         )
 
     def opening(self) -> list[Outgoing]:
-        """Where each partition starts, so that a subscriber that is cut off at once comes back to the same place."""
+        """Where each partition starts, so that a subscriber that is cut off at once resumes at the same positions."""
         return [_outgoing(self._response(partition)) for partition in self._progress]
 
     def round(self) -> list[Outgoing]:
@@ -181,7 +181,7 @@ class Subscription:
         yield from (self._response(partition) for partition in silent)
 
     def close(self) -> None:
-        """Lets go of the log."""
+        """Closes the reader of the log."""
         self._reader.close()
 
     def _response_to(self, record: Record) -> pb.SubscribeResponse | None:

@@ -92,7 +92,7 @@ class RedisStore:
         """The name of a key of this application: see the table of the package."""
         return ":".join(("bettong", self._application, *parts))
 
-    def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
+    def wait(self, deadline_s: float, on_wait: Callable[[str], None] | None = None) -> None:
         """Returns as soon as Redis answers.
 
         `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
@@ -100,7 +100,8 @@ class RedisStore:
         """
 
         def tell(attempt: RetryCallState) -> None:
-            on_wait(f"waiting for Redis at {self._name}, attempt {attempt.attempt_number}")
+            if on_wait is not None:
+                on_wait(f"waiting for Redis at {self._name}, attempt {attempt.attempt_number}")
 
         self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
 

@@ -3,7 +3,7 @@
 A record that is larger than the topic takes is left out, and the position names it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bettong.application.fields import Kind
@@ -12,9 +12,10 @@ from bettong.edges.external_kafka import Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import JsonLines
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
+from bettong_receiver.progress import SinkPartition
 
 Keyed = tuple[bytes | None, bytes]
 
@@ -26,68 +27,68 @@ def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[
 
 def read_with_key(schema: Schema, key: str) -> Callable[[Frame], list[Keyed]]:
     """Reads frames of a sink as records of JSON, with a field as their key: text as UTF-8, integers as digits."""
-    place = schema.position(key)
-    kind = schema.fields[place].kind
+    index = schema.position(key)
+    kind = schema.fields[index].kind
 
     def read(frame: Frame) -> list[Keyed]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_external_payload(schema, frame.columns)
-        values = columns.values(place)
+        values = columns.values(index)
         keys: list[bytes] = values if kind is Kind.BYTES else [str(value).encode() for value in values]
         return list(zip(keys, JsonLines(columns), strict=True))
 
     return read
 
 
-class KafkaOutlet:
-    """See Outlet. Positions are kept under the key `{application}/{sink}/{partition}`."""
+class KafkaConnector(SinkConnector[Keyed]):
+    """See SinkConnector. Positions are kept under the key `{application}/{sink}/{partition}`."""
 
     def __init__(self, topic: TransactionalTopic, *, application: str, sink: str) -> None:
         self._topic = topic
         self._name = f"sink {sink}"
-        self._prefix = f"{application}/{sink}"
+        self._application = application
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet."""
-        with self._told():
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector."""
+        with self._mapping_errors():
             found = self._topic.open()
-        return {partition: found.get(self._key(partition)) for partition in partitions}
+        return {key: found.get(self._position_key(key)) for key in beginnings}
 
-    def deliver(self, lots: Sequence[Lot[Keyed]]) -> Refused:
-        """See Outlet."""
+    def deliver(self, batches: Sequence[SinkBatch[Keyed]]) -> Refused:
+        """See SinkConnector."""
         records: list[Outgoing] = []
         positions: dict[bytes, bytes] = {}
-        refused: dict[int, dict[int, str]] = {}
-        for lot in lots:
-            mine = [Outgoing(lot.partition, key, value) for key, value in lot.messages]
-            position = lot.position
-            giants = self._topic.too_large(mine)
-            if giants and lot.refusing is not None:
-                refused[lot.partition] = {place: _reason(mine[place]) for place in giants}
-                position = lot.refusing(refused[lot.partition])
-                mine = [record for place, record in enumerate(mine) if place not in refused[lot.partition]]
-            elif giants:
-                raise SinkError(f"{self._name}: {_reason(mine[giants[0]])}")
+        refused: dict[SinkPartition, dict[int, str]] = {}
+        for batch in batches:
+            mine = [Outgoing(batch.partition, key, value) for key, value in batch.messages]
+            position = batch.position()
+            oversized = self._topic.too_large(mine)
+            if oversized and batch.refusing is not None:
+                reasons = refused[batch.key] = {index: _reason(mine[index]) for index in oversized}
+                position = batch.refusing(reasons)
+                mine = [record for index, record in enumerate(mine) if index not in reasons]
+            elif oversized:
+                raise SinkError(f"{self._name}: {_reason(mine[oversized[0]])}")
             records += mine
-            positions[self._key(lot.partition)] = position
-        with self._told():
+            positions[self._position_key(batch.key)] = position
+        with self._mapping_errors():
             self._topic.append(records, positions)
         return refused
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         self._topic.close()
 
-    def _key(self, partition: int) -> bytes:
-        return f"{self._prefix}/{partition}".encode()
+    def _position_key(self, key: SinkPartition) -> bytes:
+        return f"{self._application}/{key[0]}/{key[1]}".encode()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _mapping_errors(self) -> Iterator[None]:
         try:
             yield
         except LogUnavailableError as error:
-            raise OutletUnavailableError(f"{self._name}: {error}") from None
+            raise ConnectorUnavailableError(f"{self._name}: {error}") from None
         except LogError as error:
             raise SinkError(f"{self._name}: {error}") from None
 

@@ -1,7 +1,7 @@
 """What becomes of messages that a destination refuses for good, as the sink's `on_error` says. Pure.
 
 The position that is stored with a batch also names what was refused of it, so both are decided in one step. The dead
-letters are written behind that; whoever opens the destination next writes those again that the position names. They
+letters are appended after that; whoever opens the destination next appends those again that the position names. They
 carry the same numbers, so each counts once ([decision 13](docs/decisions/0013-refused-rows-are-owed.md)).
 """
 
@@ -13,12 +13,12 @@ from bettong.frames.frame import Frame
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
-from bettong_receiver.progress import Debt, Progress
+from bettong_receiver.progress import DeadLetterOutbox, Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The rule of one sink. `messages` gives those of a frame as letters show them: JSON unless `as_received`."""
+    """The rule of one sink. `messages` gives those of a frame as dead letters show them: JSON unless `as_received`."""
 
     application: str
     sink: str
@@ -33,17 +33,17 @@ class Refusals:
         return self.on_error == STOP
 
     def noted(self, progress: Progress, refused: Mapping[int, Mapping[int, str]]) -> Progress:
-        """Progress that says which messages were refused: by the offset of their frame, by place, why."""
+        """Progress that says which messages were refused: by the offset of their frame, by index, why."""
         if self.on_error == DEAD_LETTER:
-            owed = progress.debt.owed | {offset: dict(places) for offset, places in refused.items()}
-            return replace(progress, debt=Debt(owed, progress.debt.last))
+            pending = progress.outbox.pending | {offset: dict(reasons) for offset, reasons in refused.items()}
+            return replace(progress, outbox=DeadLetterOutbox(pending, progress.outbox.last))
         count = sum(map(len, refused.values()))
         return replace(progress, counts=replace(progress.counts, skipped=progress.counts.skipped + count))
 
-    def letters(
+    def dead_letters(
         self, partition: int, offset: int, frame: Frame, reasons: Mapping[int, str], last: int
     ) -> tuple[list[OutputRecord], int]:
-        """The letters of the frame at `offset`, and the number of the last record of them; `last`: of those before."""
+        """Those of the frame at `offset`, and the number of the last record of them; `last`: of those before."""
         sent = SentTable()
         # No stage has a dot in its name.
         stage = f"{self.sink}.destination"

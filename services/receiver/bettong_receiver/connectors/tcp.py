@@ -11,15 +11,16 @@ is under way at a time; it holds messages of one partition, in order. The positi
 import select
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.endpoints import servers
 from bettong.errors import SettingsError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
-from bettong_receiver.outlets.redis_positions import RedisPositions
+from bettong_receiver.connectors.redis_positions import RedisPositions
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.progress import SinkPartition
 
 _ANSWER = b"ok\n"
 _ANSWER_WAIT_S_MAX = 10.0
@@ -41,8 +42,8 @@ def address_of(options: Options, *, sink: str) -> tuple[str, int]:
         ) from None
 
 
-class AtLeastOnceTcpOutlet:
-    """See Outlet, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+class AtLeastOnceTcpConnector(SinkConnector[bytes]):
+    """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
 
     def __init__(self, address: tuple[str, int], redis: RedisSink, *, sink: str, lines: bool) -> None:
         """`lines`: a message a line, for messages without a line end; else each behind its length."""
@@ -52,25 +53,25 @@ class AtLeastOnceTcpOutlet:
         self._positions = RedisPositions(redis, f"{sink}/tcp", self._name)
         self._connection: socket.socket | None = None
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet. Does not connect yet."""
-        return self._positions.load(partitions)
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector. Does not connect yet."""
+        return self._positions.load(beginnings)
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
-        """See Outlet: one lot after the other, each with its position behind it."""
-        for lot in lots:
-            for batch in self._batches(lot.messages):
-                self._send(batch)
-            self._positions.save(lot)
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector: one batch after the other, each with its position behind it."""
+        for batch in batches:
+            for chunk in self._chunks(batch.messages):
+                self._send(chunk)
+            self._positions.save(batch)
         return {}
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         if self._connection is not None:
             with suppress(OSError):
                 self._connection.close()
 
-    def _batches(self, messages: list[bytes]) -> Iterator[bytes]:
+    def _chunks(self, messages: list[bytes]) -> Iterator[bytes]:
         end = b"\n" if self._lines else _END
         pieces: list[bytes] = []
         size = 0
@@ -83,22 +84,22 @@ class AtLeastOnceTcpOutlet:
         if pieces:
             yield b"".join([*pieces, end])
 
-    def _send(self, batch: bytes) -> None:
+    def _send(self, chunk: bytes) -> None:
         try:
             connection = self._connected()
-            connection.sendall(batch)
+            connection.sendall(chunk)
             answer = b""
             while not answer.endswith(b"\n") and len(answer) < len(_ANSWER):
                 found = connection.recv(len(_ANSWER) - len(answer))
                 if not found:
-                    raise OutletUnavailableError(f"{self._name}: the peer closed before it answered")
+                    raise ConnectorUnavailableError(f"{self._name}: the peer closed before it answered")
                 answer += found
         except OSError as error:
-            raise OutletUnavailableError(
+            raise ConnectorUnavailableError(
                 f"{self._name}: no answer: {str(error) or type(error).__name__}"
             ) from None
         if answer != _ANSWER:
-            raise OutletUnavailableError(
+            raise ConnectorUnavailableError(
                 f"{self._name}: the peer answered {answer!r}, expected {_ANSWER!r} behind each batch"
             )
 
@@ -107,7 +108,7 @@ class AtLeastOnceTcpOutlet:
         if self._connection is not None and select.select([self._connection], [], [], 0)[0]:
             # An answer that nobody asked for would be taken for that to the next batch.
             if stray := self._connection.recv(_STRAY_BYTES):
-                raise OutletUnavailableError(f"{self._name}: the peer said {stray!r} without being asked")
+                raise ConnectorUnavailableError(f"{self._name}: the peer said {stray!r} without being asked")
             self._connection.close()
             self._connection = None
         if self._connection is None:

@@ -1,4 +1,4 @@
-"""The contract of the at-least-once outlet over TCP: a real socket server, that may answer whatever it likes."""
+"""The contract of the at-least-once connector over TCP: a real socket server, that may answer whatever it likes."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -10,8 +10,9 @@ from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.errors import SettingsError
 from bettong.local.addresses import LOOPBACK
 from bettong.local.redis_server import RedisServer
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError
-from bettong_receiver.outlets.tcp import AtLeastOnceTcpOutlet, address_of
+from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
+from bettong_receiver.delivery.connector import ConnectorUnavailableError
+from tests.sink_batches import sink_batch
 from tests.tcp_peer import OK, Peer
 
 
@@ -26,34 +27,34 @@ def peer(*, lines: bool) -> Iterator[Peer]:
         yield one
 
 
-Make = Callable[[], AtLeastOnceTcpOutlet]
+BEGINNINGS = {("notes", 0): 0, ("notes", 1): 0}
+Make = Callable[[], AtLeastOnceTcpConnector]
 
 
 @pytest.fixture
 def make(
     *, peer: Peer, lines: bool, redis_server: RedisServer, unique_name: Callable[..., str]
 ) -> Iterator[Make]:
-    """Outlets of one sink: each as another receiver would have it."""
+    """Connectors of one sink: each as another receiver would have it."""
     store = RedisStore(redis_server.url, unique_name("tcp"))
-    yield lambda: AtLeastOnceTcpOutlet(peer.address, RedisSink(store), sink="notes", lines=lines)
+    yield lambda: AtLeastOnceTcpConnector(peer.address, RedisSink(store), sink="notes", lines=lines)
     store.close()
-
-
-def lot(partition: int, messages: list[bytes], offset: int) -> Lot[bytes]:
-    return Lot(partition, messages, offset, b"\x00position of %d at %d\xff" % (partition, offset))
 
 
 def test_what_the_peer_kept_is_there_in_order_and_its_position_found_by_the_next(
     make: Make, peer: Peer
 ) -> None:
     messages = [json.dumps({"number": number}).encode() for number in range(2500)]
-    with closing(make()) as outlet:
-        assert outlet.open([0, 1]) == {0: None, 1: None}
-        assert outlet.deliver([lot(0, messages, 7), lot(1, [b"x"], 3)]) == {}
-        outlet.deliver([lot(1, [], 4)])
+    with closing(make()) as connector:
+        assert connector.open(BEGINNINGS) == {("notes", 0): None, ("notes", 1): None}
+        assert connector.deliver([sink_batch(0, messages, 7), sink_batch(1, [b"x"], 3)]) == {}
+        connector.deliver([sink_batch(1, [], 4)])
     assert peer.kept == [*messages, b"x"]
-    with closing(make()) as outlet:
-        assert outlet.open([0, 1]) == {0: lot(0, [], 7).position, 1: lot(1, [], 4).position}
+    with closing(make()) as connector:
+        assert connector.open(BEGINNINGS) == {
+            ("notes", 0): sink_batch(0, [], 7).position(),
+            ("notes", 1): sink_batch(1, [], 4).position(),
+        }
 
 
 @pytest.mark.parametrize(
@@ -69,14 +70,14 @@ def test_a_peer_that_does_not_say_ok_gets_the_batch_again_and_no_position_is_sto
     make: Make, peer: Peer, answer: bytes | None, words: str
 ) -> None:
     peer.answers = [OK, answer]
-    with closing(make()) as outlet:
-        outlet.open([0])
-        outlet.deliver([lot(0, [b"first"], 1)])
-        with pytest.raises(OutletUnavailableError, match=words):
-            outlet.deliver([lot(0, [b"second"], 2)])
-    with closing(make()) as outlet:
-        assert outlet.open([0]) == {0: lot(0, [], 1).position}
-        outlet.deliver([lot(0, [b"second"], 2)])
+    with closing(make()) as connector:
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
+        with pytest.raises(ConnectorUnavailableError, match=words):
+            connector.deliver([sink_batch(0, [b"second"], 2)])
+    with closing(make()) as connector:
+        assert connector.open(BEGINNINGS)["notes", 0] == sink_batch(0, [], 1).position()
+        connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
 
@@ -84,44 +85,44 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_that_to_the_next_batch
     make: Make, peer: Peer
 ) -> None:
     peer.answers = [OK + OK]
-    with closing(make()) as outlet:
-        outlet.open([0])
-        outlet.deliver([lot(0, [b"first"], 1)])
-        with pytest.raises(OutletUnavailableError, match="without being asked"):
-            outlet.deliver([lot(0, [b"second"], 2)])
+    with closing(make()) as connector:
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
+        with pytest.raises(ConnectorUnavailableError, match="without being asked"):
+            connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first"]
 
 
 def test_a_peer_that_closes_an_idle_connection_is_connected_to_again(make: Make, peer: Peer) -> None:
-    with closing(make()) as outlet:
-        outlet.open([0])
-        outlet.deliver([lot(0, [b"first"], 1)])
-        connection = outlet._connection
+    with closing(make()) as connector:
+        connector.open(BEGINNINGS)
+        connector.deliver([sink_batch(0, [b"first"], 1)])
+        connection = connector._connection
         assert connection is not None
         peer.answers = [None]
-        connection.sendall(b"\n" if outlet._lines else b"\xff\xff\xff\xff")  # an empty batch: it closes
+        connection.sendall(b"\n" if connector._lines else b"\xff\xff\xff\xff")  # an empty batch: it closes
         assert connection.recv(1, 2) == b""  # MSG_PEEK
-        outlet.deliver([lot(0, [b"second"], 2)])
+        connector.deliver([sink_batch(0, [b"second"], 2)])
     assert peer.kept == [b"first", b"second"]
 
 
 def test_a_batch_whose_answer_was_lost_comes_again_in_the_same_order(make: Make, peer: Peer) -> None:
     """The crash between answer and position: at least once."""
-    with closing(make()) as outlet:
-        outlet.open([0])
-        for batch in outlet._batches([b"a", b"b"]):
-            outlet._send(batch)
-    with closing(make()) as outlet:
-        assert outlet.open([0]) == {0: None}
-        outlet.deliver([lot(0, [b"a", b"b"], 1)])
+    with closing(make()) as connector:
+        connector.open(BEGINNINGS)
+        for chunk in connector._chunks([b"a", b"b"]):
+            connector._send(chunk)
+    with closing(make()) as connector:
+        assert connector.open(BEGINNINGS)["notes", 0] is None
+        connector.deliver([sink_batch(0, [b"a", b"b"], 1)])
     assert peer.kept == [b"a", b"b", b"a", b"b"]
 
 
 def test_nobody_who_listens_is_unavailable(make: Make, peer: Peer) -> None:
-    outlet = make()
-    outlet._address = (LOOPBACK, 1)
-    with closing(outlet), pytest.raises(OutletUnavailableError, match="no answer"):
-        outlet.deliver([lot(0, [b"a"], 1)])
+    connector = make()
+    connector._address = (LOOPBACK, 1)
+    with closing(connector), pytest.raises(ConnectorUnavailableError, match="no answer"):
+        connector.deliver([sink_batch(0, [b"a"], 1)])
     assert peer.kept == []
 
 

@@ -7,18 +7,21 @@
 Redirects are not followed. The position is kept in Redis, after the POST.
 """
 
-import http.client
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import urllib3
+from urllib3.exceptions import HTTPError, ProtocolError
+
 from bettong.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError
+from bettong_receiver.connectors.redis_positions import RedisPositions
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import Lot, OutletUnavailableError, Refused
-from bettong_receiver.outlets.redis_positions import RedisPositions
+from bettong_receiver.progress import SinkPartition
 
 _ANSWER_WAIT_S_MAX = 10.0
 _MESSAGES_MAX = 1000
@@ -28,18 +31,18 @@ _ANSWER_BYTES_MAX = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Endpoint:
     """Where to post, with which headers. `name` is the URL without user, password and query, for people."""
 
     secure: bool
     host: str
     port: int | None
-    path: str
+    target: str
     headers: Mapping[str, str]
     name: str
 
     @classmethod
-    def of(cls, options: Options, *, sink: str) -> "Address":
+    def of(cls, options: Options, *, sink: str) -> "Endpoint":
         """Of a connection with `url` and perhaps `headers`. Raises SettingsError, which quotes no secret."""
         try:
             parts = urlsplit(options["url"])
@@ -55,45 +58,52 @@ class Address:
                 f"sink {sink!r}: its connection needs 'url', http(s)://host[:port]/path, and may have 'headers', an"
                 " object of texts; put a user and password into the header Authorization"
             )
-        place = f"{parts.hostname}:{port}" if port else parts.hostname
+        host = f"{parts.hostname}:{port}" if port else parts.hostname
         return cls(
             secure=parts.scheme == "https",
             host=parts.hostname,
             port=port,
-            path=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
+            target=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
             headers=headers,
-            name=f"{parts.scheme}://{place}{parts.path}",
+            name=f"{parts.scheme}://{host}{parts.path}",
         )
 
+    def pool(self) -> urllib3.HTTPConnectionPool:
+        """One connection, made when the first request needs it. Certificates are checked against the system's."""
+        if self.secure:
+            return urllib3.HTTPSConnectionPool(
+                self.host, self.port, timeout=_ANSWER_WAIT_S_MAX, ssl_context=ssl.create_default_context()
+            )
+        return urllib3.HTTPConnectionPool(self.host, self.port, timeout=_ANSWER_WAIT_S_MAX)
 
-class AtLeastOnceWebhookOutlet:
-    """See Outlet, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
 
-    def __init__(self, address: Address, redis: RedisSink, *, sink: str, lines: bool) -> None:
+class AtLeastOnceWebhookConnector(SinkConnector[bytes]):
+    """See SinkConnector, but for its promise: a delivery may be seen again, and nothing shuts out another receiver."""
+
+    def __init__(self, endpoint: Endpoint, redis: RedisSink, *, sink: str, lines: bool) -> None:
         """`lines`: many messages a POST, one a line; else one POST a message."""
-        self._address = address
+        self._endpoint = endpoint
         self._sink = sink
         self._lines = lines
-        self._name = f"sink {sink}, webhook {address.name}"
+        self._name = f"sink {sink}, webhook {endpoint.name}"
         self._positions = RedisPositions(redis, f"{sink}/webhook", self._name)
-        self._connection: http.client.HTTPConnection | None = None
+        self._pool = endpoint.pool()
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet. Does not connect yet."""
-        return self._positions.load(partitions)
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector. Does not connect yet."""
+        return self._positions.load(beginnings)
 
-    def deliver(self, lots: Sequence[Lot[bytes]]) -> Refused:
-        """See Outlet: one lot after the other, each with its position behind it."""
-        for lot in lots:
-            for body in self._bodies(lot.messages):
-                self._post(lot.partition, body)
-            self._positions.save(lot)
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector: one batch after the other, each with its position behind it."""
+        for batch in batches:
+            for body in self._bodies(batch.messages):
+                self._post(batch.partition, body)
+            self._positions.save(batch)
         return {}
 
     def close(self) -> None:
-        """See Outlet."""
-        if self._connection is not None:
-            self._connection.close()
+        """See SinkConnector."""
+        self._pool.close()
 
     def _bodies(self, messages: list[bytes]) -> Iterator[bytes]:
         if not self._lines:
@@ -114,52 +124,47 @@ class AtLeastOnceWebhookOutlet:
         headers = {
             "Content-Type": "application/x-ndjson" if self._lines else "application/octet-stream",
             "User-Agent": "bettong",
-            **self._address.headers,
+            **self._endpoint.headers,
             "Bettong-Sink": self._sink,
             "Bettong-Partition": str(partition),
         }
         try:
             answer = self._answer(body, headers)
-        except (OSError, http.client.HTTPException) as error:
-            reason = str(error) or type(error).__name__
-            raise OutletUnavailableError(f"{self._name}: no answer: {reason}") from None
-        except ValueError as error:
+        except ValueError as error:  # urllib3's LocationValueError among them
             raise SinkError(
                 f"{self._name}: its connection's url or headers cannot be sent: {error}"
             ) from None
+        except (OSError, HTTPError) as error:
+            reason = str(error) or type(error).__name__
+            raise ConnectorUnavailableError(f"{self._name}: no answer: {reason}") from None
         if answer.status in _PASSES or answer.status >= 500:
-            raise OutletUnavailableError(f"{self._name}: answered {answer.status} {answer.reason}")
+            raise ConnectorUnavailableError(f"{self._name}: answered {answer.status} {answer.reason}")
         if not 200 <= answer.status < 300:
             raise SinkError(
                 f"{self._name}: answered {answer.status} {answer.reason}; correct the address, or what listens there"
             )
 
-    def _answer(self, body: bytes, headers: Mapping[str, str]) -> http.client.HTTPResponse:
-        """The answer to a POST. A connection that the server closed while it was idle is opened anew, once."""
-        kept, self._connection = self._connection, None
-        if kept is not None:
-            try:
-                return self._asked(kept, body, headers)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-                kept.close()
-        return self._asked(self._connected(), body, headers)
+    def _answer(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+        """The answer to a POST. A server may close a connection just when it is used again: one more attempt."""
+        try:
+            return self._requested(body, headers)
+        except ProtocolError:
+            return self._requested(body, headers)
 
-    def _asked(
-        self, connection: http.client.HTTPConnection, body: bytes, headers: Mapping[str, str]
-    ) -> http.client.HTTPResponse:
-        self._connection = connection
-        connection.request("POST", self._address.path, body, headers)
-        answer = connection.getresponse()
+    def _requested(self, body: bytes, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
+        answer = self._pool.urlopen(
+            "POST",
+            self._endpoint.target,
+            body,
+            headers,
+            retries=False,
+            redirect=False,
+            preload_content=False,
+            decode_content=False,
+        )
         answer.read(_ANSWER_BYTES_MAX)
         if answer.read(1):
-            connection.close()  # more than anybody needs: a new connection is cheaper
+            answer.close()  # more than anybody needs: a new connection is cheaper
+        else:
+            answer.release_conn()
         return answer
-
-    def _connected(self) -> http.client.HTTPConnection:
-        address = self._address
-        if address.secure:
-            context = ssl.create_default_context()
-            return http.client.HTTPSConnection(
-                address.host, address.port, timeout=_ANSWER_WAIT_S_MAX, context=context
-            )
-        return http.client.HTTPConnection(address.host, address.port, timeout=_ANSWER_WAIT_S_MAX)

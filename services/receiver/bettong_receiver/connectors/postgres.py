@@ -2,12 +2,12 @@
 
     bettong_positions   application, sink, partition -> writer, position          (made when it is not there)
 
-Who opens an outlet writes a new name into `writer`, in a statement that waits for transactions under way, and reads
+Who opens a connector writes a new name into `writer`, in a statement that waits for transactions under way, and reads
 the positions with it. A delivery moves the positions first, of rows that still have its name, and takes back
 everything when there are fewer: so a receiver that was thought dead stores nothing any more.
 
 A delivery with rows that Postgres refuses is tried once more, in halves behind savepoints, down to those rows; the
-position that goes with the others names them. What counts as a row's own fault is told by the SQLSTATE:
+position that goes with the others names them. What counts as a row's own fault is known by the SQLSTATE:
 
 | class                                  | meaning                                              |
 | -------------------------------------- | ---------------------------------------------------- |
@@ -20,6 +20,7 @@ position that goes with the others names them. What counts as a row's own fault 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 import psycopg
@@ -31,14 +32,21 @@ from bettong.application.schema import Schema
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
+from bettong_receiver.delivery.connector import (
+    REASON_CHARACTERS_MAX,
+    ConnectorUnavailableError,
+    Refused,
+    SinkBatch,
+    SinkConnector,
+)
 from bettong_receiver.errors import SinkError
-from bettong_receiver.outlets.outlet import REASON_CHARACTERS_MAX, Lot, OutletUnavailableError, Refused
-from bettong_receiver.outlets.table_columns import TableColumn, faults, types_of
+from bettong_receiver.progress import SinkPartition
 
 Row = tuple[Any, ...]
 
 _CONNECT_WAIT_S_MAX = 5
-# A statement waits for locks or a busy disk; a receiver that was stopped (SIGSTOP) lets go of its locks after a minute.
+# A statement waits for locks or a busy disk; a receiver that was stopped (SIGSTOP) releases its locks after a minute.
 _LIMITS: tuple[LiteralString, ...] = (
     "SET statement_timeout = '30s'",
     "SET idle_in_transaction_session_timeout = '60s'",
@@ -89,13 +97,13 @@ def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:
         if frame.columns is None or frame.schema != schema.fingerprint:
             raise FrameError(f"it does not follow {schema.name}: the application was another one then")
         columns = Columns.of_external_payload(schema, frame.columns)
-        return list(zip(*(columns.values(place) for place in range(len(schema.fields))), strict=True))
+        return list(zip(*(columns.values(index) for index in range(len(schema.fields))), strict=True))
 
     return read
 
 
-class PostgresOutlet:
-    """See Outlet. Rows of a partition are inserted in the order of the log."""
+class PostgresConnector(SinkConnector[Row]):
+    """See SinkConnector. Rows of a partition are inserted in the order of the log."""
 
     def __init__(
         self,
@@ -128,63 +136,66 @@ class PostgresOutlet:
         self._copy = sql.SQL("COPY {} ({}) FROM STDIN").format(self._table, names)
         self._connection: psycopg.Connection[Row] | None = None
 
-    def open(self, partitions: Sequence[int]) -> dict[int, bytes | None]:
-        """See Outlet. Raises SinkError that lists everything that is wrong with the table."""
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector. Raises SinkError that lists everything that is wrong with the table."""
         defaults: dict[str, Any] = {
             "connect_timeout": _CONNECT_WAIT_S_MAX,
             "application_name": "bettong",
             **_KEEPALIVES,
         }
         said = {key: value for key, value in conninfo_to_dict(self._url).items() if key in defaults}
-        self._connection = self._told(
+        self._connection = self._mapping_errors(
             "connecting", lambda: psycopg.connect(self._url, autocommit=True, **(defaults | said))
         )
         connection = self._connection
         for limit in _LIMITS:
-            self._told("setting time limits", lambda limit=limit: connection.execute(limit))  # type: ignore[misc]
+            self._mapping_errors("setting time limits", partial(connection.execute, limit))
         self._check(connection)
         if not self._columns(connection, self._positions):
-            self._told("creating its positions", lambda: connection.execute(_CREATE.format(self._positions)))
-        whose = (self._application, self._sink, self._writer, list(partitions))
-        rows = self._told(
+            self._mapping_errors(
+                "creating its positions", lambda: connection.execute(_CREATE.format(self._positions))
+            )
+        whose = (self._application, self._sink, self._writer, [partition for _, partition in beginnings])
+        rows = self._mapping_errors(
             "reading positions",
             lambda: connection.execute(_OPEN.format(self._positions), whose).fetchall(),
         )
-        return dict.fromkeys(partitions) | dict(rows)
+        found: dict[Any, bytes | None] = dict(rows)
+        return {key: found.get(key[1]) for key in beginnings}
 
-    def deliver(self, lots: Sequence[Lot[Row]]) -> Refused:
-        """See Outlet."""
-        return self._told("delivering", lambda: self._deliver(lots))
+    def deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
+        """See SinkConnector."""
+        return self._mapping_errors("delivering", lambda: self._deliver(batches))
 
     def close(self) -> None:
-        """See Outlet."""
+        """See SinkConnector."""
         if self._connection is not None:
             with suppress(psycopg.Error):
                 self._connection.close()
 
-    def _deliver(self, lots: Sequence[Lot[Row]]) -> Refused:
+    def _deliver(self, batches: Sequence[SinkBatch[Row]]) -> Refused:
         try:
             with self._open_connection.transaction():
-                self._move({lot.partition: lot.position for lot in lots})
-                self._insert([row for lot in lots for row in lot.messages])
+                self._move({batch.partition: batch.position() for batch in batches})
+                self._insert([row for batch in batches for row in batch.messages])
         except psycopg.Error as error:
-            if not refuses_a_row(error) or any(lot.refusing is None for lot in lots):
+            if not refuses_a_row(error) or any(batch.refusing is None for batch in batches):
                 raise
         else:
             return {}
-        found: dict[int, Mapping[int, str]] = {}
+        found: dict[SinkPartition, Mapping[int, str]] = {}
         with self._open_connection.transaction():
             # First of all, so that nobody else opens meanwhile.
-            self._move({lot.partition: lot.position for lot in lots})
+            self._move({batch.partition: batch.position() for batch in batches})
             # A constraint that is checked at the end would refuse all.
             self._open_connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            for lot in lots:
-                if refused := self._insert_halves(lot.messages, 0):
-                    found[lot.partition] = refused
+            for batch in batches:
+                if refused := self._insert_halves(batch.messages, 0):
+                    found[batch.key] = refused
             positions = {
-                lot.partition: lot.refusing(found[lot.partition])
-                for lot in lots
-                if lot.refusing is not None and lot.partition in found
+                batch.partition: batch.refusing(found[batch.key])
+                for batch in batches
+                if batch.refusing is not None and batch.key in found
             }
             if positions:
                 self._move(positions)
@@ -193,15 +204,15 @@ class PostgresOutlet:
     @property
     def _open_connection(self) -> psycopg.Connection[Row]:
         if self._connection is None:
-            raise AssertionError("an outlet is opened first")
+            raise AssertionError("a connector is opened first")
         return self._connection
 
     def _move(self, positions: Mapping[int, bytes]) -> None:
         whose = (self._application, self._sink, self._writer)
-        places = (list(positions), list(positions.values()))
-        moved = self._open_connection.execute(_MOVE.format(self._positions), (*places, *whose)).rowcount
+        moved_to = (list(positions), list(positions.values()))
+        moved = self._open_connection.execute(_MOVE.format(self._positions), (*moved_to, *whose)).rowcount
         if moved != len(positions):
-            raise OutletUnavailableError(
+            raise ConnectorUnavailableError(
                 f"{self._name}: another receiver has taken over; only one may deliver a sink, stop the other"
             )
 
@@ -212,7 +223,7 @@ class PostgresOutlet:
                     copy.write_row(row)
 
     def _insert_halves(self, rows: Sequence[Row], first: int) -> dict[int, str]:
-        """Inserts all rows but those that are refused; their places, from `first` on, and why."""
+        """Inserts all rows but those that are refused; their indexes, from `first` on, and why."""
         try:
             with self._open_connection.transaction():  # a savepoint
                 self._insert(rows)
@@ -242,10 +253,12 @@ class PostgresOutlet:
     def _columns(self, connection: psycopg.Connection[Row], table: sql.Identifier) -> list[TableColumn]:
         """None when the table does not exist."""
         quoted = table.as_string(connection)
-        rows = self._told("looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall())
+        rows = self._mapping_errors(
+            "looking at tables", lambda: connection.execute(_COLUMNS, (quoted,)).fetchall()
+        )
         return [TableColumn(*row) for row in rows]
 
-    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
+    def _mapping_errors(self, doing: str, call: Callable[[], _Found]) -> _Found:
         """Postgres' errors as ours."""
         try:
             return call()
@@ -253,7 +266,7 @@ class PostgresOutlet:
             reason = " ".join(str(error).split())
             passes = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
             if passes or (error.sqlstate or "").startswith(_READ_ONLY):
-                raise OutletUnavailableError(f"{self._name}: {doing}: {reason}") from None
+                raise ConnectorUnavailableError(f"{self._name}: {doing}: {reason}") from None
             raise SinkError(
                 f"{self._name}: {doing}: refused: {reason}; nothing is delivered until that is mended"
             ) from None

@@ -1,0 +1,18 @@
+"""Connectors: the places that take results. The delivery engine (`bettong_receiver.delivery`) feeds each alike.
+
+What differs is here: formats of files, transactions, two-phase commits, and how positions are stored.
+
+| module            | what it holds                                                     |
+| ----------------- | ----------------------------------------------------------------- |
+| `files`           | results in files, exactly once                                    |
+| `redis_results`   | the newest results in Redis, exactly once                         |
+| `kafka_topic`     | records and position in one transaction                           |
+| `postgres`        | rows and position in one transaction                              |
+| `table_columns`   | which column takes which field (pure)                             |
+| `two_phase`       | a sink of the user's own                                          |
+| `webhook`         | POSTs, at least once                                              |
+| `tcp`             | lines or frames over TCP, at least once                           |
+| `redis_positions` | where those two keep their positions                              |
+
+`bettong_receiver.routes` says which sinks go where.
+"""

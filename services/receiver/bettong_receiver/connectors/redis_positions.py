@@ -1,0 +1,37 @@
+"""Positions in Redis, of destinations that keep none: stored behind the messages, which a crash in between repeats."""
+
+from collections.abc import Iterable
+
+from bettong.edges.redis_store import RedisSink
+from bettong.errors import StoreError
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, SinkBatch
+from bettong_receiver.progress import SinkPartition
+
+
+class RedisPositions:
+    """The positions of one destination. Raises ConnectorUnavailableError while Redis is away."""
+
+    def __init__(self, redis: RedisSink, field: str, name: str) -> None:
+        """`field`: a name beside the application's sinks. `name`: of the destination, for people."""
+        self._redis = redis
+        self._field = field
+        self._name = name
+
+    def load(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, bytes | None]:
+        """Of each partition of the sink; None where there was none."""
+        try:
+            return {key: self._redis.position(self._field, key[1]) for key in keys}
+        except StoreError as error:
+            raise self._away(error) from None
+
+    def save(self, batch: SinkBatch[bytes]) -> None:
+        """The messages of a batch are there."""
+        try:
+            self._redis.deliver(
+                self._field, batch.partition, messages=(), position=batch.position(), results_max=0
+            )
+        except StoreError as error:
+            raise self._away(error) from None
+
+    def _away(self, error: StoreError) -> ConnectorUnavailableError:
+        return ConnectorUnavailableError(f"{self._name}: its positions: {error}")

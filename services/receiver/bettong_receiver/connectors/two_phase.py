@@ -1,0 +1,79 @@
+"""A sink of the user's own, driven through `bettong.TwoPhaseSink`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from bettong.application.destinations import TwoPhaseSink
+from bettong.application.on_error import ANY_ERROR
+from bettong.errors import BettongError
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.errors import SinkError
+from bettong_receiver.progress import SinkPartition
+
+_Found = TypeVar("_Found")
+
+
+class TwoPhaseConnector(SinkConnector[bytes]):
+    """See SinkConnector. A delivery is all or nothing for each partition by itself.
+
+    What the sink raises is mapped: an OSError (no connection, a time-out) as unavailable, anything else as a fault.
+    """
+
+    def __init__(self, sink: str, open_sink: Callable[[], TwoPhaseSink]) -> None:
+        self._name = f"sink {sink}"
+        self._open_sink = open_sink
+        self._sink: TwoPhaseSink | None = None
+
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        """See SinkConnector."""
+        sink = self._sink = self._mapping_errors("opening", self._open_sink)
+        found = {}
+        for sink_name, partition in beginnings:
+            doing = f"recover({partition})"
+            position = self._mapping_errors(doing, lambda partition=partition: sink.recover(partition))  # type: ignore[misc]
+            if position is not None and not isinstance(position, bytes):
+                raise SinkError(
+                    f"{self._name}: {doing} returned {type(position).__name__}, expected bytes or None"
+                )
+            found[sink_name, partition] = position
+        return found
+
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        """See SinkConnector."""
+        sink = self._sink
+        if sink is None:
+            raise AssertionError("a connector is opened first")
+
+        def prepare(batch: SinkBatch[bytes]) -> None:
+            partition = batch.partition
+            sink.begin(partition)
+            if messages := batch.messages:
+                sink.write(partition, messages)
+            sink.prepare(partition, batch.position())
+
+        for batch in batches:
+            self._mapping_errors(f"preparing partition {batch.partition}", lambda batch=batch: prepare(batch))  # type: ignore[misc]
+        for batch in batches:
+            self._mapping_errors(
+                f"committing partition {batch.partition}",
+                lambda batch=batch: sink.commit(batch.partition, batch.position()),  # type: ignore[misc]
+            )
+        return {}
+
+    def close(self) -> None:
+        """See SinkConnector."""
+        if self._sink is not None:
+            try:
+                self._sink.close()
+            except ANY_ERROR:  # the user's own; the positions say what it did
+                return
+
+    def _mapping_errors(self, doing: str, call: Callable[[], _Found]) -> _Found:
+        try:
+            return call()
+        except OSError as error:
+            raise ConnectorUnavailableError(f"{self._name}: {doing}: {error}") from error
+        except BettongError:
+            raise
+        except ANY_ERROR as error:
+            raise SinkError(f"{self._name}: {doing}: {type(error).__name__}: {error}") from error

@@ -1,0 +1,169 @@
+"""Records of sinks in, one batch a partition out, by the delivery rule. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from functools import partial
+from itertools import accumulate
+from typing import Generic
+
+from bettong.frames.frame import Frame
+from bettong.worker.output.framing import OutputRecord
+from bettong_receiver.delivery.connector import FrameMessages, Message, MovingPosition, Refused, SinkBatch
+from bettong_receiver.delivery.refusals import Refusals
+from bettong_receiver.delivery.route import SinkInput, SinkRecord
+from bettong_receiver.errors import PositionError
+from bettong_receiver.positions import PositionKey
+from bettong_receiver.positions import decode as decode_position
+from bettong_receiver.positions import encode as encode_position
+from bettong_receiver.progress import Progress, SinkPartition
+
+# As the stored offset of a position that should be stored again.
+_STALE = -1
+
+
+class SinkBatcher(Generic[Message]):
+    """How far one connector is in each partition, and what it gets next."""
+
+    def __init__(
+        self,
+        application: str,
+        inputs: Iterable[SinkInput[Message]],
+        *,
+        beginnings: Mapping[SinkPartition, int],
+        stored: Mapping[SinkPartition, bytes | None],
+    ) -> None:
+        """`beginnings`: where the logs begin now. Raises PositionError for a stored position that cannot be trusted."""
+        self._refusals = {each.sink: each.refusals for each in inputs}
+        self._batches: dict[SinkPartition, SinkBatch[Message]] = {}
+        self._dead_letters: list[OutputRecord] = []
+        self._written: list[tuple[SinkPartition, int]] = []
+        self._moving = {
+            key: _restored(PositionKey(application, *key), stored.get(key), beginning)
+            for key, beginning in beginnings.items()
+        }
+        self._stored = self.offsets(self._moving)
+        self._last = {key: each.progress.outbox.last for key, each in self._moving.items()}
+        self._to_resume = {
+            (key, offset): reasons
+            for key, each in self._moving.items()
+            for offset, reasons in each.progress.outbox.pending.items()
+        }
+
+    def offsets(self, keys: Iterable[SinkPartition]) -> dict[SinkPartition, int]:
+        """For each of these partitions the record that comes next."""
+        return {key: self._moving[key].progress.offset for key in keys}
+
+    @property
+    def progress(self) -> dict[SinkPartition, Progress]:
+        """Of each partition, as it moves on."""
+        return {key: each.progress for key, each in self._moving.items()}
+
+    def starts(self) -> dict[SinkPartition, int]:
+        """For each partition the record to read first: one whose dead letters are pending, else the next one."""
+        return {
+            key: min([progress.offset, *progress.outbox.pending]) for key, progress in self.progress.items()
+        }
+
+    def resume_dead_letters(self, records: Iterable[SinkRecord[Message]]) -> None:
+        """Makes the dead letters that are pending since an earlier delivery of these records: see `dead_letters`."""
+        if not self._to_resume:
+            return
+        for record in records:
+            reasons = self._to_resume.pop((record.key, record.offset), None)
+            if reasons is not None and record.frame is not None:
+                self._write(record.key, record.offset, record.frame, reasons)
+
+    def dead_letters(self) -> list[OutputRecord]:
+        """What is to be appended to the log, in order. Then call `appended`."""
+        return self._dead_letters
+
+    def appended(self) -> None:
+        """The dead letters are durable: positions stored from now on do not name them."""
+        for key, offset in self._written:
+            outbox = self._moving[key].progress.outbox
+            outbox.last = self._last[key]
+            del outbox.pending[offset]
+            self._stored[key] = _STALE
+        self._dead_letters, self._written = [], []
+
+    def fold(self, records: Iterable[SinkRecord[Message]]) -> list[SinkBatch[Message]]:
+        """Takes records; the batches of the partitions with messages."""
+        frames: dict[SinkPartition, list[FrameMessages[Message]]] = {}
+        moving = self._moving
+        for record in records:
+            key, frame = record.key, record.frame
+            progress = moving[key].progress
+            if not progress.takes(record.offset, frame) or frame is None:
+                continue
+            content = record.content()
+            if content is None:
+                progress.spoiled()
+                continue
+            progress.delivered(len(content.messages))
+            if (found := frames.get(key)) is None:
+                found = frames[key] = []
+            found.append(content)
+        self._batches = {key: self._batch(key, found) for key, found in frames.items()}
+        return list(self._batches.values())
+
+    def moved(self) -> list[SinkBatch[Message]]:
+        """Batches without messages for the partitions whose stored position lies below the progress."""
+        return [
+            self._batch(key, [])
+            for key, each in self._moving.items()
+            if each.progress.offset != self._stored[key]
+        ]
+
+    def delivered(self, batches: Iterable[SinkBatch[Message]], refused: Refused) -> None:
+        """The connector has them, but for what it refused, which may have led to `dead_letters`."""
+        self._stored |= {batch.key: batch.moving.progress.offset for batch in batches}
+        for key, reasons in refused.items():
+            progress = self._refusing(key, reasons)
+            self._moving[key].progress = progress
+            frames = {each.offset: each.frame for each in self._batches[key].frames}
+            for offset, pending in progress.outbox.pending.items():
+                self._write(key, offset, frames[offset], pending)
+        self._batches = {}  # their messages are not kept until the next round has been read
+
+    def _batch(self, key: SinkPartition, frames: list[FrameMessages[Message]]) -> SinkBatch[Message]:
+        refusals = self._refusals[key[0]]
+        refusing = None if refusals is None or refusals.stops else partial(self._position_refusing, key)
+        return SinkBatch(key, frames, self._moving[key], refusing)
+
+    def _position_refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> bytes:
+        return encode_position(self._moving[key].key, self._refusing(key, refused))
+
+    def _refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> Progress:
+        """The progress of a partition of which these messages of its batch were refused."""
+        found: dict[int, dict[int, str]] = {}
+        frames = self._batches[key].frames
+        starts = list(accumulate((len(each.messages) for each in frames), initial=0))
+        for index, reason in refused.items():
+            number = bisect_right(starts, index) - 1
+            found.setdefault(frames[number].offset, {})[index - starts[number]] = reason
+        return self._refusals_of(key).noted(self._moving[key].progress, found)
+
+    def _write(self, key: SinkPartition, offset: int, frame: Frame, reasons: Mapping[int, str]) -> None:
+        records, self._last[key] = self._refusals_of(key).dead_letters(
+            key[1], offset, frame, reasons, self._last[key]
+        )
+        self._dead_letters += records
+        self._written.append((key, offset))
+
+    def _refusals_of(self, key: SinkPartition) -> Refusals:
+        refusals = self._refusals[key[0]]
+        if refusals is None:
+            raise AssertionError(f"the connector of sink {key[0]!r} refuses nothing")
+        return refusals
+
+
+def _restored(key: PositionKey, stored: bytes | None, beginning: int) -> MovingPosition:
+    if stored is None:
+        return MovingPosition(key, Progress.fresh(beginning))
+    try:
+        return MovingPosition(key, decode_position(key, stored)[0])
+    except PositionError as error:
+        raise PositionError(
+            f"the position stored for partition {key.partition}: {error}; restore it from a backup, or remove data"
+            " and position together: results are written anew from the oldest record in the log"
+        ) from None

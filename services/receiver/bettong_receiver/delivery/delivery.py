@@ -1,0 +1,149 @@
+"""Records of the log in, the messages of each to every connector that lacks them, by the delivery rule.
+
+Every connector of a route has a progress of its own in each partition and goes on from there: what one has already is
+skipped for it alone. So the log is read once, from the lowest of them, and a connector that was away catches up.
+"""
+
+import copy
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from typing import Generic
+
+from bettong.edges.kafka_log import Record
+from bettong.worker.output.framing import OutputRecord
+from bettong_receiver.delivery.batcher import SinkBatcher
+from bettong_receiver.delivery.connector import Message, SinkBatch, SinkConnector
+from bettong_receiver.delivery.observations import DeliveryLog
+from bettong_receiver.delivery.route import Route, SinkRecord
+from bettong_receiver.progress import Counts, Progress, SinkPartition
+
+# A position without messages (ticks, duplicates) is worth a transaction only so often: it saves reading again.
+_MOVED_S = 5.0
+
+
+class Delivery(Generic[Message]):
+    """The opened connectors of one route, and how far each is.
+
+    `deliver`, `finish` and `close` belong to one thread; the other methods may be called from any. After any error but
+    one of the log it is only to be closed, for it may have delivered half of a round; the next one goes on from the
+    stored positions.
+    """
+
+    def __init__(
+        self,
+        route: Route[Message],
+        application: str,
+        beginnings: Mapping[SinkPartition, int],
+        *,
+        append: Callable[[Sequence[OutputRecord]], None],
+        on_delivered: Callable[[Sequence[SinkBatch[Message]]], None],
+        monotonic_s: Callable[[], float],
+        log: DeliveryLog,
+    ) -> None:
+        """Opens the connectors. `beginnings`: where the log of each partition begins now.
+
+        `append` returns once dead letters are durable in the log; `on_delivered` gets what the first connector has
+        taken. Raises SinkError.
+        """
+        self._inputs = {each.topic: each for each in route.inputs}
+        self._topics = {each.sink: each.topic for each in route.inputs}
+        self._append = append
+        self._on_delivered = on_delivered
+        self._monotonic_s = monotonic_s
+        self._log = log
+        self._lock = threading.Lock()
+        self._next_moved_s = monotonic_s() + _MOVED_S
+        self._feeds: list[tuple[SinkConnector[Message], SinkBatcher[Message]]] = []
+        with ExitStack() as undo:
+            for make_connector in route.connectors:
+                connector = undo.enter_context(closing(make_connector()))
+                stored = connector.open(beginnings)
+                batcher = SinkBatcher(application, route.inputs, beginnings=beginnings, stored=stored)
+                self._feeds.append((connector, batcher))
+            self._opened = undo.pop_all()
+        self._first = self._feeds[0][1]
+        self._offsets = self._first.offsets(beginnings)
+
+    def starts(self) -> dict[tuple[str, int], int]:
+        """For each (topic, partition) the lowest record that a connector lacks."""
+        starts = [batcher.starts() for _, batcher in self._feeds]
+        return {(self._topics[key[0]], key[1]): min(each[key] for each in starts) for key in self._offsets}
+
+    def deliver(self, records: Sequence[Record]) -> bool:
+        """Delivers records; whether there was anything. Call it without records from time to time, too.
+
+        Raises SinkError when a connector cannot go on, LogError when dead letters cannot be written.
+        """
+        sink_records = [SinkRecord(self._inputs[each.topic], each) for each in records]
+        now_s = self._monotonic_s()
+        with_moved = now_s >= self._next_moved_s
+        if with_moved:
+            self._next_moved_s = now_s + _MOVED_S
+        has_delivered = False
+        for connector, batcher in self._feeds:
+            batcher.resume_dead_letters(sink_records)
+            self._append_dead_letters(batcher)
+            with self._lock:
+                batches = batcher.fold(sink_records)
+            if with_moved:
+                with_messages = {batch.key for batch in batches}
+                batches += [batch for batch in batcher.moved() if batch.key not in with_messages]
+            self._hand_over(connector, batcher, batches)
+            connector.flush()
+            self._append_dead_letters(batcher)
+            has_delivered |= bool(batches)
+        if records:
+            self._offsets |= self._first.offsets({each.key for each in sink_records})
+            self._log.faults(sink_records)
+        return has_delivered
+
+    def finish(self) -> None:
+        """Stores all that was delivered, at a clean stop. Raises SinkError."""
+        for connector, batcher in self._feeds:
+            self._hand_over(connector, batcher, batcher.moved())
+            connector.finish()
+
+    def close(self) -> None:
+        """Releases the connectors. Never raises."""
+        self._opened.close()
+
+    def progress(self, sink: str) -> dict[int, Progress]:
+        """A copy of the first connector's progress in each partition of a sink, all at one moment."""
+        with self._lock:
+            return {
+                partition: copy.deepcopy(progress)
+                for (name, partition), progress in self._first.progress.items()
+                if name == sink
+            }
+
+    def counts(self) -> dict[str, Counts]:
+        """What the first connector has counted, by sink."""
+        found = {sink: Counts() for sink in self._topics}
+        for (sink, _), progress in self._first.progress.items():
+            found[sink].add(progress.counts)
+        return found
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """For each (topic, partition) the record that the first connector lacks."""
+        return {(self._topics[sink], partition): each for (sink, partition), each in self._offsets.items()}
+
+    def _hand_over(
+        self,
+        connector: SinkConnector[Message],
+        batcher: SinkBatcher[Message],
+        batches: Sequence[SinkBatch[Message]],
+    ) -> None:
+        if not batches:
+            return
+        refused = connector.deliver(batches)
+        with self._lock:
+            batcher.delivered(batches, refused)
+        if batcher is self._first:
+            self._on_delivered(batches)
+        self._log.refused(refused)
+
+    def _append_dead_letters(self, batcher: SinkBatcher[Message]) -> None:
+        if dead_letters := batcher.dead_letters():
+            self._append(dead_letters)
+            batcher.appended()

@@ -1,0 +1,72 @@
+"""What is reported of deliveries while they go on: latency, the newest dead letter, and lines in the log."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bettong import metrics
+from bettong.logs import Logger
+from bettong.topics import DEAD_LETTERS
+from bettong_receiver.delivery.connector import Refused, SinkBatch
+from bettong_receiver.delivery.route import SinkInput, SinkRecord
+from bettong_receiver.formats import describe_dead_letter
+from bettong_receiver.latency import Latency
+from bettong_receiver.progress import SinkPartition
+
+
+class DeliveryObserver:
+    """Sees the batches of one task. `metrics` may be called from any thread."""
+
+    def __init__(self, sinks: Iterable[str], *, clock_ns: Callable[[], int]) -> None:
+        self._clock_ns = clock_ns
+        self._latency = Latency(sinks)
+        self._dead_letter_last = ""
+
+    def observe(self, batches: Sequence[SinkBatch[bytes]]) -> None:
+        """These batches have just been delivered."""
+        now_ns = self._clock_ns()
+        for batch in batches:
+            sink = batch.key[0]
+            for each in batch.frames:
+                self._latency.record(
+                    sink, sent_ns=each.frame.sent_ns, delivered_ns=now_ns, messages=len(each.messages)
+                )
+                if sink == DEAD_LETTERS and each.messages:
+                    self._dead_letter_last = describe_dead_letter(each.messages[-1])
+
+    def metrics(self) -> dict[str, float | str]:
+        """Latency as `Latency.metrics` gives it, and the newest dead letter in a line."""
+        return {**self._latency.metrics(), metrics.DEAD_LETTER_LAST.name: self._dead_letter_last}
+
+
+class DeliveryLog:
+    """Lines about what a task cannot deliver. Used from the task's thread."""
+
+    def __init__(self, log: Logger, inputs: Iterable[SinkInput[Any]]) -> None:
+        self._log = log
+        self._on_error = {each.sink: each.refusals and each.refusals.on_error for each in inputs}
+        self._reported: set[SinkPartition] = set()
+
+    def faults(self, records: Iterable[SinkRecord[Any]]) -> None:
+        """Logs the first unreadable record of each partition; the rest is counted."""
+        for record in records:
+            if record.fault is not None and record.key not in self._reported:
+                self._reported.add(record.key)
+                self._log.error(
+                    "unreadable record skipped; more of this partition are only counted",
+                    sink=record.key[0],
+                    partition=record.key[1],
+                    offset=record.offset,
+                    fault=str(record.fault),
+                )
+
+    def refused(self, refused: Refused) -> None:
+        """Logs what a connector has refused of one delivery: a line a partition."""
+        for (sink, partition), reasons in refused.items():
+            self._log.warning(
+                "messages refused",
+                sink=sink,
+                partition=partition,
+                messages=len(reasons),
+                first=next(iter(reasons.values())),
+                on_error=self._on_error[sink],
+            )

@@ -1,0 +1,74 @@
+"""Which sinks go to which connectors, and their records as all connectors of a route get them. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+from bettong.edges.kafka_log import Record
+from bettong.errors import FrameError
+from bettong.frames.frame import Frame
+from bettong_receiver.delivery.connector import FrameMessages, Message, SinkConnector
+from bettong_receiver.delivery.refusals import Refusals
+from bettong_receiver.formats import frame_of
+
+
+@dataclass(frozen=True, slots=True)
+class SinkInput(Generic[Message]):
+    """One sink as connectors get it.
+
+    `read` raises FrameError for a frame that is not of the sink. `refusals` is None where no connector refuses
+    anything.
+    """
+
+    sink: str
+    topic: str
+    read: Callable[[Frame], Sequence[Message]]
+    refusals: Refusals | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Generic[Message]):
+    """Sinks, and the connectors that get them. `name` is for people.
+
+    Several connectors share one reading of the log and one decoding of its frames; then a fault of one opens all anew.
+    The first is the one that metrics speak of. `required`: the receiver serves subscribers only once the route is open,
+    and ends with a fault that somebody must mend. `fetch_bytes_max`: what is read ahead; see LogReader for what that
+    takes.
+    """
+
+    name: str
+    inputs: Sequence[SinkInput[Message]]
+    connectors: Sequence[Callable[[], SinkConnector[Message]]]
+    fetch_bytes_max: int
+    required: bool = False
+
+
+class SinkRecord(Generic[Message]):
+    """A record of a sink's log, decoded once for all connectors.
+
+    `frame` is None when the record is no frame of the sink. `fault` says why the record, or from the first call of
+    `content` on what is in it, cannot be read; None when it can.
+    """
+
+    __slots__ = ("_content", "_sink_input", "fault", "frame", "key", "offset")
+
+    def __init__(self, sink_input: SinkInput[Message], record: Record) -> None:
+        self.key = (sink_input.sink, record.partition)
+        self.offset = record.offset
+        self.frame: Frame | None = None
+        self.fault: FrameError | None = None
+        self._sink_input = sink_input
+        self._content: FrameMessages[Message] | None = None
+        try:
+            self.frame = frame_of(sink_input.sink, record.value)
+        except FrameError as error:
+            self.fault = error
+
+    def content(self) -> FrameMessages[Message] | None:
+        """The messages of the frame; None when they are not the sink's."""
+        if self._content is None and (frame := self.frame) is not None and self.fault is None:
+            try:
+                self._content = FrameMessages(self.offset, frame, self._sink_input.read(frame))
+            except FrameError as error:
+                self.fault = error
+        return self._content

@@ -1,0 +1,117 @@
+"""The tasks of a receiver: one for each route."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from bettong.edges.kafka_log import LogWriter
+from bettong.logs import Logger
+from bettong_receiver.delivery.connector import SinkBatch
+from bettong_receiver.delivery.observations import DeliveryObserver
+from bettong_receiver.delivery.route import Route
+from bettong_receiver.delivery.task import OpenReader, SinkTask
+from bettong_receiver.progress import Counts, Progress, SinkPartition
+from bettong_receiver.status import Status
+
+# How long one wait for a task to open lasts: a stop waits no longer than this.
+_POLL_S = 0.05
+
+
+class SinkTasks:
+    """All tasks of a receiver. The first route, which has every sink, is the one that metrics and latency speak of."""
+
+    def __init__(
+        self,
+        routes: Sequence[Route[Any]],
+        application: str,
+        *,
+        open_reader: OpenReader,
+        open_writer: Callable[[], LogWriter],
+        status: Status,
+        log: Logger,
+    ) -> None:
+        def report_wait(name: str, why: str | None) -> None:
+            if why is None:
+                status.has(name)
+            else:
+                status.waits_for(name, why)
+
+        def ignore(_: Sequence[SinkBatch[Any]]) -> None:
+            return
+
+        self._status = status
+        self._observer = DeliveryObserver([each.sink for each in routes[0].inputs], clock_ns=time.time_ns)
+        self._tasks: list[SinkTask[Any]] = [
+            SinkTask(
+                route,
+                application,
+                open_reader=open_reader,
+                open_writer=open_writer,
+                monotonic_s=time.monotonic,
+                on_wait=partial(report_wait, route.name),
+                on_delivered=self._observer.observe if route is routes[0] else ignore,
+                log=log,
+            )
+            for route in routes
+        ]
+        self._first = self._tasks[0]
+
+    def works(
+        self, beginnings: Mapping[SinkPartition, int], stopping: threading.Event
+    ) -> list[Callable[[], None]]:
+        """What is to be run side by side, each in a thread of its own: see `SinkTask.run`.
+
+        Until a route has been opened, the receiver waits for it.
+        """
+        works: list[Callable[[], None]] = []
+        for task in self._tasks:
+            route = task.route
+            self._status.opens(route.name, f"{route.name}: being opened")
+            sinks = {each.sink for each in route.inputs}
+            own = {key: offset for key, offset in sorted(beginnings.items()) if key[0] in sinks}
+            works.append(partial(task.run, own, stopping))
+        return works
+
+    def wait_open(self, stopping: threading.Event) -> bool:
+        """Returns True once all required tasks are open, False when asked to stop before."""
+        for task in self._tasks:
+            while task.route.required and not task.opened.wait(_POLL_S):
+                if stopping.is_set():
+                    return False
+        return True
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all required tasks have been opened: what metrics say is true from then on."""
+        return all(task.opened.is_set() for task in self._tasks if task.route.required)
+
+    def progress(self, sink: str) -> dict[int, Progress]:
+        """How far the first route is in each partition of a sink, all at one moment."""
+        return self._first.progress(sink)
+
+    def counts(self) -> dict[str, Counts]:
+        """What the first route has counted, by sink."""
+        return self._first.counts()
+
+    def metrics(self) -> dict[str, float | str]:
+        """Latency and the newest dead letter of the first route."""
+        return self._observer.metrics()
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """For each (topic, partition) the record that the first route lacks."""
+        return self._first.offsets()
+
+    def destination_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
+        """The same of each sink's destination, by sink; nothing of those that have not been opened yet."""
+        return {
+            each.sink: offsets
+            for task in self._tasks
+            if not task.route.required and (offsets := task.offsets())
+            for each in task.route.inputs
+        }
+
+    def skipped(self) -> int:
+        """Messages that connectors refused and that are only counted."""
+        return sum(counts.skipped for task in self._tasks for counts in task.counts().values())

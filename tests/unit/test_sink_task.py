@@ -1,0 +1,237 @@
+"""A task opens, reads and delivers; and opens anew after whatever went wrong."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Self, cast
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from bettong.edges.kafka_log import LogReader, LogWriter, Record
+from bettong.errors import LogTruncatedError, LogUnavailableError
+from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.route import Route, SinkInput
+from bettong_receiver.delivery.task import SinkTask
+from bettong_receiver.errors import SinkError
+from bettong_receiver.progress import SinkPartition
+from tests.result_frames import rows
+
+KEY: SinkPartition = ("raw", 0)
+INPUT = SinkInput("raw", "app.sink.raw", lambda frame: list(frame.rows or ()))
+
+
+def log(count: int) -> list[bytes]:
+    return [rows([b"<%d>" % n], origin="raw/x/0", sequence=n + 1, previous=n) for n in range(count)]
+
+
+class Reader:
+    """Gives one record a poll, from a list; sets `stopping` behind the last."""
+
+    def __init__(self, records: Sequence[bytes], start: int, stopping: threading.Event) -> None:
+        self._records, self._next, self._stopping = records, start, stopping
+
+    def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
+        del timeout_ms, records_max
+        if self._next == len(self._records):
+            self._stopping.set()
+            return []
+        self._next += 1
+        return [Record("app.sink.raw", 0, self._next - 1, self._records[self._next - 1])]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Store:
+    """A place that keeps messages and position together, and fails where `failures` says so: by the number of the call.
+
+    `open` and `deliver` are the calls. A failure comes before the call is carried out, or behind that.
+    """
+
+    def __init__(self, failures: Mapping[int, SinkError] | None = None, *, behind: bool = False) -> None:
+        self.kept: list[bytes] = []
+        self.position: bytes | None = None
+        self.calls = 0
+        self.events: list[str] = []
+        self._failures = failures or {}
+        self._behind = behind
+
+    def call(self, carry_out: Callable[[], None]) -> None:
+        """One call, which may fail."""
+        failure = self._failures.get(self.calls)
+        self.calls += 1
+        if failure is None or self._behind:
+            carry_out()
+        if failure is not None:
+            raise failure
+
+
+class StoreConnector(SinkConnector[bytes]):
+    """A connector to `Store`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def open(self, beginnings: Mapping[SinkPartition, int]) -> dict[SinkPartition, bytes | None]:
+        assert beginnings == {KEY: 0}
+        self._store.call(lambda: None)
+        self._store.events.append("open")
+        return {KEY: self._store.position}
+
+    def deliver(self, batches: Sequence[SinkBatch[bytes]]) -> Refused:
+        def carry_out() -> None:
+            for batch in batches:
+                self._store.kept += batch.messages
+                self._store.position = batch.position()
+
+        self._store.call(carry_out)
+        return {}
+
+    def finish(self) -> None:
+        self._store.events.append("finish")
+
+    def close(self) -> None:
+        self._store.events.append("close")
+
+
+class Waits(threading.Event):
+    """`stopping`, whose waits take no time and are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pauses_s: list[float] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self.pauses_s.append(timeout)
+        assert len(self.pauses_s) < 100, "it tries for ever"
+        return self.is_set()
+
+
+def unavailable(*calls: int) -> dict[int, SinkError]:
+    return {each: ConnectorUnavailableError("it is away") for each in calls}
+
+
+def run(
+    *stores: Store,
+    required: bool = False,
+    open_reader: Callable[..., Any] | None = None,
+    records: Sequence[bytes] = (),
+) -> tuple[SinkTask[bytes], Waits, list[str | None]]:
+    stopping, waits = Waits(), list[str | None]()
+
+    def opened(starts: Mapping[tuple[str, int], int], fetch_bytes_max: int) -> LogReader:
+        assert fetch_bytes_max == 1000
+        return cast("LogReader", Reader(records, starts["app.sink.raw", 0], stopping))
+
+    def no_writer() -> LogWriter:
+        raise AssertionError("nothing is refused")
+
+    task = SinkTask(
+        Route("sink raw", [INPUT], [partial(StoreConnector, each) for each in stores], 1000, required),
+        "app",
+        open_reader=open_reader or opened,
+        open_writer=no_writer,
+        monotonic_s=lambda: 0.0,
+        on_wait=waits.append,
+        on_delivered=lambda _: None,
+        log=structlog.get_logger(),
+    )
+    task.run({KEY: 0}, stopping)
+    return task, stopping, waits
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("failing", range(5))
+def test_a_failure_of_any_call_loses_and_repeats_nothing(failing: int, *, behind: bool) -> None:
+    store = Store(unavailable(failing, failing + 1), behind=behind)
+    task, _, _ = run(store, records=log(4))
+    assert store.kept == [b"<0>", b"<1>", b"<2>", b"<3>"]
+    assert task.offsets() == {("app.sink.raw", 0): 4}
+    assert task.counts()["raw"].messages == 4
+
+
+@pytest.mark.parametrize("behind", [False, True])
+@pytest.mark.parametrize("failing", range(5))
+def test_of_two_connectors_each_gets_all_once_when_one_fails(failing: int, *, behind: bool) -> None:
+    steady, shaky = Store(), Store(unavailable(failing), behind=behind)
+    run(steady, shaky, records=log(4))
+    assert steady.kept == shaky.kept == [b"<0>", b"<1>", b"<2>", b"<3>"]
+
+
+def test_pauses_grow_and_begin_anew_once_something_was_delivered() -> None:
+    store = Store(unavailable(*range(9), 10))
+    _, stopping, waits = run(store, records=log(2))
+    assert stopping.pauses_s == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
+    assert waits[:1] == ["it is away"]
+    assert waits[-1] is None
+    assert store.kept == [b"<0>", b"<1>"]
+
+
+def test_what_the_receiver_cannot_do_without_is_tried_again_every_second() -> None:
+    store = Store(unavailable(*range(5)))
+    task, stopping, waits = run(store, required=True, records=log(1))
+    assert stopping.pauses_s == [0.5, 1.0, 1.0, 1.0, 1.0]
+    assert waits == ["it is away"] * 5 + [None]
+    assert task.opened.is_set()
+
+
+def test_a_fault_that_somebody_must_mend_is_waited_for_unless_the_receiver_cannot_do_without() -> None:
+    with capture_logs() as lines:
+        run(store := Store({0: SinkError("no such table")}), records=log(1))
+    assert store.kept == [b"<0>"]
+    assert [(line["event"], line["route"], line["fault"]) for line in lines] == [
+        ("a sink needs help", "sink raw", "no such table")
+    ]
+    with pytest.raises(SinkError, match="no such table"):
+        run(store := Store({0: SinkError("no such table")}), required=True)
+    assert store.events == ["close"]
+
+
+def test_a_stop_finishes_before_it_closes() -> None:
+    run(store := Store(), records=log(1))
+    assert store.events == ["open", "finish", "close"]
+
+
+def test_a_hole_in_the_log_ends_the_task_when_all_before_it_is_stored() -> None:
+    class Broken(Reader):
+        def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
+            if self._next == 2:
+                raise LogTruncatedError("records are gone")
+            return super().poll(timeout_ms, records_max)
+
+    store = Store()
+    with pytest.raises(LogTruncatedError):
+        run(store, open_reader=lambda *_: Broken(log(4), 0, threading.Event()))
+    assert store.kept == [b"<0>", b"<1>"]
+    assert store.events == ["open", "finish", "close"]
+
+
+def test_a_log_that_is_away_is_waited_for() -> None:
+    attempts: list[int] = []
+
+    def away(starts: Mapping[tuple[str, int], int], _: int) -> LogReader:
+        attempts.append(1)
+        if len(attempts) < 3:
+            raise LogUnavailableError("no broker answers")
+        stopping = threading.Event()
+        return cast("LogReader", _Stopped(starts["app.sink.raw", 0], stopping))
+
+    class _Stopped(Reader):
+        def __init__(self, start: int, stopping: threading.Event) -> None:
+            super().__init__(log(1), start, stopping)
+
+        def poll(self, timeout_ms: int, records_max: int) -> list[Record]:
+            if self._next == 1:
+                raise LogTruncatedError("the end of this test")
+            return super().poll(timeout_ms, records_max)
+
+    store = Store()
+    with pytest.raises(LogTruncatedError):
+        run(store, open_reader=away)
+    assert store.kept == [b"<0>"]
