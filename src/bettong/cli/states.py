@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from bettong.application.plan import Plan, Stage
 from bettong.cli.locations import Locations
 from bettong.cli.overview import service_of
+from bettong.closing import Closing
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
@@ -60,7 +61,7 @@ class Held:
         return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
 
 
-class States:
+class States(Closing):
     """Reads snapshots. A context manager. Methods raise LogError, StoreError and SnapshotError."""
 
     def __init__(self, plan: Plan, where: Locations) -> None:
@@ -134,12 +135,6 @@ class States:
     def close(self) -> None:
         """Lets go of Redis."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _program(self, stage: Stage) -> StageProgram:
         if stage.name not in self._programs:

@@ -4,12 +4,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 import grpc
 
 from bettong.client.credentials import Credentials
+from bettong.closing import Closing
 from bettong.errors import ClientError, RefusedError
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
@@ -44,7 +44,7 @@ class Result:
     sent_ns: int
 
 
-class Subscriber:
+class Subscriber(Closing):
     """Iterates over the results of a sink, each once, in order per key; waits for new ones without end.
 
         with Subscriber("127.0.0.1:7200", "rejected") as results:
@@ -105,14 +105,6 @@ class Subscriber:
         if self._call is not None:
             self._call.cancel()
         self._channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _read(self) -> Iterator[Result]:
         stub = SubscribeServiceStub(self._channel)

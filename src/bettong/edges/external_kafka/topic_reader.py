@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
+from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
@@ -38,7 +37,7 @@ class ExternalRecords:
     values: list[bytes | None] = field(default_factory=list)
 
 
-class TopicReader:
+class TopicReader(Closing):
     """A consumer of one topic, without a group. Use it from one thread.
 
     Offsets that are missing (compacted away, aborted, markers of transactions) are skipped: `position` says how far
@@ -140,14 +139,6 @@ class TopicReader:
     def close(self) -> None:
         """Lets go of the connection. Never raises."""
         self._consumer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)

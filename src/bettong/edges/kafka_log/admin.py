@@ -1,8 +1,7 @@
 """Topics: waiting for the broker that holds them, creating and checking them, and where their logs begin and end."""
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from kafka import OffsetSpec, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -22,6 +21,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from bettong.closing import Closing
 from bettong.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
@@ -46,7 +46,7 @@ _RETENTION = {
 _Answer = TypeVar("_Answer")
 
 
-class LogAdmin:
+class LogAdmin(Closing):
     """Questions to and orders for the broker. Connects at the first one; use it from one thread.
 
     Every method raises LogUnavailableError when no broker answers in time, and LogError when it refuses.
@@ -166,14 +166,6 @@ class LogAdmin:
         if self._client is not None:
             self._client.close()
             self._client = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[tuple[str, int], int]:
         found = self._partitions(topics, may_be_missing=False)

@@ -1,8 +1,7 @@
 """The connection to Redis, and its errors as ours."""
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from redis import Redis
@@ -31,6 +30,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
+from bettong.closing import Closing
 from bettong.connection_settings import RedisConnection
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
@@ -46,7 +46,7 @@ Client = Any
 _Answer = TypeVar("_Answer")
 
 
-class RedisStore:
+class RedisStore(Closing):
     """The Redis of one application. Connects at the first command; safe to use from several threads.
 
     A command that gets no answer is tried again a few times; StoreUnavailableError after at most 15 s, which
@@ -117,14 +117,6 @@ class RedisStore:
     def close(self) -> None:
         """Lets go of the connections. Never raises."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _attempts(
         self,
