@@ -10,12 +10,14 @@ Nothing is held over a failure but the stored boundaries, so a crash and a fault
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
 from bettong.application.external import ExternalTopic
+from bettong.backoff import Backoff
 from bettong.edges.external_kafka import ExternalRecords, TopicReader, TransactionalTopic
 from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
@@ -112,7 +114,7 @@ class TopicFeed:
         self._topic = topic
         self._intake = intake
         self._logger = logger.bind(source=topic.source, topic=topic.external.topic)
-        self._retry_s = _RETRY_S
+        self._backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
         self._reading = ThreadPoolExecutor(1, "topic")
         self._storing = ThreadPoolExecutor(1, "boundaries")
         # Until it reads, who looks must not take it for a source that does.
@@ -135,10 +137,8 @@ class TopicFeed:
         if self._intake.status.sources.get(self._topic.source) != detail:
             self._logger.warning("a source waits", reason=str(fault))
         self._intake.status.sources[self._topic.source] = detail
-        try:
-            await asyncio.wait_for(stopping.wait(), self._retry_s)
-        except TimeoutError:
-            self._retry_s = min(2 * self._retry_s, _RETRY_S_MAX)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), self._backoff.next_s())
 
     async def _session(self, stopping: asyncio.Event) -> None:
         """From opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them alone."""
@@ -264,7 +264,7 @@ class TopicFeed:
 
     def _well(self, lag: int) -> None:
         """All went well, for now."""
-        self._retry_s = _RETRY_S
+        self._backoff.reset()
         status = self._intake.status
         status.source_lags[self._topic.source] = lag
         if status.sources.pop(self._topic.source, None) is not None:

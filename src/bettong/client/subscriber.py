@@ -8,6 +8,7 @@ from typing import Literal
 
 import grpc
 
+from bettong.backoff import Backoff
 from bettong.client.credentials import Credentials
 from bettong.closing import Closing
 from bettong.errors import ClientError, RefusedError
@@ -108,7 +109,7 @@ class Subscriber(Closing):
 
     def _read(self) -> Iterator[Result]:
         stub = SubscribeServiceStub(self._channel)
-        backoff_s = _BACKOFF_S_MIN
+        backoff = Backoff(_BACKOFF_S_MIN, _BACKOFF_S_MAX)
         failing_since_s: float | None = None
         while not self._closed.is_set():
             request = pb.SubscribeRequest(sink=self._sink, positions=self.positions, start=self._start)
@@ -121,7 +122,8 @@ class Subscriber(Closing):
             try:
                 for response in call:
                     self._served = True
-                    backoff_s, failing_since_s = _BACKOFF_S_MIN, None
+                    backoff.reset()
+                    failing_since_s = None
                     self._positions[response.position.partition] = response.position
                     if response.messages:
                         yield Result(list(response.messages), response.position, response.sent_ns)
@@ -133,8 +135,7 @@ class Subscriber(Closing):
             failing_since_s = now_s if failing_since_s is None else failing_since_s
             if now_s - failing_since_s > self._reconnect_s:
                 raise failure
-            self._closed.wait(backoff_s)
-            backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
+            backoff.wait(self._closed)
 
     def _failure(self, call: grpc.Call) -> ClientError:
         """The error of a call that ended and may be made again; raises RefusedError when it may not."""
