@@ -10,15 +10,8 @@ from pydantic_settings import BaseSettings
 from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
 from bettong.connection_settings import ConnectionSettings
-from bettong.settings import (
-    PREFIX,
-    ClientSettings,
-    ProcessorSettings,
-    ReceiverSettings,
-    SenderSettings,
-    ServiceSettings,
-    ServingSettings,
-)
+from bettong.services import SERVICES
+from bettong.settings import PREFIX, ClientSettings, ServiceSettings, ServingSettings
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
 from docs.render_roles import roles_page
@@ -28,9 +21,7 @@ GROUPS: dict[str, type[BaseSettings]] = {
     "Kafka and Redis": ConnectionSettings,
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
-    "Sender": SenderSettings,
-    "Processor": ProcessorSettings,
-    "Receiver": ReceiverSettings,
+    **{each.name.capitalize(): each.settings_class() for each in SERVICES.values()},
     "Clients": ClientSettings,
     "Node tuner": TunerSettings,
 }
@@ -52,7 +43,7 @@ def _settings() -> str:
         "# Settings",
         "",
         "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
-        "empty variable counts as unset. The commands `bettong sender | processor | receiver` take each as a flag",
+        f"empty variable counts as unset. The commands `bettong {' | '.join(SERVICES)}` take each as a flag",
         "too (`--frame-bytes-max`). Rendered from `src/bettong/settings.py`, and for the node tuner from its own, by",
         "`make docs`.",
     ]

@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from bettong.connection_settings import ConnectionSettings
 from bettong.endpoints import is_loopback, listening, snapshots_url
 from bettong.errors import SettingsError
+from bettong.services import PROCESSOR, RECEIVER, SENDER
 
 PREFIX = "BETTONG_"
 
@@ -147,9 +148,9 @@ class ServingSettings(ServiceSettings):
 class SenderSettings(ServingSettings):
     """What a sender needs on top."""
 
-    instance: str = _instance("sender")
+    instance: str = _instance(SENDER.name)
     sender_listen: Annotated[str, AfterValidator(listening)] = Field(
-        "127.0.0.1:7100", description="Where the sender serves gRPC, host:port."
+        f"127.0.0.1:{SENDER.grpc_port}", description="Where the sender serves gRPC, host:port."
     )
     sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
         32, description="Frames that one session may have under way without a receipt."
@@ -202,7 +203,7 @@ class SenderSettings(ServingSettings):
 class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
-    instance: str = _instance("processor")
+    instance: str = _instance(PROCESSOR.name)
     schedule: Schedule = Field(
         Schedule.MICRO_BATCH,
         description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
@@ -244,7 +245,6 @@ class ProcessorSettings(ServiceSettings):
     batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
         4096, description="Most frames that one micro-batch takes, over all partitions."
     )
-
     gap_alarm_s: Annotated[float, Ge(1), Le(86_400)] = Field(
         30.0,
         description="How long a frame may be skipped because one before it is missing, in seconds, before"
@@ -269,9 +269,9 @@ class ProcessorSettings(ServiceSettings):
 class ReceiverSettings(ServingSettings):
     """What a receiver needs on top."""
 
-    instance: str = _instance("receiver")
+    instance: str = _instance(RECEIVER.name)
     receiver_listen: Annotated[str, AfterValidator(listening)] = Field(
-        "127.0.0.1:7200", description="Where the receiver serves gRPC, host:port."
+        f"127.0.0.1:{RECEIVER.grpc_port}", description="Where the receiver serves gRPC, host:port."
     )
     receiver_dir: Path | None = Field(
         None, description="Folder of the file sink, one file a partition; without it no files are written."

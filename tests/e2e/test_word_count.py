@@ -11,8 +11,9 @@ import pytest
 from bettong import metrics
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
-from bettong.cli.overview import SERVICES, overview, partition_rows
+from bettong.cli.overview import overview, partition_rows
 from bettong.client.sender import Sender
+from bettong.services import SERVICES
 from bettong.settings import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
 from tests.scraped import Scraped

@@ -116,15 +116,27 @@ def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
     identity = Identity("sender", "shop", "sender-1")
     with RedisStore(NOBODY, "shop") as store:
         live = LiveMetrics(store)
-        with MetricsEndpoint(address, identity, live, LOG, partitions=True), capture_logs():
+        with MetricsEndpoint(address, identity, live, LOG), capture_logs():
             with pytest.raises(StoreError):
                 live.write_live("sender-1", SENDER, 10.0)
             found = Scraped.at(address)
     assert found["bettong_sender_messages_total"] == 1500
     assert (found["bettong_state", "waiting"], found["bettong_state", "running"]) == (1, 0)
-    assert found["bettong_partition_figures_readable"] == 0
+    assert ("bettong_partition_figures_readable",) not in found.values, "it is for processors to tell"
     assert ("bettong_heartbeat_age_seconds",) not in found.values, "Redis took none"
     assert "secret-word" not in str(found.values)
+
+
+def test_a_processor_says_when_the_metrics_of_partitions_cannot_be_read() -> None:
+    address = f"{LOOPBACK}:{free_ports(1)[0]}"
+    with RedisStore(NOBODY, "shop") as store:
+        live = LiveMetrics(store)
+        with MetricsEndpoint(address, Identity("processor", "shop", "processor-1"), live, LOG), capture_logs():
+            with pytest.raises(StoreError):
+                live.write_live("processor-1", PROCESSOR, 10.0)
+            found = Scraped.at(address)
+    assert found["bettong_processor_batch"] == 12
+    assert found["bettong_partition_figures_readable"] == 0
 
 
 def test_an_address_that_is_taken_is_a_wrong_setting() -> None:

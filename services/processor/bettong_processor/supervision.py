@@ -30,6 +30,7 @@ from bettong.errors import (
     SupersededError,
 )
 from bettong.logs import Logger
+from bettong.services import PROCESSOR
 from bettong_processor.faults import Fault, fault_of
 from bettong_processor.java import DEATH_S_MAX
 
@@ -122,7 +123,7 @@ class Live:
         if state != self._state:
             self._state, self._since = state, self.clock()
         record: dict[str, str | int | float] = {
-            metrics.SERVICE.name: "processor",
+            metrics.SERVICE.name: PROCESSOR.name,
             metrics.STATE.name: state,
             metrics.SINCE.name: self._since,
             metrics.DETAIL.name: detail,

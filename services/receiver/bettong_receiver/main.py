@@ -8,6 +8,7 @@ from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
+from bettong.services import RECEIVER
 from bettong.settings import ReceiverSettings, read
 from bettong_receiver.service import Receiver
 
@@ -15,7 +16,7 @@ from bettong_receiver.service import Receiver
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ReceiverSettings, overrides)
-    log = configure(settings, "receiver")
+    log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))
     collect_rarely()
     asyncio.run(_run(settings, planned, log))

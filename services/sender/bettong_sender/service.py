@@ -22,6 +22,7 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
+from bettong.services import SENDER
 from bettong.settings import SenderSettings
 from bettong.topics import boundaries_topic, dead_letter_topic, stage_topic
 from bettong_sender.batcher import records_that_fit
@@ -134,7 +135,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     entrance = Entrance(settings, PERMISSIONS, logger)
-    identity = Identity("sender", plan.application, settings.instance)
+    identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(

@@ -16,6 +16,7 @@ from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import SnapshotError
 from bettong.frames.text import text_of
 from bettong.routing import partition_of
+from bettong.services import PROCESSOR
 from bettong.snapshots.chain import chains
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import read_chain
@@ -124,7 +125,7 @@ class States(Closing):
     def processors(self) -> list[str]:
         """The processors that live, by their own word."""
         live = LiveMetrics(self._store).live()
-        return [name for name, record in live.items() if service_of(record) == "processor"]
+        return [name for name, record in live.items() if service_of(record) == PROCESSOR.name]
 
     def clear(self) -> None:
         """Deletes all snapshots of the application, and what lies in this machine's shared memory."""
