@@ -14,11 +14,13 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from bettong import metrics
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
+from bettong.latency import LatencyCounts
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
+from bettong.metrics import BESIDE, LATENCY, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
 from bettong.services import SERVICES
 
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
@@ -91,11 +93,11 @@ def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
     service = str(record.get(SERVICE.name, ""))
     scopes = _scopes(service)
     for series in SERIES:
-        family = found.get(series.name) or _family(series.name, f"{series.metric.meaning} [{series.scope}]")
+        family = _family(series.name, f"{series.metric.meaning} [{series.scope}]", series.metric)
         if series.scope is Scope.PARTITION:
-            for (stage, partition), metrics in partitions.items():
+            for (stage, partition), values in partitions.items():
                 own = {"stage": stage, "partition": str(partition)}
-                _add(family, series, own, metrics.get(series.metric.name))
+                _add(family, series, own, values.get(series.metric.name))
         elif series.scope is Scope.SERVICE:
             _add(family, series, {"service": service}, record.get(series.metric.name))
         elif series.scope in scopes:
@@ -117,17 +119,22 @@ def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, 
             yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
 
 
-def _family(name: str, meaning: str) -> Metric:
-    kind = "counter" if name.endswith("_total") else "gauge"
+def _family(name: str, meaning: str, metric: metrics.Metric | None = None) -> Metric:
+    kind = "histogram" if metric is LATENCY else "counter" if name.endswith("_total") else "gauge"
     return Metric(name.removesuffix("_total"), meaning, kind)
 
 
 def _add(family: Metric, series: Series, labels: dict[str, str], value: object) -> None:
     if value is None or value == "":
         return
-    if series.quantile:
-        labels = {**labels, "quantile": series.quantile}
-    family.add_sample(series.name, labels, float(str(value)) / series.per)
+    if series.metric is not LATENCY:
+        family.add_sample(series.name, labels, float(str(value)) / series.per)
+        return
+    latencies = LatencyCounts.parse(str(value))
+    for bound, count in latencies.cumulative():
+        family.add_sample(f"{series.name}_bucket", {**labels, "le": bound}, count)
+    family.add_sample(f"{series.name}_sum", labels, latencies.sum_s)
+    family.add_sample(f"{series.name}_count", labels, sum(latencies.counts))
 
 
 class _MetricsCollector(Collector):
