@@ -177,7 +177,10 @@ def test_a_processor_says_when_the_metrics_of_partitions_cannot_be_read() -> Non
     address = f"{LOOPBACK}:{free_ports(1)[0]}"
     with RedisStore(NOBODY, "shop") as store:
         live = LiveMetrics(store)
-        with MetricsEndpoint(address, Identity("processor", "shop", "processor-1"), live, LOG), capture_logs():
+        with (
+            MetricsEndpoint(address, Identity("processor", "shop", "processor-1"), live, LOG),
+            capture_logs(),
+        ):
             with pytest.raises(StoreError):
                 live.write_live("processor-1", PROCESSOR, 10.0)
             found = Scraped.at(address)
