@@ -28,10 +28,10 @@ from bettong_receiver.formats import formats
 from bettong_receiver.positions import PositionKey, decode
 from bettong_receiver.progress import SinkPartition
 from examples.sqlite_ledger import SqliteLedger, read_ledger
-from tests.external_topic import committed
-from tests.postgres_server import PostgresServer
-from tests.result_frames import Note, planned
-from tests.sink_batches import APPLICATION, sink_batch
+from tests.samples.result_frames import Note, planned
+from tests.samples.sink_batches import APPLICATION, sink_batch
+from tests.servers.external_topic import committed
+from tests.servers.postgres import PostgresServer
 
 Name = Callable[..., str]
 PARTITIONS = (0, 1, 5)

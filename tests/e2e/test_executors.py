@@ -24,7 +24,7 @@ from bettong.settings import Schedule
 from bettong.v1.ingest_pb2 import IngestFrame
 from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
-from tests.example_feeds import Feed, lines, market, market_rounds, trades
+from tests.samples.example_feeds import Feed, lines, market, market_rounds, trades
 from tests.waiting import eventually
 
 # Memory of a worker, MiB: that of the one executor which it has.

@@ -29,7 +29,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.suite import Suite
 from bettong.settings import Schedule
-from tests.postgres_server import PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

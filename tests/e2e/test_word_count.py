@@ -15,7 +15,7 @@ from bettong.cli.overview import SERVICES, overview, partition_rows
 from bettong.client.sender import Sender
 from bettong.settings import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
-from tests.scraped import Scraped
+from tests.servers.scraped import Scraped
 from tests.waiting import eventually
 
 APPLICATION = "examples/word_count.py"

@@ -11,7 +11,7 @@ from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import PARTITIONS, RunningSuite, StartSuite
-from tests.spark_cluster import SparkCluster
+from tests.servers.spark_cluster import SparkCluster
 from tests.waiting import eventually
 
 LOAD = list(rounds(9_000, seed=20261122, round_messages=3_000))

@@ -26,8 +26,8 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.integration.log_parts import NOBODY
-from tests.sender_process import FRAME_BYTES_MAX, SenderProcess, values_in
-from tests.sender_samples import PARTITIONS
+from tests.samples.sender import PARTITIONS
+from tests.servers.sender_process import FRAME_BYTES_MAX, SenderProcess, values_in
 
 PROGRAM = """
 from dataclasses import dataclass

@@ -18,7 +18,8 @@ from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, ListSourcesRequest
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
-from tests.sender_process import (
+from tests.samples.sender import PARTITIONS, Order, as_row, orders, refused_in, rows_frame
+from tests.servers.sender_process import (
     CREDITS,
     FRAME_BYTES_MAX,
     SESSIONS_MAX,
@@ -29,7 +30,6 @@ from tests.sender_process import (
     opened,
     taken,
 )
-from tests.sender_samples import PARTITIONS, Order, as_row, orders, refused_in, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)

@@ -21,14 +21,14 @@ from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from tests.sender_process import SenderProcess, frames_in, opened, taken
-from tests.sender_samples import Line
+from tests.samples.sender import Line
+from tests.servers.sender_process import SenderProcess, frames_in, opened, taken
 from tests.waiting import eventually
 
 APPLICATION = """
 import asyncio, ctypes, os, time
 import bettong
-from tests.sender_samples import Line
+from tests.samples.sender import Line
 
 def end(text):
     if text == "exit":

@@ -28,11 +28,11 @@ from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
+from tests.samples.worker import FRAME_BYTES_MAX, data
 from tests.simulation.graphs import Graph, application
 from tests.simulation.interpreter import Given, Interpreter, StoppedError, key_of
 from tests.simulation.messages import MESSAGES
 from tests.simulation.random_graphs import Case
-from tests.worker_samples import FRAME_BYTES_MAX, data
 
 APPLICATION = "graph"
 COUNTERS = ("messages", "results", "dead_letters", "skipped", "duplicates", "gaps")

@@ -23,7 +23,7 @@ from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import IngestServicer, handlers
 from bettong_sender.status import Status
-from tests.sender_samples import as_row, orders, route
+from tests.samples.sender import as_row, orders, route
 
 DEAD_LETTER = DeadLetterId(0, 12, 3)
 ROW = Resend("orders", row=as_row(orders([1])[0]))

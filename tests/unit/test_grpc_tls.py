@@ -15,8 +15,8 @@ from bettong.edges.grpc_server import Entrance
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 from bettong.settings import ReceiverSettings, read
-from tests.certificates import Authority, Pair
-from tests.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, served, sources
+from tests.servers.certificates import Authority, Pair
+from tests.servers.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, served, sources
 
 
 @pytest.fixture(scope="module")

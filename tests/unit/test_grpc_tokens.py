@@ -27,7 +27,7 @@ from bettong.v1.ingest_pb2_grpc import (
 from bettong.v1.subscribe_pb2_grpc import (
     SubscribeServiceStub,
 )
-from tests.grpc_echo import (
+from tests.servers.grpc_echo import (
     ANSWER_S_MAX,
     PERMISSIONS,
     TOKEN,

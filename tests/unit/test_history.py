@@ -24,7 +24,7 @@ from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.history import Event, KeyHistory, KeyValue, Step, key_of, places_of
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import (
+from tests.samples.worker import (
     FRAME_BYTES_MAX,
     Limit,
     Reading,

@@ -28,7 +28,7 @@ from pathlib import Path
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, results, worker
+from tests.samples.worker import data, fold, results, worker
 
 app = load(sys.argv[1])
 Number = app.sources[0].schema.message

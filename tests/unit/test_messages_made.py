@@ -20,7 +20,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.worker.history import KeyHistory
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import FRAME_BYTES_MAX, dead_letters, fold, worker
+from tests.samples.worker import FRAME_BYTES_MAX, dead_letters, fold, worker
 
 
 @dataclass

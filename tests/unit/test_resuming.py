@@ -15,8 +15,8 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
 from bettong_processor.restoring import Limits
 from bettong_processor.resuming import check, truncated_logs
-from tests.application_samples import COUNTING
-from tests.worker_samples import data
+from tests.samples.application import COUNTING
+from tests.samples.worker import data
 
 NESTED = """
 from dataclasses import dataclass, field

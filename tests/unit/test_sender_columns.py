@@ -15,7 +15,7 @@ from bettong.frames.columns import Columns
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Session
-from tests.sender_samples import PARTITIONS, route
+from tests.samples.sender import PARTITIONS, route
 
 
 @dataclass

@@ -20,7 +20,7 @@ from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError
-from tests.result_frames import Note, columns, rows
+from tests.samples.result_frames import Note, columns, rows
 
 SCHEMA = schema_of(Note)
 

@@ -18,7 +18,7 @@ from bettong.frames.columns import Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, worker
+from tests.samples.worker import data, fold, worker
 
 
 @dataclass

@@ -34,8 +34,8 @@ from bettong.worker.stage_program import program
 from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.application_samples import refused
-from tests.worker_samples import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
+from tests.samples.application import refused
+from tests.samples.worker import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
 
 TTL = timedelta(microseconds=5)
 TTL_NS = 5000

@@ -10,7 +10,7 @@ from bettong.identifiers import TopicPartition
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.session import Append, Session
-from tests.delivery_parts import frames_of
+from tests.simulation.delivery.parts import frames_of
 
 
 @dataclass(eq=False, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from tests.delivery_parts import PARTITIONS, Log, Receiver, Worker
+from tests.simulation.delivery.parts import PARTITIONS, Log, Receiver, Worker
 
 
 class Consumers:

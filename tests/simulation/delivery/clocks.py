@@ -12,7 +12,7 @@ from bettong import delivery
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.frames.frame import Frame, Kind, encode
 from bettong_sender import numbering
-from tests.delivery_parts import PARTITIONS, STAGE, Log
+from tests.simulation.delivery.parts import PARTITIONS, STAGE, Log
 
 PODS = 2
 HOUR_NS = 3600 * 10**9

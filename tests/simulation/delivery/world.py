@@ -19,10 +19,10 @@ from bettong.frames.frame import Kind
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ownership import check_claim
 from bettong_sender.refusal import Refusal
-from tests.delivery_clocks import DAY_RECORDS, ENDED_RECORDS, OTHER, PODS, later, short_memory
-from tests.delivery_parts import STREAMS, check_results
-from tests.delivery_senders import LEASE_MS, MS, Senders
-from tests.delivery_sessions import Client
+from tests.simulation.delivery.clocks import DAY_RECORDS, ENDED_RECORDS, OTHER, PODS, later, short_memory
+from tests.simulation.delivery.parts import STREAMS, check_results
+from tests.simulation.delivery.senders import LEASE_MS, MS, Senders
+from tests.simulation.delivery.sessions import Client
 
 _ATTEMPTS_MAX = 20
 # At a time: those with a name of their own and two others.

@@ -9,11 +9,11 @@ from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import check_claim, is_exact
 from bettong_sender.refusal import Refusal
 from bettong_sender.session import Session
-from tests.delivery_clocks import PODS, Clocks
-from tests.delivery_consumers import Consumers
-from tests.delivery_parts import PARTITIONS, ROUTE, STREAMS
-from tests.delivery_sessions import Client, Running
-from tests.lease_model import MemoryLeases
+from tests.simulation.delivery.clocks import PODS, Clocks
+from tests.simulation.delivery.consumers import Consumers
+from tests.simulation.delivery.parts import PARTITIONS, ROUTE, STREAMS
+from tests.simulation.delivery.sessions import Client, Running
+from tests.simulation.lease_model import MemoryLeases
 
 WINDOW = 3
 LEASE_MS = 10_000

@@ -15,17 +15,17 @@ from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.topics import sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
-from tests.result_frames import planned
-from tests.service_program import program_of
+from tests.samples.result_frames import planned
+from tests.servers.service_program import program_of
 
 PARTITIONS = 3
 FRAME_BYTES_MAX = 1024 * 1024
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parent.parent.parent
 _START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
 
 
 class ReceiverProcess(Server):
-    """A receiver of `tests.result_frames.application(name, ...)` with its files in `folder / "results"`."""
+    """A receiver of `tests.samples.result_frames.application(name, ...)` with its files in `folder / "results"`."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class ReceiverProcess(Server):
     def prepare(self) -> None:
         """See Server."""
         self._file.write_text(
-            "import bettong\nfrom tests.result_frames import application\n"
+            "import bettong\nfrom tests.samples.result_frames import application\n"
             f"app = application({self.name!r}, {self.destinations})\n"
         )
 

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from bettong.connection_settings import KafkaConnection, KafkaSecurity
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
-from tests.certificates import Authority, Pair
+from tests.servers.certificates import Authority, Pair
 
 USER = "bettong"
 PASSWORD = "a word that nobody sees"  # noqa: S105 - of a test

@@ -29,10 +29,10 @@ from bettong_sender.receiving import Receiving
 from bettong_sender.service import _listen
 from bettong_sender.servicer import PERMISSIONS, IngestServicer
 from bettong_sender.status import Status
-from tests.sender_samples import route
+from tests.samples.sender import route
 from tests.waiting import eventually
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class _KeepsNothing:
@@ -101,7 +101,7 @@ def sender_alone(folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[st
     }
     with log.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.sender_alone"], env=environment, stderr=output, cwd=_ROOT
+            [sys.executable, "-m", "tests.servers.sender_alone"], env=environment, stderr=output, cwd=_ROOT
         )
     try:
         eventually(lambda: grpc_serves(address), seconds=60)

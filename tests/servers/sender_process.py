@@ -21,8 +21,8 @@ from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt, Welcome
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
-from tests.sender_samples import PARTITIONS
-from tests.service_program import program_of
+from tests.samples.sender import PARTITIONS
+from tests.servers.service_program import program_of
 from tests.waiting import eventually
 
 CREDITS = 4
@@ -30,13 +30,13 @@ SESSIONS_MAX = 3
 FRAME_BYTES_MAX = 64 * 1024
 LEASE_MS = 1500
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = Path(__file__).resolve().parent.parent.parent
 _START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
 _ANSWER_S_MAX = 60.0
 
 
 class SenderProcess(Server):
-    """A sender of `tests.sender_samples.application(name, ...)`."""
+    """A sender of `tests.samples.sender.application(name, ...)`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class SenderProcess(Server):
     def prepare(self) -> None:
         """See Server."""
         self._file.write_text(
-            "import bettong\nfrom tests.sender_samples import application\n"
+            "import bettong\nfrom tests.samples.sender import application\n"
             f"app = application({self.name!r}, {self._sources})\n"
         )
 

@@ -10,7 +10,7 @@ from bettong.connection_settings import RedisConnection
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command
 from bettong.local.server import Server
-from tests.certificates import Authority
+from tests.servers.certificates import Authority
 
 USER = "bettong"
 SECRET = "secret-of-redis"  # noqa: S105 - of a test
