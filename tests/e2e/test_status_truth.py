@@ -19,14 +19,14 @@ import pytest
 
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
-from bettong.cli.overview import STALLED_S_MIN
-from bettong.cli.readiness import await_running, exit_code, lines
 from bettong.client import Sender
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import PoisonError
+from bettong.inspection.overview import STALLED_S_MIN
 from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
+from bettong.local.readiness import await_running, exit_code, lines
 from bettong.local.suite import Suite
 from bettong.settings import Schedule
 from tests.servers.postgres import PostgresServer

@@ -11,8 +11,8 @@ import pytest
 from bettong import metrics
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
-from bettong.cli.overview import SERVICES, overview, partition_rows
 from bettong.client.sender import Sender
+from bettong.inspection.overview import SERVICES, overview, partition_rows
 from bettong.settings import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
 from tests.servers.scraped import Scraped

@@ -11,13 +11,13 @@ import pytest
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.cli.dead_letter_retry import Resend
-from bettong.cli.dead_letters import send_again
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.edges.kafka_log import LogWriter
 from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.inspection.live.resending import send_again
+from bettong.inspection.retry import Resend
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic

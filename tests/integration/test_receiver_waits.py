@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.cli.inspection import inspect_remote
 from bettong.connection_settings import RedisConnection
+from bettong.inspection.live.deployment import inspect_remote
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bettong.application.plan import Plan
-from bettong.cli.dead_letter_log import DeadLetterLog
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisStore
+from bettong.inspection.live.dead_letters import DeadLetterLog
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command

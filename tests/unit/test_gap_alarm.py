@@ -3,9 +3,9 @@
 import structlog
 
 from bettong import metrics
-from bettong.cli.overview import overview
 from bettong.cli.status import summary
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.inspection.overview import overview
 from bettong.worker.stage_program import StageProgram
 from bettong_processor.reporting import PartitionMetrics
 from tests.samples.worker import Reading, data, fold, worker

@@ -17,7 +17,7 @@ from bettong.application.schema import schema_of
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.worker.history import KeyHistory
+from bettong.inspection.key_history import KeyHistory
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.worker import FRAME_BYTES_MAX, dead_letters, fold, worker

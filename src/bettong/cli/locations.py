@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import typer
 from bettong.cli.background import DIRECTORY
 
 if TYPE_CHECKING:
-    from bettong.connection_settings import KafkaConnection, RedisConnection
+    from bettong.inspection.locations import Locations
 
 
 def without_password_flag(url: str | None) -> str | None:
@@ -44,21 +43,6 @@ RedisFlag = Annotated[
 DirectoryFlag = Annotated[Path, DIRECTORY]
 
 
-@dataclass(frozen=True, slots=True)
-class Locations:
-    """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
-
-    kafka: KafkaConnection
-    redis: RedisConnection
-    sender: str | None
-    compiled: bool
-    kernel_cache: Path | None
-    frame_bytes_max: int
-    state_dir: Path
-    snapshots: str
-    state_key: bytes | None = field(default=None, repr=False)
-
-
 def locations(
     application: str,
     name: str,
@@ -75,6 +59,7 @@ def locations(
     from bettong.edges.kernel_folder import kernel_folder
     from bettong.edges.state_key import state_key
     from bettong.errors import LocalError
+    from bettong.inspection.locations import Locations
     from bettong.local.record import find
     from bettong.settings import PREFIX, ProcessorSettings, read
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from bettong.cli.exit_codes import NOT_RUNNING
-from bettong.cli.k8s_flags import (
+from bettong.cli.k8s.flags import (
     ComponentFlag,
     ContextFlag,
     NamespaceFlag,
@@ -16,8 +16,8 @@ from bettong.cli.k8s_flags import (
     ReleaseFlag,
     WaitFlag,
 )
-from bettong.cli.k8s_lab import lab
-from bettong.cli.k8s_waiting import await_all, connected, warn
+from bettong.cli.k8s.lab import lab
+from bettong.cli.k8s.waiting import await_all, connected, warn
 
 k8s = typer.Typer(help="See, scale, restart and read a release on Kubernetes; try an application out.")
 k8s.add_typer(lab, name="lab")
@@ -36,7 +36,7 @@ def status(
     """Show pods and what is wrong with them. Exit code 0: all are ready; 7: something is not."""
     from rich.console import Console
 
-    from bettong.cli.k8s_tables import pods_table, workloads_line
+    from bettong.cli.k8s.tables import pods_table, workloads_line
     from bettong.cluster import acting
     from bettong.cluster.pods import rows
     from bettong.cluster.rolling import progress
@@ -146,7 +146,7 @@ def logs(
     """Print the logs of all pods of a release, or of a component, as one, by time."""
     from rich.console import Console
 
-    from bettong.cli.k8s_tables import Printer
+    from bettong.cli.k8s.tables import Printer
     from bettong.cluster import acting
     from bettong.cluster.following import Follower
     from bettong.cluster.log_lines import seconds

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +13,11 @@ from bettong.cli.check import APPLICATION
 from bettong.cli.keys import key_in, stage_named
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
 from bettong.cli.run import HERE
+from bettong.cli.state.files import write_lines, write_parquet
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
-    from bettong.cli.states import KeyState, States
-
-_ROWS_A_GROUP = 10_000
+    from bettong.inspection.live.states import States
 
 state = typer.Typer(
     no_args_is_help=True,
@@ -54,11 +51,7 @@ def list_(
         for each in _stages(plan, stage):
             for partition, log in sorted(states.logs(each).items()):
                 held = states.held(each, partition)
-                keys = (
-                    {name: table.keys for name, table in held.worker.tables.items()}
-                    if held is not None
-                    else {}
-                )
+                keys = held.keys if held is not None else {}
                 offset = held.offset if held is not None else None
                 size = held.size_bytes if held is not None else 0
                 if json:
@@ -93,6 +86,7 @@ def get(
 ) -> None:
     """Print the states of one key, one JSON object for each computation. `bettong replay` tells how they came about."""
     from bettong.errors import BettongError
+    from bettong.inspection.json_lines import state_json
 
     plan, states = _states(application, directory, kafka, redis)
     chosen = stage_named(plan, stage)
@@ -100,7 +94,7 @@ def get(
     with states:
         partition, found = states.of_key(chosen, value)
     for each in found:
-        sys.stdout.write(_line(each) + "\n")
+        sys.stdout.write(state_json(each) + "\n")
     if not found:
         raise BettongError(
             f"key {key} has no state in stage {chosen.name}: the newest snapshot of its partition, {partition}, holds"
@@ -125,8 +119,9 @@ def export(
     In Parquet the state is JSON text. Partitions are as of their own snapshots: not one moment for all.
     """
     from bettong.errors import BettongError
+    from bettong.inspection.json_lines import state_json
 
-    writers = {".jsonl": _write_lines, ".parquet": _write_parquet}
+    writers = {".jsonl": write_lines, ".parquet": write_parquet}
     if str(file) != "-" and file.suffix not in writers:
         raise typer.BadParameter(f"{file}: expected a name that ends with .jsonl or .parquet, or -")
     plan, states = _states(application, directory, kafka, redis)
@@ -134,7 +129,7 @@ def export(
         found = states.all(_stages(plan, stage))
         if str(file) == "-":
             for each in found:
-                sys.stdout.write(_line(each) + "\n")
+                sys.stdout.write(state_json(each) + "\n")
             return
         unfinished = file.with_name(file.name + ".unfinished")
         try:
@@ -163,7 +158,7 @@ def reset(
     For states that other code has made. Results that are out already stay, and are not put out again. Refused while
     the processor runs, and when a log does not reach back to its beginning any more.
     """
-    from bettong.errors import LocalError, LogTruncatedError
+    from bettong.errors import LocalError
 
     plan, states = _states(application, directory, kafka, redis)
     with states:
@@ -171,17 +166,7 @@ def reset(
             raise LocalError(
                 f"{', '.join(running)} of {plan.application} runs, and would save its states again: stop it first"
             )
-        logs = {
-            (each.name, partition): log
-            for each in plan.stages
-            for partition, log in states.logs(each).items()
-        }
-        if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
-            raise LogTruncatedError(
-                f"the log of {', '.join(trimmed)} does not reach back to its beginning: without its snapshot the state"
-                " could never be folded again. Start under another application name instead"
-            )
-        records = sum(log.end for log in logs.values())
+        records = states.records_to_fold()
         if not yes:
             typer.echo(
                 f"would delete all snapshots of {plan.application}; the next start folds {records:,} records"
@@ -194,7 +179,7 @@ def reset(
 def _states(application: str, directory: Path, kafka: str | None, redis: str | None) -> tuple[Plan, States]:
     from bettong.application.loading import load
     from bettong.application.plan import plan
-    from bettong.cli.states import States
+    from bettong.inspection.live.states import States
 
     planned = plan(load(application))
     where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
@@ -203,45 +188,3 @@ def _states(application: str, directory: Path, kafka: str | None, redis: str | N
 
 def _stages(plan: Plan, name: str | None) -> list[Stage]:
     return list(plan.stages) if name is None else [stage_named(plan, name)]
-
-
-def _line(found: KeyState) -> str:
-    from bettong.frames.text import to_json
-
-    values = {
-        "stage": found.stage,
-        "computation": found.computation,
-        "partition": found.partition,
-        "offset": found.offset,
-        "key": found.key,
-        "state": found.state,
-    }
-    return to_json(values)
-
-
-def _write_lines(path: Path, found: Iterator[KeyState]) -> int:
-    count = 0
-    with path.open("w") as file:
-        for each in found:
-            file.write(_line(each) + "\n")
-            count += 1
-    return count
-
-
-def _write_parquet(path: Path, found: Iterator[KeyState]) -> int:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    from bettong.frames.text import to_json
-
-    names = ("stage", "computation", "partition", "offset", "key", "state")
-    types = (pa.string(), pa.string(), pa.int32(), pa.int64(), pa.string(), pa.string())
-    count = 0
-    with pyarrow.parquet.ParquetWriter(path, pa.schema(list(zip(names, types, strict=True)))) as writer:
-        while group := list(islice(found, _ROWS_A_GROUP)):
-            texts = [to_json(each.state) for each in group]
-            columns = [[getattr(each, name) for each in group] for name in names[:-1]]
-            arrays = [pa.array(values, kind) for values, kind in zip([*columns, texts], types, strict=True)]
-            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=writer.schema))
-            count += len(group)
-    return count

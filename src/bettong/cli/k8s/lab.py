@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.exit_codes import TERMINATED
-from bettong.cli.k8s_flags import ContextFlag, NamespaceFlag, WaitFlag
-from bettong.cli.k8s_waiting import await_all, connected
+from bettong.cli.k8s.flags import ContextFlag, NamespaceFlag, WaitFlag
+from bettong.cli.k8s.waiting import await_all, connected
 
 if TYPE_CHECKING:
     from rich.console import Console

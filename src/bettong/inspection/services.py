@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.cli.overview import SERVICES, Record, is_silent, service_of
+from bettong.inspection.overview import SERVICES, Record, is_silent, service_of
 
 RUNNING = "running"
 DOWN = "down"

@@ -19,7 +19,7 @@ from bettong.frames.text import message_of
 if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
     from bettong.application.streams import Source
-    from bettong.cli.dead_letter_log import Found, Mark
+    from bettong.inspection.dead_letters import Found, Mark
 
 # A consumer tells a repetition by its number for as long as it remembers the stream. Half of that, for clocks differ.
 _REMEMBERED_NS = ORIGIN_TTL_NS // 2

@@ -193,21 +193,6 @@ def is_silent(record: Record) -> bool:
     return age_s is not None and ttl_s is not None and float(age_s) > _SILENT_PER_TTL * float(ttl_s)
 
 
-def line(now: Overview, before: Overview, seconds: float) -> str:
-    """Counts on one line of about 80 characters; the rate is that of the `seconds` since `before`."""
-    rate = max(0, now.messages - before.messages) / seconds if seconds > 0 else 0.0
-    parts = [
-        f"{now.messages:,} in",
-        f"{rate:,.0f}/s",
-        f"{now.results:,} out",
-        f"{now.dead_letters:,} dead letters",
-        f"lag {now.lag:,}" if now.lag is not None else "lag unknown",
-    ]
-    if now.p50_ms is not None and now.p99_ms is not None:
-        parts.append(f"p50 {now.p50_ms:,.0f} ms  p99 {now.p99_ms:,.0f} ms")
-    return "  ".join(parts)
-
-
 def _total(records: Iterable[Record], metric: Metric) -> int:
     return sum(int(float(record.get(metric.name) or 0)) for record in records)
 

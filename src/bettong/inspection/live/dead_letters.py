@@ -12,44 +12,22 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from bettong.cli.log_stretch import stretch
 from bettong.connection_settings import KafkaConnection
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, Record
 from bettong.errors import BettongError, FrameError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Frame, Kind, decode
+from bettong.inspection.dead_letters import Found, Mark
+from bettong.inspection.live.log_stretch import stretch
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 
 # Where a sender leaves marks.
 _MARKS = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A dead letter, and when its message was taken in (Unix ns)."""
-
-    id: DeadLetterId
-    time_ns: int
-    dead_letter: DeadLetter
-
-    @property
-    def order(self) -> tuple[int, DeadLetterId]:
-        """Oldest first."""
-        return self.time_ns, self.id
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """That a dead letter was sent again: begun when (Unix ns), and whether it is known to have arrived."""
-
-    time_ns: int
-    done: bool
 
 
 class DeadLetterLog:

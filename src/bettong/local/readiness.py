@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bettong.cli.service_rows import RUNNING, ServiceRow
+from bettong.inspection.services import RUNNING, ServiceRow
 from bettong.local.record import SuiteRecord
 from bettong.local.services import SECOND
 from bettong.metrics import STANDBY
@@ -21,7 +21,7 @@ def await_running(look: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
 
     `look` gives the suite's record anew. A second processor is not waited for: it starts when everything runs.
     """
-    from bettong.cli.inspection import inspect_suite
+    from bettong.local.inspecting import inspect_suite
 
     deadline_s = time.monotonic() + _WAIT_S_MAX
     while True:

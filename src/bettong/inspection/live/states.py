@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from bettong.application.plan import Plan, Stage
-from bettong.cli.locations import Locations
-from bettong.cli.overview import service_of
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
-from bettong.errors import SnapshotError
-from bettong.frames.text import text_of
+from bettong.errors import LogTruncatedError, SnapshotError
+from bettong.inspection.key_history import KeyValue
+from bettong.inspection.locations import Locations
+from bettong.inspection.overview import service_of
+from bettong.inspection.states import Held, KeyState, LogEnds
 from bettong.routing import partition_of
 from bettong.snapshots.chain import chains
 from bettong.snapshots.directory import DirectorySnapshots
@@ -21,43 +21,6 @@ from bettong.snapshots.store import read_chain
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-
-KeyValue = str | int | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class LogEnds:
-    """Where the log of a partition begins and ends."""
-
-    begin: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyState:
-    """One key's state in one computation, as JSON can hold it."""
-
-    stage: str
-    computation: str
-    partition: int
-    offset: int
-    key: str
-    state: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A partition's newest usable snapshot: the state of all records below `offset`, and its size as it is stored."""
-
-    stage: str
-    partition: int
-    offset: int
-    size_bytes: int
-    worker: PartitionWorker
-
-    def state(self, computation: str, key: KeyValue, state: Any) -> KeyState:
-        """One of its states, with where it comes from."""
-        return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
 
 
 class States:
@@ -125,6 +88,23 @@ class States:
         live = LiveMetrics(self._store).live()
         return [name for name, record in live.items() if service_of(record) == "processor"]
 
+    def records_to_fold(self) -> int:
+        """How many records there are to fold from the beginning of each log.
+
+        Raises LogTruncatedError where one does not reach back to its beginning.
+        """
+        logs = {
+            (each.name, partition): log
+            for each in self._plan.stages
+            for partition, log in self.logs(each).items()
+        }
+        if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
+            raise LogTruncatedError(
+                f"the log of {', '.join(trimmed)} does not reach back to its beginning: without its snapshot the state"
+                " could never be folded again. Start under another application name instead"
+            )
+        return sum(log.end for log in logs.values())
+
     def clear(self) -> None:
         """Deletes all snapshots of the application, and what lies in this machine's shared memory."""
         self._snapshots.clear()
@@ -148,8 +128,3 @@ class States:
                 stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key
             )
         return self._programs[stage.name]
-
-
-def key_text(key: KeyValue) -> str:
-    """A key as people write it."""
-    return text_of(key) if isinstance(key, bytes) else str(key)
