@@ -20,6 +20,7 @@ import pytest
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client import Sender
+from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import PoisonError
@@ -28,7 +29,6 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.readiness import await_running, exit_code, lines
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from tests.servers.postgres import PostgresServer
 from tests.waiting import eventually
 

@@ -12,8 +12,8 @@ from bettong import metrics
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
+from bettong.config.processor import Schedule
 from bettong.inspection.overview import SERVICES, overview, partition_rows
-from bettong.settings import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
 from tests.servers.scraped import Scraped
 from tests.waiting import eventually

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bettong.config.processor import Schedule
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
-from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import by_symbol, rejected

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
 from bettong.inspection.live.deployment import inspect_remote
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker

@@ -15,7 +15,7 @@ import pytest
 
 from bettong import metrics
 from bettong.client import Sender, Subscriber
-from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, LogUnavailableError, SettingsError, StoreError, StoreUnavailableError

@@ -8,10 +8,10 @@ from typing import Any
 import grpc
 import pytest
 
-from bettong.access import digest
 from bettong.cli.ending import end_well
 from bettong.cli.main import app
 from bettong.client import Credentials, Sender, Subscriber
+from bettong.config.access import digest
 from bettong.errors import ClientError, RefusedError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker

@@ -10,11 +10,12 @@ import pytest
 import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from bettong.access import ListSources, Read, Write, digest
 from bettong.client import Credentials
+from bettong.config.access import ListSources, Read, Write, digest
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.grpc_server import Entrance, Permissions
 from bettong.logs import Logger
-from bettong.settings import ReceiverSettings, read
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
     Hello,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives import serialization
 
-from bettong.connection_settings import KafkaConnection, KafkaSecurity
+from bettong.config.connection_settings import KafkaConnection, KafkaSecurity
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from tests.servers.certificates import Authority, Pair

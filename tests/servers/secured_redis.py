@@ -6,7 +6,7 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command
 from bettong.local.server import Server

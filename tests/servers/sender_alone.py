@@ -14,13 +14,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.serving import Serving
 from bettong.errors import LogError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.logs import configure
-from bettong.settings import SenderSettings, read
 from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits

@@ -7,8 +7,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.errors import SettingsError
-from bettong.settings import ProcessorSettings, read
 from bettong_processor import service
 from tests.samples.worker import meters
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId
-from bettong.settings import ProcessorSettings, read
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots

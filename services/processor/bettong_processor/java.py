@@ -21,8 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
-from bettong.settings import PREFIX, ProcessorSettings
 from bettong_processor.faults import fault_of
 from bettong_processor.spark_options import options
 

@@ -16,11 +16,11 @@ from bettong.application.destinations import (
 from bettong.application.plan import Plan
 from bettong.application.schema import Schema
 from bettong.application.streams import Sink
-from bettong.connections import Options, options_of, read_connections
+from bettong.config.connections import Options, options_of, read_connections
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.frames.frame import Frame
-from bettong.settings import ReceiverSettings
 from bettong.topics import sink_topic
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector, Keyed, read_with_key, read_without_key

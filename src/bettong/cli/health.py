@@ -13,8 +13,8 @@ import typer
 from bettong.cli.exit_codes import NOT_RUNNING
 
 if TYPE_CHECKING:
+    from bettong.config.processor import ProcessorSettings
     from bettong.inspection.health import Facts, Seen
-    from bettong.settings import ProcessorSettings
 
 _STALLED = typer.Option(
     min=1.0,
@@ -40,10 +40,11 @@ def health(
 
     A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
     """
+    from bettong.config.processor import ProcessorSettings
+    from bettong.config.reading import read
     from bettong.inspection.health import has_started, observed
     from bettong.inspection.live.health import facts_now, record_of
     from bettong.metrics import STATE
-    from bettong.settings import ProcessorSettings, read
 
     settings = read(ProcessorSettings)
     application, topics, seen = _remembered(memory, settings)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def without_password_flag(url: str | None) -> str | None:
     """Passes the URL of a flag on; a wrong use of the command line when it holds a password."""
-    from bettong.endpoints import without_password
+    from bettong.config.endpoints import without_password
 
     try:
         return without_password(url)
@@ -56,12 +56,14 @@ def locations(
     Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
     SettingsError for a wrong environment.
     """
+    from bettong.config.processor import ProcessorSettings
+    from bettong.config.reading import read
+    from bettong.config.service import PREFIX
     from bettong.edges.kernel_folder import kernel_folder
     from bettong.edges.state_key import state_key
     from bettong.errors import LocalError
     from bettong.inspection.locations import Locations
     from bettong.local.record import find
-    from bettong.settings import PREFIX, ProcessorSettings, read
 
     record = find(directory)
     if record is not None and record.name != name and kafka is None:

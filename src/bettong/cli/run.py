@@ -118,9 +118,9 @@ def suite_options(
     announce: Path | None,
 ) -> SuiteOptions:
     """The options of a suite, from flags. Raises SettingsError for a schedule that there is not."""
+    from bettong.config.processor import Schedule
     from bettong.errors import SettingsError
     from bettong.local.options import SuiteOptions
-    from bettong.settings import Schedule
 
     if schedule not in {known.value for known in Schedule}:
         known = ", ".join(each.value for each in Schedule)

@@ -81,9 +81,9 @@ def status(
 
 
 def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspection:
-    from bettong.connection_settings import ConnectionSettings
+    from bettong.config.connection_settings import ConnectionSettings
+    from bettong.config.reading import read
     from bettong.inspection.live.deployment import inspect_remote
-    from bettong.settings import read
 
     flags = {"redis": redis, "kafka": kafka}
     settings = read(ConnectionSettings, {name: value for name, value in flags.items() if value is not None})

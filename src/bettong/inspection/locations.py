@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bettong.connection_settings import KafkaConnection, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
 
 
 @dataclass(frozen=True, slots=True)

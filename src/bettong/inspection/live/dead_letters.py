@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from google.protobuf.message import DecodeError
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, Record
 from bettong.errors import BettongError, FrameError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bettong.connection_settings import KafkaConnection, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError

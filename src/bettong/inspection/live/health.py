@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.inspection.health import Facts, facts_of
 from bettong.metrics import OFFSET
-from bettong.settings import ProcessorSettings
 
 
 def record_of(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from bettong.endpoints import redis_url, servers
+from bettong.config.endpoints import redis_url, servers
 from bettong.errors import PasswordError
 
 # What would end or escape the quoted string in which Java's clients want it.
