@@ -26,7 +26,7 @@ MEASURED_NAMES = {"Makefile", "Tiltfile", "Dockerfile"}
 EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "core", "misc", "shared"}
 WAITING = PurePosixPath("tests/waiting.py")  # the one module of the tests that may sleep, between looks
 PURE = re.compile(
-    r"src/bettong/((application|frames|delivery|routing|worker|snapshots)(/|\.py$)|inspection/(?!live/))"
+    r"src/bettong/((schema|application|frames|delivery|routing|worker|snapshots)(/|\.py$)|inspection/(?!live/))"
 )
 IMPURE_MODULES = {"time", "random", "os", "secrets", "uuid", "socket", "subprocess", "threading"}
 CLOCKS = {"now", "utcnow", "today"}

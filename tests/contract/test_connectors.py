@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import pytest
 
 from bettong.application.destinations import Postgres
-from bettong.application.schema import schema_of
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
 from bettong_receiver.connectors.postgres import PostgresConnector

@@ -14,7 +14,7 @@ import atheris  # type: ignore[import-untyped]
 
 # Parsers, and what they are made of. Not what Numba compiles: it does not read changed byte code.
 _SEEN = (
-    "bettong.application.layouts",
+    "bettong.schema.layouts",
     "bettong.chaos.spec",
     "bettong.client",
     "bettong.config",

@@ -14,7 +14,6 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import bettong
-from bettong.application.decoders import Decoder
 from bettong.chaos import spec
 from bettong.client.message_files import Format, Wanted, portions
 from bettong.config import access
@@ -27,6 +26,7 @@ from bettong.config.service import PREFIX
 from bettong.errors import BettongError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
+from bettong.schema.decoded import Decoder
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import SCHEMAS, Fixed, samples
 

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.errors import ClientError, RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from tests.samples.sender import Line, Order, as_row, orders
 from tests.servers.freezing import frozen

@@ -9,12 +9,12 @@ import grpc
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from bettong.application.schema import schema_of
 from bettong.edges.kafka_log import LogAdmin
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from tests.samples.sender import Order, as_row, orders, refused_in, rows_frame
 from tests.servers.external_topic import Producer

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from bettong.application.destinations import Postgres
-from bettong.application.schema import schema_of
 from bettong.errors import SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.errors import SinkError

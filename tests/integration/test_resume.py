@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.errors import RefusedError
 from bettong.frames.columns import Columns
@@ -16,6 +15,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.processes import Command, Process
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from tests.samples.sender import PARTITIONS, Order, orders
 from tests.servers.sender_process import SenderProcess, frames_in, taken

@@ -7,13 +7,13 @@ from pathlib import Path
 import grpc
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, ListSourcesRequest

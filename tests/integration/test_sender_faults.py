@@ -9,10 +9,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
 from tests.samples.sender import Order, orders, rows_frame

@@ -8,9 +8,9 @@ from bettong.application.application import Application
 from bettong.application.destinations import Destination
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 
 # The clock of the log at a frame's number: one frame a millisecond, in 2023.

@@ -12,8 +12,8 @@ import pytest
 
 from bettong import Application, Width
 from bettong.application.plan import StageInput
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.state import objects as object_module
 from bettong.worker.state import records as record_module

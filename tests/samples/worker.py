@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import bettong
 from bettong import Application, Width
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker

@@ -17,12 +17,12 @@ from random import Random
 from typing import Any
 
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import schema_of
 from bettong.application.streams import Keyed
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord

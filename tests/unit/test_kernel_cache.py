@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bettong.application.schema import schema_of
+from bettong.schema.schema import schema_of
 from bettong.worker import kernel_cache
 from bettong.worker.kernel import Form, Gives, compile_kernel
 from bettong.worker.kernel_cache import folder_of

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bettong
-from bettong.application.schema import schema_of
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.frames.text import json_line
+from bettong.schema.schema import schema_of
 from bettong_receiver.formats import SinkFormat, describe_dead_letter, formats
 from bettong_receiver.json_lines import JsonLines
 from tests.samples.result_frames import Note, columns, dead_letter, planned, rows

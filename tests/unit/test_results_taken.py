@@ -12,8 +12,8 @@ import pytest
 
 import bettong
 from bettong import Application, Places, Stream, Width
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.worker.calling.vectors import message_of, one_each_of
 from tests.samples.worker import data, dead_letters, fold, python, results, worker
 

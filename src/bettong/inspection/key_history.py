@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bettong.application.fields import Kind
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
@@ -23,6 +22,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.text import bytes_of
+from bettong.schema.fields import Kind
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys

@@ -13,10 +13,10 @@ from functools import cache
 import bettong
 from bettong import Application
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind, decode
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong.v1.snapshot_pb2 import Counters

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.decoders import Column, Decoded
-from bettong.application.fields import Field, Kind, not_utf8
-from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
+from bettong.schema.decoded import Column, Decoded
+from bettong.schema.fields import Field, Kind, not_utf8
+from bettong.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

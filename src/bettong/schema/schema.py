@@ -10,8 +10,8 @@ from typing import Any, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import KIND, Field, field_of
 from bettong.errors import SchemaError
+from bettong.schema.fields import KIND, Field, field_of
 
 
 @dataclass(frozen=True)
