@@ -16,8 +16,8 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from bettong.config.service import ServiceSettings
 from bettong.services import SERVICES
-from bettong.settings import ServiceSettings
 from bettong_node_tuner.settings import TunerSettings
 
 CHARTS = Path(__file__).parent.parent / "deploy" / "helm"

@@ -2,7 +2,7 @@
 
 The command line, the local suite, the metrics endpoints and the rendered pages read what stands here; the charts, the
 images, the Tiltfile and the packages below `services/` are tested against it (tests/unit/test_services.py,
-tests/kubernetes/test_services.py). A new service is an entry here, its settings in `bettong.settings`, its metrics in
+tests/kubernetes/test_services.py). A new service is an entry here, its settings in `bettong.config`, its metrics in
 `bettong.metrics`, and a package of its own.
 
 The node tuner is none of them: it belongs to a node, has a chart of its own and needs nothing of the library.
@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from bettong.metrics import Scope
 
 if TYPE_CHECKING:
-    from bettong.settings import ServiceSettings
+    from bettong.config.service import ServiceSettings
 
 # The same in every pod of the chart.
 METRICS_PORT = 7300
@@ -29,7 +30,7 @@ class ServiceEntry:
 
     `grpc_port`: where it serves gRPC unless its setting `NAME_listen` says otherwise; None for a service that serves
     none. `health_port`: where the chart has it serve gRPC's health service without TLS, when gRPC has TLS.
-    `settings`: the name of its class in `bettong.settings`. `scopes`: of the metrics that its endpoint serves.
+    `settings`: the name of its class in `bettong.config.NAME`. `scopes`: of the metrics that its endpoint serves.
     `components`: of the chart whose pods have its image, in the order in which they are renewed. `death`: what it
     means to users when the service dies.
     """
@@ -55,9 +56,7 @@ class ServiceEntry:
 
     def settings_class(self) -> type[ServiceSettings]:
         """The class of its settings. Loaded on demand: `bettong --help` needs none of them, nor pydantic."""
-        from bettong import settings
-
-        found: type[ServiceSettings] = getattr(settings, self.settings)
+        found: type[ServiceSettings] = getattr(import_module(f"bettong.config.{self.name}"), self.settings)
         return found
 
 

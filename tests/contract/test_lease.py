@@ -15,7 +15,7 @@ from redis import Redis
 
 from bettong.edges.redis_store.lease import LEASE
 from bettong.local.redis_server import RedisServer
-from tests.lease_model import MemoryLease
+from tests.simulation.lease_model import MemoryLease
 from tests.waiting import eventually
 
 LONG_MS = 60_000

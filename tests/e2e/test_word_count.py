@@ -11,12 +11,12 @@ import pytest
 from bettong import metrics
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
-from bettong.cli.overview import overview, partition_rows
 from bettong.client.sender import Sender
+from bettong.config.processor import Schedule
+from bettong.inspection.overview import overview, partition_rows
 from bettong.services import SERVICES
-from bettong.settings import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
-from tests.scraped import Scraped
+from tests.servers.scraped import Scraped
 from tests.waiting import eventually
 
 APPLICATION = "examples/word_count.py"

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from bettong import metrics
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
@@ -23,8 +23,8 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
-from tests.processor_process import PARTITIONS, ProcessorProcess, payments_frame
-from tests.s3_server import BUCKET
+from tests.servers.processor_process import PARTITIONS, ProcessorProcess, payments_frame
+from tests.servers.s3 import BUCKET
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow

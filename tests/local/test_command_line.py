@@ -13,9 +13,10 @@ from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import MEANINGS
 from bettong.cli.main import app
 from bettong.cli.tail import shown
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
 from bettong.errors import LogUnavailableError
 from bettong.services import SERVICES
-from bettong.settings import ReceiverSettings, read
 
 COMMANDS = ["run", "up", "down", "status", "send", "tail", "check", *SERVICES]
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -8,7 +8,7 @@ import structlog
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from bettong_processor.leading import TTL_MS, VACANT_S, Candidate, Leading
-from tests.lease_model import MemoryLease
+from tests.simulation.lease_model import MemoryLease
 from tests.waiting import eventually
 
 _LOOKS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])

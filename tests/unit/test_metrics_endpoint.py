@@ -19,7 +19,7 @@ from bettong.errors import SettingsError, StoreError
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.local.addresses import LOOPBACK, free_ports
 from docs.render import QUERIES
-from tests.scraped import Scraped
+from tests.servers.scraped import Scraped
 
 NOBODY = f"redis://:secret-word@{LOOPBACK}:{free_ports(1)[0]}"
 LOG = structlog.get_logger()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from bettong.chaos.spec import Target
+from bettong.config.service import ServiceSettings, ServingSettings
 from bettong.metrics import SERIES, Scope
 from bettong.services import METRICS_PORT, SERVICES, ServiceEntry
-from bettong.settings import ServiceSettings, ServingSettings
 from tests.images.containerfile import PATH, ROOT, stages
 
 GROUP = "bettong.services"
@@ -47,9 +47,8 @@ def test_settings_are_of_the_service_and_say_where_it_serves(entry: ServiceEntry
 
 
 def test_every_settings_class_and_every_scope_of_metrics_belongs_to_one_service() -> None:
-    kinds = [each for each in ServiceSettings.__subclasses__() if each is not ServingSettings]
-    kinds += ServingSettings.__subclasses__()
-    assert sorted(each.__name__ for each in kinds) == sorted(each.settings for each in SERVICES.values())
+    named = {each.settings_class() for each in SERVICES.values()}
+    assert {*ServiceSettings.__subclasses__(), *ServingSettings.__subclasses__()} - {ServingSettings} == named
     scopes = [scope for each in SERVICES.values() for scope in each.scopes]
     assert sorted([*scopes, Scope.SERVICE]) == sorted(Scope)
     assert {each.scope for each in SERIES} == set(Scope)

@@ -47,11 +47,11 @@ def up(
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.application.plan import plan
-    from bettong.cli.readiness import await_running, exit_code, lines
+    from bettong.edges.application_file import load
     from bettong.local.background import up as start
     from bettong.local.interrupts import Terminated, terminable
+    from bettong.local.readiness import await_running, exit_code, lines
     from bettong.local.record import find
 
     options = suite_options(

@@ -1,7 +1,7 @@
 """`bettong SERVICE`, for each of `bettong.services`: one service, here and now; what containers run.
 
 A service is an entry point of the group `bettong.services`: a function that takes settings (those given as flags)
-and runs until SIGTERM or SIGINT. Flags are made from `bettong.settings`: one a setting, documented there.
+and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one a setting, documented there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def service_command(name: str) -> Callable[..., None]:
     """A function with one keyword a setting, which runs the service with those that are given."""
 
     def command(**flags: object) -> None:
-        from bettong.endpoints import without_password
+        from bettong.config.endpoints import without_password
 
         try:
             without_password(str(flags.get("redis") or ""))
@@ -68,7 +68,7 @@ def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
     """A flag: text that the settings check and convert, or on/off for a switch."""
     from pydantic_core import PydanticUndefined
 
-    from bettong.settings import PREFIX
+    from bettong.config.service import PREFIX
 
     dashed = key.replace("_", "-")
     switch = field.annotation is bool

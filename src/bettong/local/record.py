@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.errors import LocalError
 from bettong.services import RECEIVER, SENDER
 

@@ -15,7 +15,7 @@ from kafka.errors import (
 
 from bettong.backoff import attempts
 from bettong.closing import Closing
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError

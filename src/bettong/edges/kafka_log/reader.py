@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from bettong.closing import Closing
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import Record

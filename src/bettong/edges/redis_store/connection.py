@@ -25,7 +25,7 @@ from redis.retry import Retry
 
 from bettong.backoff import attempts
 from bettong.closing import Closing
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
 _CONNECT_WAIT_S_MAX = 2.0
