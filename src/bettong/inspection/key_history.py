@@ -22,6 +22,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.text import bytes_of
+from bettong.identifiers import Origin
 from bettong.schema.fields import Kind
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
@@ -59,7 +60,7 @@ class Event:
     """
 
     offset: int
-    origin: str
+    origin: Origin
     sequence: int
     index: int
     time_ns: int
