@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bettong.application.destinations import Postgres
+from bettong.application.external.postgres import Postgres
 from bettong.application.schema import schema_of
 from bettong.errors import SettingsError
 from bettong.local.broker import KafkaBroker

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bettong import Width
 from bettong.application.schema import schema_of
-from bettong.edges.external_kafka import ExternalRecords
+from bettong.edges.external_reader import ExternalRecords
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.v1.ingest_pb2 import IngestFrame

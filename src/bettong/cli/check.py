@@ -66,7 +66,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
             takes += _policy(source.on_error)
-            takes += f", reads the topic {source.kafka.topic}" if source.kafka is not None else ""
+            takes += f", reads {source.from_.title}" if source.from_ is not None else ""
         branch.add(f"{what} [green]{entry.stream}[/green]: {entry.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
