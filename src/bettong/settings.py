@@ -41,8 +41,8 @@ def _instance(service: str) -> Any:
 class Schedule(StrEnum):
     """How Spark hands frames to steps; the results are the same."""
 
-    MICRO_BATCH = "micro-batch"
     RESIDENT = "resident"
+    MICRO_BATCH = "micro-batch"
 
 
 class LogFormat(StrEnum):
@@ -204,8 +204,8 @@ class ProcessorSettings(ServiceSettings):
 
     instance: str = _instance("processor")
     schedule: Schedule = Field(
-        Schedule.MICRO_BATCH,
-        description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
+        Schedule.RESIDENT,
+        description="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
     )
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
