@@ -35,6 +35,7 @@ from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
 from tests.application_samples import refused
+from tests.simulation.twins import compiled_twin
 from tests.worker_samples import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
 
 TTL = timedelta(microseconds=5)
@@ -67,14 +68,6 @@ def count(note: Note, kept: Kept) -> Counted:
     return Counted(note.key, kept.count)
 
 
-@bettong.compiled
-def count_compiled(note: Note, kept: Kept) -> Counted:
-    kept.count += 1
-    if note.key == 99:
-        raise ValueError("99")
-    return Counted(note.key, kept.count)
-
-
 @bettong.vectorized
 def count_all(note: Note, kept: Kept, keys: bettong.Places) -> Counted:
     """Of frames whose keys differ."""
@@ -87,11 +80,7 @@ def is_even(kept: Kept) -> bool:
     return kept.count % 2 == 0
 
 
-@bettong.compiled
-def is_even_compiled(kept: Kept) -> bool:
-    return kept.count % 2 == 0
-
-
+count_compiled, is_even_compiled = compiled_twin(count), compiled_twin(is_even)
 SPEEDS: dict[str, Callable[..., Any]] = {"python": count, "compiled": count_compiled, "vectorized": count_all}
 DELETING = {"python, deleting": (count, is_even), "compiled, deleting": (count_compiled, is_even_compiled)}
 Speed = str

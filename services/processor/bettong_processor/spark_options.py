@@ -17,6 +17,7 @@ _ARROW_BYTES_MAX = 8 * 1024 * 1024
 def options(settings: ProcessorSettings) -> dict[str, str]:
     """Spark's configuration, with the reason for each entry."""
     options = {
+        "spark.master": settings.spark_master,
         # Our daemon loads and compiles the application before it forks workers.
         "spark.python.daemon.module": "bettong_processor.daemon",
         "spark.python.worker.reuse": "true",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bettong.cli.ending import end_well
+from bettong.cli.ending import QuickExit, end_well
 from bettong.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -33,10 +33,12 @@ STUB = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_intersp
 
 def run_service(context: typer.Context) -> None:
     """Makes the command of the service that the stub is named after, and runs it."""
+    end = QuickExit()
     name = str(context.info_name)
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.command(name, help=SUMMARIES[name])(service_command(name))
-    raise typer.Exit(end_well(app, context.args, name=f"bettong {name}"))
+    end.status = end_well(app, context.args, name=f"bettong {name}")
+    raise typer.Exit(end.status)
 
 
 def service_command(name: str) -> Callable[..., None]:
