@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
+from bettong.application.key import KeyValue
 from bettong.application.plan import StageInput, plan
 from bettong.application.schema import schema_of
 from bettong.errors import LogTruncatedError, SnapshotError
@@ -21,7 +22,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
 from bettong.routing import partition_of
 from bettong.worker.exclusions import Excluded, Exclusion
-from bettong.worker.history import Event, KeyHistory, KeyValue, Step, key_of, places_of
+from bettong.worker.history import Event, KeyHistory, Step, key_of, places_of
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
 from tests.worker_samples import (

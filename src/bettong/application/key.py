@@ -1,13 +1,17 @@
 """The key of a stream: a field of its messages, or a function of one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
 
-Key = str | Callable[[Any], str | int | bytes]
+KeyValue = str | int | bytes
+# Of the values of keys, and what people call them. Their bytes and their texts: `bettong.frames.key_values`.
+KEY_TYPES: Mapping[type, str] = {str: "text", int: "integers", bytes: "bytes"}
+
+Key = str | Callable[[Any], KeyValue]
 
 
 def check_key(owner: str, key: Key, schema: Schema) -> None:
@@ -23,4 +27,4 @@ def check_key(owner: str, key: Key, schema: Schema) -> None:
     elif not callable(key):
         raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
     else:
-        check_function(f"key of {owner!r}", key, takes=schema.message, returns=(str, int, bytes))
+        check_function(f"key of {owner!r}", key, takes=schema.message, returns=tuple(KEY_TYPES))

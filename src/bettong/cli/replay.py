@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from bettong.application.key import KeyValue
     from bettong.application.plan import Plan, Stage
     from bettong.snapshots.store import SnapshotStore
     from bettong.worker.exclusions import Exclusion
-    from bettong.worker.history import Event, KeyHistory, KeyValue
+    from bettong.worker.history import Event, KeyHistory
 
 # Longer states and messages are cut in the table; --json has them whole.
 _CELL_CHARACTERS = 300

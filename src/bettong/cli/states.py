@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
+from bettong.application.key import KeyValue
 from bettong.application.plan import Plan, Stage
 from bettong.cli.locations import Locations
 from bettong.cli.overview import service_of
@@ -13,7 +14,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import SnapshotError
-from bettong.frames.text import text_of
+from bettong.frames.key_values import key_text
 from bettong.routing import partition_of
 from bettong.snapshots.chain import chains
 from bettong.snapshots.directory import DirectorySnapshots
@@ -21,8 +22,6 @@ from bettong.snapshots.store import read_chain
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-
-KeyValue = str | int | bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +147,3 @@ class States:
                 stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key
             )
         return self._programs[stage.name]
-
-
-def key_text(key: KeyValue) -> str:
-    """A key as people write it."""
-    return text_of(key) if isinstance(key, bytes) else str(key)
