@@ -11,11 +11,11 @@ from bettong.application.external.postgres import Postgres
 from bettong.application.external.tcp import AtLeastOnceTcp
 from bettong.application.external.two_phase import TwoPhase, TwoPhaseSink
 from bettong.application.external.webhook import AtLeastOnceWebhook
-from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
-from bettong.application.layouts import packed, tagged
 from bettong.application.streams import Stream
 from bettong.application.ways import Places, compiled, vectorized
 from bettong.errors import ApplicationError, BettongError
+from bettong.schema.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from bettong.schema.layouts import packed, tagged
 
 __all__ = [
     "Application",

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bettong.settings import Schedule
+from bettong.config.processor import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import StartSuite
-from tests.spark_cluster import SparkCluster
+from tests.servers.spark_cluster import SparkCluster
 from tests.waiting import eventually
 
 LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))

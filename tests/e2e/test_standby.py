@@ -10,7 +10,7 @@ import pytest
 
 from bettong import metrics
 from bettong.client.sender import Sender
-from bettong.settings import Schedule
+from bettong.config.processor import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
 from tests.waiting import eventually
 

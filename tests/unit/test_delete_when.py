@@ -20,9 +20,9 @@ from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.application_samples import refused
+from tests.samples.application import refused
+from tests.samples.worker import data, dead_letters, fold, results, worker
 from tests.simulation.twins import compiled_twin
-from tests.worker_samples import data, dead_letters, fold, results, worker
 
 OUT = "meters.sink.out"
 

@@ -9,7 +9,7 @@ import bettong
 from bettong.application.external.destination import Destination
 from bettong.application.external.transport import Transport
 from bettong.errors import ApplicationError
-from tests.result_frames import Note
+from tests.samples.result_frames import Note
 
 
 def keep(note: Note) -> Note:

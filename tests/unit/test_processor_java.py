@@ -14,8 +14,9 @@ import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark import SparkConf
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.errors import ApplicationError, SettingsError
-from bettong.settings import ProcessorSettings, read
 from bettong_processor.java import Java
 from bettong_processor.spark_context import silence_py4j
 from bettong_processor.spark_options import options

@@ -12,14 +12,14 @@ import pytest
 import bettong
 from bettong import Application, Places, Stream, Width
 from bettong.application.plan import StageInput, plan
-from bettong.application.schema import schema_of
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.stage_program import program
+from tests.samples.worker import data, fold, worker
 from tests.simulation.twins import compiled_twin, twin
-from tests.worker_samples import data, fold, worker
 
 
 @dataclass

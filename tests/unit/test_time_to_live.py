@@ -24,19 +24,19 @@ from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.inspection.key_history import KeyHistory
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.v1.snapshot_pb2 import Snapshot
-from bettong.worker.history import KeyHistory
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.application_samples import refused
+from tests.samples.application import refused
+from tests.samples.worker import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
 from tests.simulation.twins import compiled_twin
-from tests.worker_samples import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
 
 TTL = timedelta(microseconds=5)
 TTL_NS = 5000

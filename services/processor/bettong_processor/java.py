@@ -18,8 +18,9 @@ from threading import Timer
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
-from bettong.settings import PREFIX, ProcessorSettings
 from bettong_processor.faults import fault_of
 from bettong_processor.spark_options import options
 

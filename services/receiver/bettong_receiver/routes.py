@@ -7,9 +7,9 @@ from typing import Any
 
 from bettong.application.external.destination import Destination
 from bettong.application.plan import Plan
-from bettong.connections import read_connections
+from bettong.config.connections import read_connections
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.redis_store import RedisStore
-from bettong.settings import ReceiverSettings
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.delivery.route import Route, SinkInput

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from bettong.application.external.destination import Destination
 from bettong.application.plan import Plan
-from bettong.application.schema import Schema
 from bettong.application.streams import Sink
-from bettong.connections import Options, options_of
+from bettong.config.connections import Options, options_of
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.frames.frame import Frame
-from bettong.settings import ReceiverSettings
+from bettong.schema.schema import Schema
 from bettong.topics import sink_topic
 from bettong_receiver.delivery.connector import Message, SinkConnector
 from bettong_receiver.delivery.refusals import Refusals

@@ -6,12 +6,12 @@ from importlib import import_module
 from bettong.application.external.transport import Transport
 from bettong.application.plan import Plan
 from bettong.application.streams import Source
-from bettong.connections import Options, read_connections
+from bettong.config.connections import Options, read_connections
+from bettong.config.sender import SenderSettings
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.external_reader import ExternalReader
 from bettong.edges.kafka_log import python_options
 from bettong.errors import SettingsError
-from bettong.settings import SenderSettings
 from bettong.topics import boundaries_topic
 from bettong_sender.batcher import records_that_fit
 from bettong_sender.source_feed import ExternalSource

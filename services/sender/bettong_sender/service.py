@@ -12,14 +12,14 @@ from grpc_health.v1 import health_pb2_grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
+from bettong.config.sender import SenderSettings
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
-from bettong.settings import SenderSettings
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bettong.application.callables import check_plain
-from bettong.application.decoders import Decoder
 from bettong.application.external.transport import Transport, check_transport
 from bettong.application.key import Key, check_key
 from bettong.application.keys import check_keys
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
-from bettong.application.schema import schema_of
 from bettong.application.streams import Merged, Node, Sink, Source, Stateful, parents_of
 from bettong.errors import ApplicationError, SchemaError
+from bettong.schema.decoded import Decoder
+from bettong.schema.schema import schema_of
 
 # No dot: it parts the names of topics, and two applications must never share one.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")

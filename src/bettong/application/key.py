@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 KeyValue = str | int | bytes
 # Of the values of keys, and what people call them. Their bytes and their texts: `bettong.frames.key_values`.

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from bettong.application.application import Application
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
-from bettong.application.schema import Schema
 from bettong.application.streams import (
     Keyed,
     Merged,
@@ -26,6 +25,7 @@ from bettong.application.streams import (
     Uniform,
     parents_of,
 )
+from bettong.schema.schema import Schema
 from bettong.topics import all_topics
 
 Computation = Stateless | Stateful

@@ -1,7 +1,7 @@
 """`bettong sender|processor|receiver`: one service, here and now; what containers run.
 
 A service is an entry point of the group `bettong.services`: a function that takes settings (those given as flags)
-and runs until SIGTERM or SIGINT. Flags are made from `bettong.settings`: one a setting, documented there.
+and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one a setting, documented there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bettong.errors import SettingsError
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from bettong.settings import ServiceSettings
+    from bettong.config.service import ServiceSettings
 
 GROUP = "bettong.services"
 SUMMARIES = {
@@ -45,7 +45,7 @@ def service_command(name: str) -> Callable[..., None]:
     """A function with one keyword a setting, which runs the service with those that are given."""
 
     def command(**flags: object) -> None:
-        from bettong.endpoints import without_password
+        from bettong.config.endpoints import without_password
 
         try:
             without_password(str(flags.get("redis") or ""))
@@ -61,7 +61,9 @@ def service_command(name: str) -> Callable[..., None]:
 
 def settings_of(name: str) -> type[ServiceSettings]:
     """The class of a service's settings."""
-    from bettong.settings import ProcessorSettings, ReceiverSettings, SenderSettings
+    from bettong.config.processor import ProcessorSettings
+    from bettong.config.receiver import ReceiverSettings
+    from bettong.config.sender import SenderSettings
 
     kinds: Mapping[str, type[ServiceSettings]] = {
         "sender": SenderSettings,
@@ -84,7 +86,7 @@ def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
     """A flag: text that the settings check and convert, or on/off for a switch."""
     from pydantic_core import PydanticUndefined
 
-    from bettong.settings import PREFIX
+    from bettong.config.service import PREFIX
 
     dashed = key.replace("_", "-")
     switch = field.annotation is bool

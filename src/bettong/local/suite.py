@@ -11,7 +11,7 @@ from typing import Self
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.connection_settings import KafkaConnection, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import BettongError, LocalError
 from bettong.local import services
 from bettong.local.addresses import LOOPBACK, free_ports

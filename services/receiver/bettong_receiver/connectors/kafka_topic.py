@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from bettong.application.external.kafka_topic import KafkaTopic
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema
 from bettong.edges.external_kafka import ClientOptions, Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError

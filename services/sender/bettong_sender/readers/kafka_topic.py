@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from bettong.application.external.kafka_topic import KafkaTopic
-from bettong.connections import Options, options_of
+from bettong.config.connections import Options, options_of
 from bettong.edges.external_kafka import ClientOptions, TopicReader
 
 

@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 
 class Destination(ABC):

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from bettong.application.external.destination import Destination
 from bettong.application.external.transport import OnLost, Start, Transport
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]+")
 _TOPIC_CHARACTERS_MAX = 249  # Kafka's own

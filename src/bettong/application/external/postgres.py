@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bettong.application.external.destination import Destination
-from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 # Postgres cuts longer names without an error.
 _IDENTIFIER_BYTES_MAX = 63

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bettong.application.external.destination import Destination
-from bettong.application.schema import Schema
+from bettong.schema.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)

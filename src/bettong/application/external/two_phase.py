@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from bettong.application.external.destination import Destination
-from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 
 class TwoPhaseSink(Protocol):
