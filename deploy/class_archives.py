@@ -14,11 +14,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import KAFKA, SPARK, archive, recording
 from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.config.reading import read
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError

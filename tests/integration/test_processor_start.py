@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from bettong import metrics
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import SPARK, archive
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store

@@ -23,10 +23,10 @@ import bettong
 from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.inspection.key_history import KeyHistory
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker

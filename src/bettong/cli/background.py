@@ -47,8 +47,8 @@ def up(
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.application_file import load
     from bettong.local.background import up as start
     from bettong.local.interrupts import Terminated, terminable
     from bettong.local.readiness import await_running, exit_code, lines

@@ -27,14 +27,14 @@ def check(application: Annotated[str, APPLICATION]) -> None:
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.application.plan import plan
     from bettong.config.service import ServiceSettings
-    from bettong.edges.kernel_folder import kernel_folder
+    from bettong.edges.application_file import load
+    from bettong.edges.kernel_cache import kernel_cache
     from bettong.worker.stage_program import program
 
     planned = plan(load(application))
-    cache = kernel_folder(ServiceSettings.model_fields["kernel_cache"].default)
+    cache = kernel_cache(ServiceSettings.model_fields["kernel_cache"].default)
     for stage in planned.stages:
         # Nothing is saved here, so nothing needs a true key.
         program(stage, compiled=True, cache=cache, state_key=b"check")

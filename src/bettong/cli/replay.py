@@ -65,8 +65,8 @@ def replay(
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.application_file import load
     from bettong.inspection.json_lines import event_json
     from bettong.inspection.live.key_history import history_of, log_of, stretch_of
 

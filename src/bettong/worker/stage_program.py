@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,7 +20,7 @@ from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
 from bettong.worker.compiling import compile_node
-from bettong.worker.kernel import Kernel
+from bettong.worker.kernel import Kernel, KernelCache
 from bettong.worker.operators.filter import FilterOperator
 from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
@@ -105,10 +104,10 @@ class StageProgram:
 
 
 def program(
-    stage: Stage, *, compiled: bool, cache: Path | None = None, state_key: bytes | None = None
+    stage: Stage, *, compiled: bool, cache: KernelCache | None = None, state_key: bytes | None = None
 ) -> StageProgram:
-    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless the
-    folder `cache` keeps kernels of an earlier run. `state_key` signs states that are pickles.
+    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless
+    `cache` keeps kernels of an earlier run. `state_key` signs states that are pickles.
 
     Raises ApplicationError when a marked computation cannot be compiled, a vectorized one cannot run over a frame,
     or a state not be kept in a snapshot.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from bettong.garbage import CollectionPaused
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
@@ -36,7 +37,7 @@ _DONE, _COMPUTATION, _INDEX = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SuspectRecord:
     """A record of a stage's log, and how many messages it holds."""
 
     offset: int
@@ -62,7 +63,7 @@ class Trial:
     """Folds parts of one record. `limit_ms`: of a message, 0 for none. Not for several threads at once."""
 
     worker: PartitionWorker
-    record: Record
+    record: SuspectRecord
     limit_ms: int
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep
@@ -93,7 +94,8 @@ class Trial:
         try:
             _give_way()
             self.worker.progress.mark = mark
-            self.worker.fold_part(self.record.offset, self.record.value, indexes)
+            with CollectionPaused():
+                self.worker.fold_part(self.record.offset, self.record.value, indexes)
         except ANY_ERROR:
             pass
         finally:
