@@ -16,10 +16,11 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.key import Key, KeyValue
+from bettong.application.key import Key
 from bettong.frames.columns import Array, Columns
 from bettong.frames.key_values import key_bytes
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KeyValue
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)

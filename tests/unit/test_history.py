@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Application, Width
-from bettong.application.key import KeyValue
 from bettong.application.plan import StageInput, plan
 from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
@@ -21,6 +20,7 @@ from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
 from bettong.inspection.key_history import Event, KeyHistory, Step, key_of, places_of
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.partition import Assignment

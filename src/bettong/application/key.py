@@ -1,15 +1,12 @@
 """The key of a stream: a field of its messages, or a function of one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
+from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.schema.schema import Schema
-
-KeyValue = str | int | bytes
-# Of the values of keys, and what people call them. Their bytes and their texts: `bettong.frames.key_values`.
-KEY_TYPES: Mapping[type, str] = {str: "text", int: "integers", bytes: "bytes"}
 
 Key = str | Callable[[Any], KeyValue]
 

@@ -3,11 +3,11 @@
 import inspect
 from collections.abc import Iterator
 
-from bettong.application.key import KEY_TYPES
 from bettong.application.signatures import plain_type
 from bettong.application.streams import Keyed, Node, Source, Stateful, parents_of
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KEY_TYPES
 
 _OF_FUNCTIONS = {**KEY_TYPES, bool: KEY_TYPES[int]}
 _OF_FIELDS = {Kind.TEXT: KEY_TYPES[str], Kind.BYTES: KEY_TYPES[bytes]} | dict.fromkeys(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from bettong.application.key import KeyValue
     from bettong.application.plan import Plan, Stage
+    from bettong.schema.key_types import KeyValue
 
 
 def stage_named(plan: Plan, name: str | None) -> Stage:

@@ -1,10 +1,10 @@
 """The values of keys: the bytes that choose their partition, and the text by which people write them.
 
-What types they have: `bettong.application.key`.
+What types they have: `bettong.schema.key_types`.
 """
 
-from bettong.application.key import KEY_TYPES, KeyValue
 from bettong.frames.text import bytes_of, text_of
+from bettong.schema.key_types import KEY_TYPES, KeyValue
 
 
 def key_bytes(key: KeyValue) -> bytes:

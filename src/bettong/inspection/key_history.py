@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bettong.application.key import KEY_TYPES, KeyValue
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
@@ -24,6 +23,7 @@ from bettong.frames.frame import Frame, decode
 from bettong.frames.frame import Kind as FrameKind
 from bettong.frames.key_values import read_key
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys

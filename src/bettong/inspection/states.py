@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bettong.application.key import KeyValue
 from bettong.frames.key_values import key_text
+from bettong.schema.key_types import KeyValue
 from bettong.worker.partition import PartitionWorker
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from bettong.application.key import KeyValue
 from bettong.application.plan import Plan, Stage
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin
@@ -17,6 +16,7 @@ from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore, read_chain
 from bettong.topics import exclusions_topic, stage_topic

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Self
 
-from bettong.application.key import KeyValue
 from bettong.application.plan import Plan, Stage
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
@@ -16,6 +15,7 @@ from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
 from bettong.inspection.states import Held, KeyState, LogEnds
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import read_chain
 from bettong.topics import stage_topic

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from bettong.application.key import KeyValue
+from bettong.schema.key_types import KeyValue
 from bettong.worker.batch import Batch
 from bettong.worker.state.shapes import Migration
 
