@@ -16,8 +16,8 @@ from bettong.services import PROCESSOR
 class Schedule(StrEnum):
     """How Spark hands frames to steps; the results are the same."""
 
-    MICRO_BATCH = "micro-batch"
     RESIDENT = "resident"
+    MICRO_BATCH = "micro-batch"
 
 
 class ProcessorSettings(ServiceSettings):
@@ -25,8 +25,8 @@ class ProcessorSettings(ServiceSettings):
 
     instance: str = instance_field(PROCESSOR.name)
     schedule: Schedule = Field(
-        Schedule.MICRO_BATCH,
-        description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
+        Schedule.RESIDENT,
+        description="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
     )
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."

@@ -11,11 +11,11 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError, SnapshotError
-from bettong.inspection.key_history import KeyValue
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
 from bettong.inspection.states import Held, KeyState, LogEnds
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.services import PROCESSOR
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import read_chain
