@@ -12,13 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from bettong.metrics import Scope
-
-if TYPE_CHECKING:
-    from bettong.config.service import ServiceSettings
 
 # The same in every pod of the chart.
 METRICS_PORT = 7300
@@ -53,11 +48,6 @@ class ServiceEntry:
     def listen_setting(self) -> str:
         """The setting of where it serves gRPC."""
         return f"{self.name}_listen"
-
-    def settings_class(self) -> type[ServiceSettings]:
-        """The class of its settings. Loaded on demand: `bettong --help` needs none of them, nor pydantic."""
-        found: type[ServiceSettings] = getattr(import_module(f"bettong.config.{self.name}"), self.settings)
-        return found
 
 
 SENDER = ServiceEntry(
