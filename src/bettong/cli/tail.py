@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bettong.cli.background import DIRECTORY
-from bettong.cli.run import HERE
+from bettong.cli.directory import DIRECTORY, HERE
 
 _SINK = typer.Argument(
     metavar="SINK", help="The sink to read; `dead-letters` for what could not be processed."
