@@ -107,7 +107,9 @@ def test_the_layers_are_those_that_are_checked() -> None:
     contracts = tomllib.loads((ROOT / "layers.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = [each["layers"] for each in contracts if each["name"] == "Layers of the library"]
     told = [set(re.findall(r"`(\w+)`", line)) for line in LAYER.findall(PAGE)]
-    assert told == [set(re.split(r" [|:] ", layer)) for layer in layers]
+    # The last one is the ground, of many modules that stand beside each other.
+    assert told == [set(re.split(r" [|:] ", layer)) for layer in layers[:-1]]
+    assert f"\n{len(layers)}. the ground: " in PAGE
 
 
 def test_circles_of_imports_are_checked_in_each_package() -> None:
