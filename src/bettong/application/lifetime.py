@@ -1,28 +1,18 @@
 """The states of a computation, as an application describes them: what makes one, and how long it lives."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 from bettong.application.callables import check_state
+from bettong.application.durations import duration_ns
 from bettong.application.signatures import check_state_predicate
 from bettong.application.ways import Way, way_of
 from bettong.errors import ApplicationError
 
-_US_NS = 1000
-# Clocks are 64-bit nanoseconds: 292 years from 1970 on.
-_LIFETIME_MAX = timedelta(days=36_500)
-
 
 def lifetime_ns(owner: str, ttl: object) -> int | None:
     """A time to live in nanoseconds. Raises ApplicationError for what is no such time."""
-    if ttl is None:
-        return None
-    if not isinstance(ttl, timedelta) or not timedelta(0) < ttl <= _LIFETIME_MAX:
-        raise ApplicationError(
-            f"{owner}: ttl={ttl!r}; expected a datetime.timedelta above 0 and of at most {_LIFETIME_MAX.days} days"
-        )
-    return ttl // timedelta(microseconds=1) * _US_NS
+    return None if ttl is None else duration_ns(owner, "ttl", ttl)
 
 
 def check_states(owner: str, state: Callable[[], Any], delete_when: object, way: Way) -> None:

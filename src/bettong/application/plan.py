@@ -8,9 +8,10 @@ Merging costs nothing here: whoever reads a merged stream reads each of its part
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bettong.application.application import Application
+from bettong.application.event_time import EventTime
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.schema import Schema
@@ -38,6 +39,8 @@ class StageInput:
     stream: str
     schema: Schema
     key: Key | None
+    # Of a source; None for what another stage computes, whose frames tell it.
+    event_time: EventTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ class Stage:
     inputs: tuple[StageInput, ...]
     operators: tuple[Operator, ...]
     outputs: tuple[StageOutput, ...]
+    # Whether a computation here, or in a stage behind it, goes by event time: then its frames tell watermarks.
+    needs_time: bool = False
 
     def on_error(self) -> dict[str, OnError]:
         """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""
@@ -110,8 +115,27 @@ def plan(app: Application) -> Plan:
         application=app.name,
         sources=app.sources,
         sinks=app.sinks,
-        stages=tuple(_stage(group, stage_names, app) for group in groups),
+        stages=_with_time(tuple(_stage(group, stage_names, app) for group in groups)),
     )
+
+
+def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Marks the stages that need event time: those with a computation that goes by it, and all before them."""
+    needing = {
+        stage.name for stage in stages if any(goes_by_event_time(each.node) for each in stage.operators)
+    }
+    # Stages form no circle, so as many rounds as there are stages reach the first one.
+    for _ in stages:
+        needing |= {
+            stage.name for stage in stages if any(output.stage in needing for output in stage.outputs)
+        }
+    return tuple(replace(stage, needs_time=stage.name in needing) for stage in stages)
+
+
+def goes_by_event_time(node: Computation) -> bool:
+    """Whether a computation waits for watermarks."""
+    del node
+    return False
 
 
 def _groups(app: Application) -> list[list[Uniform]]:
@@ -141,7 +165,8 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
     operators: list[Operator] = []
     for node in group:
         if isinstance(node, Source | Keyed):
-            inputs.append(StageInput(node.name, node.schema, node.key))
+            times = node.event_time if isinstance(node, Source) else None
+            inputs.append(StageInput(node.name, node.schema, node.key, times))
         elif isinstance(node, Computation):
             operators.append(Operator(node, tuple(read.name for read in _reads(node))))
     outputs = [

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
+from bettong.application.event_time import EventTime
 from bettong.application.key import Key, check_key
 from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
@@ -227,6 +228,7 @@ class Source(Uniform):
     decoder: Decoder | None
     on_error: OnError = DEAD_LETTER
     kafka: ExternalTopic | None = None
+    event_time: EventTime = field(default_factory=EventTime)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """A frame as a value, and its bytes in the log."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from google.protobuf.message import DecodeError
@@ -46,6 +46,9 @@ class Frame:
     rows: Sequence[bytes] | None = None
     columns: bytes | None = None
     refused: frame_pb2.RefusedMessages | None = None
+    # By origin, of a TICK.
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    event_times: bytes = b""
 
     @property
     def stream(self) -> str:
@@ -65,7 +68,10 @@ def encode(frame: Frame) -> bytes:
         ingest_ns=frame.ingest_ns,
         sent_ns=frame.sent_ns,
         watermark_ns=frame.watermark_ns,
+        event_times=frame.event_times,
     )
+    for origin, watermark_ns in frame.watermarks.items():
+        envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns)
     if frame.columns is not None:
         envelope.columns = frame.columns
     elif frame.rows is not None:
@@ -117,4 +123,6 @@ def decode(data: bytes) -> Frame:
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
         refused=refused,
+        watermarks={each.origin: each.watermark_ns for each in envelope.watermarks},
+        event_times=envelope.event_times,
     )
