@@ -14,25 +14,31 @@ from bettong.application.destinations import (
     TwoPhase,
     TwoPhaseSink,
 )
+from bettong.application.durations import seconds
 from bettong.application.external import ExternalTopic
 from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
 from bettong.application.layouts import packed, tagged
 from bettong.application.streams import Stream
+from bettong.application.timers import NEVER, Fired, LogTimer, Timer
 from bettong.application.ways import Places, compiled, vectorized
 from bettong.errors import ApplicationError, BettongError
 
 __all__ = [
+    "NEVER",
     "Application",
     "ApplicationError",
     "AtLeastOnceTcp",
     "AtLeastOnceWebhook",
     "BettongError",
     "ExternalTopic",
+    "Fired",
     "KafkaTopic",
+    "LogTimer",
     "Pickle",
     "Places",
     "Postgres",
     "Stream",
+    "Timer",
     "TwoPhase",
     "TwoPhaseSink",
     "Width",
@@ -45,6 +51,7 @@ __all__ = [
     "i32",
     "i64",
     "packed",
+    "seconds",
     "tagged",
     "u8",
     "u16",

@@ -27,6 +27,7 @@ from bettong.application.streams import (
     Uniform,
     parents_of,
 )
+from bettong.application.timers import Clock
 from bettong.topics import all_topics
 
 Computation = Stateless | Stateful
@@ -134,8 +135,7 @@ def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
 
 def goes_by_event_time(node: Computation) -> bool:
     """Whether a computation waits for watermarks."""
-    del node
-    return False
+    return isinstance(node, Stateful) and any(timer.clock is Clock.EVENT for timer in node.timers)
 
 
 def _groups(app: Application) -> list[list[Uniform]]:

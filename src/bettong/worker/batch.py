@@ -29,7 +29,8 @@ class FrameKeys:
     columns: Columns
     # Indices of messages that no function of the user's must see: they have no key, and no row.
     without: frozenset[int] = frozenset()
-    _values: list[Any] | None = field(default=None, init=False)
+    # One key a message, where they are known.
+    _values: list[Any] | None = None
 
     def values(self) -> list[Any]:
         """One Python value (str, bytes or int) a message."""

@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bettong.application.fields import Kind
+from bettong.application.fields import Field, Kind
 from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Stage, StageInput
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, Stateful, Stateless
+from bettong.application.timers import StateTimer
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError
 from bettong.v1.snapshot_pb2 import Shape
@@ -20,7 +21,8 @@ from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
-from bettong.worker.compiling import compile_node
+from bettong.worker.compiling import compile_node, compile_timers
+from bettong.worker.fired import fired_schema, of_any_key
 from bettong.worker.kernel import Kernel
 from bettong.worker.operators.filter import FilterOperator
 from bettong.worker.operators.map import MapOperator
@@ -66,8 +68,8 @@ class StageProgram:
 
     def _table(self, node: Stateful) -> StateTable:
         if node.name in self.kernels or node.way is Way.VECTORIZED:
-            return RecordTable(node, key_dtype(self.stage, node))
-        return ObjectTable(node, self.state_key)
+            return record_table(self.stage, node)
+        return ObjectTable(node, self.state_key, _key_field(self.stage, node) if node.timers else None)
 
     def on_error(self) -> dict[str, OnError]:
         """See Stage."""
@@ -88,7 +90,9 @@ class StageProgram:
         self, node: Computation, tables: Mapping[str, StateTable], progress: FoldProgress
     ) -> Operator:
         if isinstance(node, Stateful):
-            return StatefulOperator(node.name, tables[node.name], self._stateful_calling(node, progress))
+            timers = {timer.field: self._timer_calling(node, timer, progress) for timer in node.timers}
+            calling = self._stateful_calling(node, progress)
+            return StatefulOperator(node, tables[node.name], calling, timers)
         if isinstance(node, Filtered):
             return FilterOperator(node.name, self._stateless_calling(node, progress))
         return MapOperator(node.name, self._stateless_calling(node, progress))
@@ -96,7 +100,16 @@ class StageProgram:
     def _stateful_calling(self, node: Stateful, progress: FoldProgress) -> Calling[Any]:
         if node.name in self.kernels:
             return CompiledCalling(self.kernels[node.name], node.on_error)
-        return StatefulColumns(node) if node.way is Way.VECTORIZED else StatefulMessages(node, progress)
+        if node.way is Way.VECTORIZED:
+            return StatefulColumns(node, node.handlers)
+        return StatefulMessages(node, node.handlers, progress)
+
+    def _timer_calling(self, node: Stateful, timer: StateTimer, progress: FoldProgress) -> Calling[Any]:
+        if (name := _timer_name(node, timer.field)) in self.kernels:
+            return CompiledCalling(self.kernels[name], node.on_error)
+        if node.way is Way.VECTORIZED:
+            return StatefulColumns(node, {record_table(self.stage, node).fired: timer.function})
+        return StatefulMessages(node, of_any_key(timer.function), progress)
 
     def _stateless_calling(self, node: Stateless, progress: FoldProgress) -> Calling[None]:
         if node.name in self.kernels:
@@ -124,11 +137,34 @@ def program(
             try_stateless(node)
         if way is Way.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
+            if isinstance(node, Stateful) and node.timers:
+                fired = record_table(stage, node).fired
+                for field_, kernel in compile_timers(node, fired, cache=cache).items():
+                    kernels[_timer_name(node, field_)] = {fired: kernel}
     return StageProgram(stage, kernels, shapes, state_key=state_key)
 
 
-def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
-    """The numpy type of the key that reaches a compiled or vectorized computation; the same from every entry.
+def record_table(stage: Stage, node: Stateful) -> RecordTable:
+    """Empty states of a compiled or vectorized computation. Raises as `key_type`."""
+    kind, dtype = key_type(stage, node)
+    return RecordTable(node, dtype, kind)
+
+
+def _key_field(stage: Stage, node: Stateful) -> Field | None:
+    """The field of a fixed width that a computation's key is; None where it is computed or has any width."""
+    try:
+        return fired_schema(*key_type(stage, node)).fields[0]
+    except ApplicationError:
+        return None
+
+
+def _timer_name(node: Stateful, field_: str) -> str:
+    # No dot stands in a computation's name.
+    return f"{node.name}.{field_}"
+
+
+def key_type(stage: Stage, node: Stateful) -> tuple[Kind, np.dtype[Any]]:
+    """Kind and numpy type of the key that reaches a compiled or vectorized computation; the same from every entry.
 
     Raises ApplicationError when a key is a function, varies in width, or differs between inputs.
     """
@@ -150,7 +186,7 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
     if len(found) > 1:
         keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
         raise ApplicationError(f"{node.way.value} {node.name!r}: its streams' keys differ in type: {keys}")
-    return next(iter(found))[1]
+    return next(iter(found))
 
 
 def run(
@@ -176,9 +212,9 @@ def _try_state(stage: Stage, node: Stateful, way: Way, state_key: bytes | None) 
     if way is Way.PYTHON:
         check_state(node, state_key)
         return
-    key = key_dtype(stage, node)
+    table = record_table(stage, node)
     if way is Way.VECTORIZED:
-        try_stateful(node, key)
+        try_stateful(node, table)
 
 
 def _inputs_of(stage: Stage, computation: str) -> list[StageInput]:

@@ -5,7 +5,7 @@ that changes nothing for the others, for what it gives for a row hangs on no row
 results that it gives those that do not fit their schema become failures, each by itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from traceback import walk_tb
 from typing import Any
@@ -14,8 +14,8 @@ import numpy as np
 
 from bettong.application.on_error import ANY_ERROR, STOP, reason_of
 from bettong.application.plan import Computation
-from bettong.application.schema import schema_of
-from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
+from bettong.application.schema import Schema, schema_of
+from bettong.application.streams import Filtered, FlatMapped, Handler, Stateful, Stateless
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
@@ -59,8 +59,10 @@ class ColumnsCalling:
 class StatefulColumns:
     """`Stream.stateful` of vectorized functions."""
 
-    def __init__(self, node: Stateful) -> None:
+    def __init__(self, node: Stateful, functions: Mapping[Schema, Handler]) -> None:
+        """`functions`: by what they take."""
         self._node = node
+        self._functions = functions
         self._state = schema_of(node.state)
         self._distinct = Distinct()
 
@@ -93,7 +95,7 @@ class StatefulColumns:
         return given
 
     def _given(self, columns: Columns, state: Any, places: Array) -> Results:
-        given = self._node.handlers[columns.schema](message_of(columns), state, places)
+        given = self._functions[columns.schema](message_of(columns), state, places)
         if given is None:
             return Results(Columns.of_messages(self._node.schema, []), np.arange(0))
         if self._node.many:
@@ -108,14 +110,13 @@ def try_stateless(node: Stateless) -> None:
     _try(node.function, lambda: ColumnsCalling(node).over(Columns.of_messages(takes, [])))
 
 
-def try_stateful(node: Stateful, key: np.dtype[Any]) -> None:
-    """The same for all functions of a stateful computation."""
-    table = RecordTable(node, key)
+def try_stateful(node: Stateful, table: RecordTable) -> None:
+    """The same for all functions of a stateful computation. `table`: a new one."""
     none = Records(np.empty(0, np.int32), table.states, 0, table)
-    calling = StatefulColumns(node)
-    for schema, function in node.handlers.items():
-        columns = Columns.of_messages(schema, [])
-        _try(function, lambda columns=columns: calling.over(columns, none))  # type: ignore[misc]
+    functions = [*node.handlers.items(), *((table.fired, timer.function) for timer in node.timers)]
+    for schema, function in functions:
+        calling, columns = StatefulColumns(node, {schema: function}), Columns.of_messages(schema, [])
+        _try(function, lambda calling=calling, columns=columns: calling.over(columns, none))  # type: ignore[misc]
 
 
 def _try(function: Callable[..., Any], call: Callable[[], Results]) -> None:

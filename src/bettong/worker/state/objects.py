@@ -6,10 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
+from bettong.application.fields import Field
 from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
+from bettong.application.timers import NEVER
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.worker.batch import Batch, NoKey
+from bettong.worker.due import Due
+from bettong.worker.fired import DueTimers, rows_of_keys
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
@@ -17,6 +21,7 @@ from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
+from bettong.worker.state.timers import KeyTimers, without_never
 
 # What a signature covers of keys that have ended, beside their place: so that they are not taken for states.
 _ENDED = b"\0ended"
@@ -50,9 +55,10 @@ class PlainStates:
 class ObjectTable:
     """One Python object a key. See StateTable."""
 
-    def __init__(self, node: Stateful, state_key: bytes | None = None) -> None:
-        """`state_key` signs states that are pickles: see `bettong.Pickle`."""
+    def __init__(self, node: Stateful, state_key: bytes | None = None, key: Field | None = None) -> None:
+        """`state_key` signs states that are pickles: see `bettong.Pickle`. `key`: its fixed width, if it has one."""
         self.name = node.name
+        self._key = key
         self._node = node
         self._codec = _codec(node, state_key)
         self._states: dict[Any, Any] = {}
@@ -66,12 +72,15 @@ class ObjectTable:
         self._ended: set[Any] = set()
         self._ends = node.ttl_ns is not None or node.delete_when is not None
         self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._timers = KeyTimers(node.timers) if node.timers else None
+        # Whether states were taken over whose timers are not known yet.
+        self._is_restored = False
         self._deleted = 0
         self.get = self._states.get
 
-    def open(self, batch: Batch) -> ObjectTable:
+    def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
-        if self._lifetimes is not None:
+        if self._lifetimes is not None and renews:
             _with_keys(batch, self._lifetimes.renew)
         if self._changed is not None:
             _with_keys(batch, self._changed.update)
@@ -91,6 +100,35 @@ class ObjectTable:
         """The state of a key ends: its next message finds a fresh one."""
         self._end((key,))
         self._deleted += 1
+
+    @property
+    def timers(self) -> KeyTimers | None:
+        """To be told, after each call for a key, that its state may have changed; None without timers."""
+        if self._is_restored and self._timers is not None:
+            self._timers.rebuild(self._states)
+            self._is_restored = False
+        return self._timers
+
+    @property
+    def due(self) -> Due:
+        """See StateTable."""
+        timers = self.timers
+        return timers.due if timers is not None else Due()
+
+    def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
+        """See StateTable."""
+        timers = self.timers
+        due = timers.take(log_ns, watermark_ns) if timers is not None else []
+        for each in due:
+            object.__setattr__(self._states[each.key], self._node.timers[each.timer].field, NEVER)
+        if self._changed is not None:
+            self._changed.update(each.key for each in due)
+        found = []
+        for number, timer in enumerate(self._node.timers):
+            own = [each for each in due if each.timer == number]
+            rows = rows_of_keys([each.key for each in own], [each.at_ns for each in own], self._key)
+            found += [DueTimers(timer.field, each) for each in rows]
+        return found
 
     def take_deleted(self) -> int:
         """See StateTable."""
@@ -120,6 +158,8 @@ class ObjectTable:
         self._waiting.difference_update(keys)
         if self._lifetimes is not None:
             self._lifetimes.forget(keys)
+        if self._timers is not None:
+            self._timers.forget(keys)
 
     def dump(self, place: bytes = b"") -> SavedStates:
         """The states of all keys, in an order that the keys alone decide."""
@@ -170,15 +210,26 @@ class ObjectTable:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
             written = {key: migration(old) for key, old in written.items()}
+            self._check_times(written)
         self._drop(ended)
         if begins:
             self._waiting = set(self._states)
         self._states.update(written)
+        self._is_restored = True
         self._waiting.difference_update(written)
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(keys, last_ns)
         self._note_stored()
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
+
+    def _check_times(self, migrated: dict[Any, Any]) -> None:
+        for key, state in migrated.items() if self._timers is not None else ():
+            try:
+                self._timers.times_of(state)
+            except ValueError as error:
+                raise StateChangedError(
+                    f"state of {self.name!r}: what migrate= made for key {key!r:.60}: {error}"
+                ) from None
 
     def _note_stored(self) -> None:
         """All keys are in increments, and none of those has ended."""
@@ -208,11 +259,14 @@ class ObjectTable:
 
     def state_of(self, key: str | int | bytes) -> Any:
         """See StateTable."""
-        return to_jsonable(self._states.get(key))
+        return self._shown(self._states.get(key))
 
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
-        return ((key, to_jsonable(state)) for key, state in self._states.items())
+        return ((key, self._shown(state)) for key, state in self._states.items())
+
+    def _shown(self, state: Any) -> Any:
+        return without_never(to_jsonable(state), self._node.timers)
 
 
 def _with_keys(batch: Batch, take: Callable[[list[Any]], object]) -> None:

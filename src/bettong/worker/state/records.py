@@ -13,11 +13,14 @@ from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
+from bettong.worker.due import Due
+from bettong.worker.fired import DueTimers, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.lifetimes import SlotLifetimes, stored_clocks
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
+from bettong.worker.state.timers import SlotTimers, without_never
 
 
 class Records(NamedTuple):
@@ -32,8 +35,11 @@ class Records(NamedTuple):
 class RecordTable:
     """One record of an array a key. See StateTable."""
 
-    def __init__(self, node: Stateful, key: np.dtype[Any]) -> None:
+    def __init__(self, node: Stateful, key: np.dtype[Any], kind: Kind | None = None) -> None:
+        """`kind`: of the key; text or an integer when it is not told."""
         self.name = node.name
+        # What the functions of timers take.
+        self.fired = fired_schema(kind or (Kind.TEXT if key.kind == "S" else Kind.INT), key)
         self._node = node
         # The state of a new key, an array of one.
         self.first = first_state(node)
@@ -52,13 +58,16 @@ class RecordTable:
         self._ended: list[Array] = []
         self._ends = node.ttl_ns is not None or node.delete_when is not None
         self._lifetimes = SlotLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._timers = SlotTimers(node.timers) if node.timers else None
 
-    def open(self, batch: Batch) -> Records:
+    def open(self, batch: Batch, *, renews: bool = True) -> Records:
         """See StateTable. New keys get a first state."""
         slots = self._table.slots(batch.key_column())
         self._make_room()
-        if self._lifetimes is not None:
+        if self._lifetimes is not None and renews:
             self._lifetimes.renew(slots)
+        if self._timers is not None:
+            self._timers.note(slots, self.states)
         if self._changed is not None:
             self._changed[slots] = True
         return Records(slots, self.states, self._table.count, self)
@@ -70,6 +79,28 @@ class RecordTable:
         last[slots] = np.arange(len(slots))
         ended = slots[rows]
         self._end(ended[last[ended] == rows])
+
+    @property
+    def due(self) -> Due:
+        """See StateTable."""
+        return self._timers.due(self.states) if self._timers is not None else Due()
+
+    def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
+        """See StateTable."""
+        if self._timers is None:
+            return []
+        slots, at_ns, timers = self._timers.take(log_ns, watermark_ns, self.states)
+        if self._changed is not None:
+            self._changed[slots] = True
+        found = []
+        for number, field in enumerate(self._timers.fields):
+            own = np.flatnonzero(timers == number)
+            if len(own):
+                keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
+                order = np.lexsort((keys, times))
+                rows = rows_of_column(self.fired, keys[order], times[order])
+                found.append(DueTimers(field, rows))
+        return found
 
     def take_deleted(self) -> int:
         """See StateTable."""
@@ -172,6 +203,8 @@ class RecordTable:
         slots = self._table.slots_of(np.ascontiguousarray(keys))
         self._make_room()
         self.states[slots] = states
+        if self._timers is not None:
+            self._timers.rebuild()
         self._waiting[slots[slots < len(self._waiting)]] = False
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(slots, last_ns)
@@ -218,14 +251,17 @@ class RecordTable:
     def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
         """See StateTable."""
         slots = self._table.in_use()
+        keys = self._keys_at(slots).tolist()
+        return ((key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys, strict=True))
+
+    def _keys_at(self, slots: Array) -> Array:
+        """The keys of these slots."""
         words = np.ascontiguousarray(self._table.keys[slots])
         if self._key.kind == "S":
             keys = words.view(f"S{words.itemsize * self._table.words}")
         else:
             keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
-        return (
-            (key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys.ravel().tolist(), strict=True)
-        )
+        return keys.ravel()
 
     def _plain(self, slot: int) -> Any:
         """A state as JSON can hold it."""
@@ -234,7 +270,7 @@ class RecordTable:
         for field in self._state.fields:
             if field.kind is Kind.TEXT:
                 values[field.name] = values[field.name].decode("utf-8", "replace")
-        return to_jsonable(values)
+        return without_never(to_jsonable(values), self._node.timers)
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""

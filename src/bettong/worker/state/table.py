@@ -1,9 +1,11 @@
 """What holds the states of a computation's keys in one partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from bettong.worker.batch import Batch
+from bettong.worker.due import Due
+from bettong.worker.fired import DueTimers
 from bettong.worker.state.shapes import Migration
 
 
@@ -22,10 +24,21 @@ class StateTable(Protocol):
     ended since, until the next one tells them.
     """
 
-    def open(self, batch: Batch) -> Any:
+    def open(self, batch: Batch, *, renews: bool = True) -> Any:
         """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
 
-        With a time to live, these keys have a message now: at the log clock that `expire` was told last.
+        With a time to live, these keys have a message now: at the log clock that `expire` was told last. Unless
+        `renews` is off, for rows of timers.
+        """
+
+    @property
+    def due(self) -> Due:
+        """When the first timer is due, or some time before: `take_due` makes it exact. Cheap."""
+
+    def take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        """The timers that have come, of each key the first one: by time, then by their order in the state.
+
+        They are NEVER now. Ask again once their functions were called: none when nothing is due any more.
         """
 
     def expire(self, log_ns: int) -> int:
