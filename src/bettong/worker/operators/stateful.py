@@ -4,12 +4,12 @@ from typing import Any
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import derived
+from bettong.worker.operators.operator import WithoutTime, derived
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.state.table import StateTable
 
 
-class StatefulOperator:
+class StatefulOperator(WithoutTime):
     """See Operator. `table` holds the states of its partition's keys."""
 
     def __init__(self, name: str, table: StateTable, calling: Calling[Any]) -> None:
