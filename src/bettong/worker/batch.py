@@ -31,6 +31,8 @@ class FrameKeys:
     without: frozenset[int] = frozenset()
     # One key a message, where they are known.
     _values: list[Any] | None = None
+    # Whether no message led to the rows but timers that fired.
+    are_fired: bool = False
 
     def values(self) -> list[Any]:
         """One Python value (str, bytes or int) a message."""

@@ -6,7 +6,7 @@ from bettong.application.timers import NEVER
 
 
 class Due(NamedTuple):
-    """Once one of the two clocks has come so far, Unix ns, something may be due, and nothing before; NEVER: no clock does."""
+    """When something may be due, and nothing before: once one of the two clocks has come so far, Unix ns. None does so: NEVER."""
 
     log_ns: int = NEVER
     watermark_ns: int = NEVER

@@ -50,14 +50,14 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
         values = [keys[row] for row in rows]
         times = np.array([at_ns[row] for row in rows], np.int64)
         columns = Columns(Schema(Fired, (own, _AT)), len(rows), (column_of_values(own, values), times))
-        found.append(Batch(columns, FrameKeys(_input(columns), columns, _values=values)))
+        found.append(Batch(columns, FrameKeys(_input(columns), columns, _values=values, are_fired=True)))
     return found
 
 
 def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
     """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
     columns = Columns(schema, len(keys), (keys, at_ns))
-    return Batch(columns, FrameKeys(_input(columns), columns))
+    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True))
 
 
 def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
@@ -67,7 +67,9 @@ def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
         columns = Columns.concatenated(columns.schema, [batch.columns for batch in rows]).take(order)
     # Keys of several types have no column; no compiled function takes them.
     values = [key for batch in rows for key in batch.key_values()]
-    return FrameKeys(_input(columns), columns, _values=[values[row] for row in order.tolist()])
+    return FrameKeys(
+        _input(columns), columns, _values=[values[row] for row in order.tolist()], are_fired=True
+    )
 
 
 @lru_cache(maxsize=256)

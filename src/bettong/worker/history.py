@@ -7,7 +7,7 @@ rows in their order, so that changes no result. Another one, around the router, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +26,10 @@ from bettong.frames.text import bytes_of
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.due import Due
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -191,7 +192,7 @@ class KeyHistory:
                                 (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if dead_letter.computation == source:
+                    if dead_letter.fired or dead_letter.computation == source:
                         continue
                     policy = policies.get(dead_letter.computation, DEAD_LETTER)
                     found.setdefault(dead_letter.index, []).append(
@@ -281,7 +282,7 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.indexes or not batch.length:
+        if not self._watch.indexes or not batch.length or isinstance(dead_letters, FiringDeadLetters):
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
@@ -295,6 +296,15 @@ class _WatchedStateful:
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
         return Batch.concatenated(given)
 
+    @property
+    def due(self) -> Due | None:
+        """See Operator."""
+        return self._operator.due
+
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
+        """See Operator."""
+        return self._operator.on_time(log_ns, watermark_ns, dead_letters)
+
 
 @dataclass(frozen=True, slots=True)
 class _WatchedRouter(Router):
@@ -306,6 +316,9 @@ class _WatchedRouter(Router):
         self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
     ) -> Iterator[OutputRecord]:
         """See Router."""
+        if isinstance(dead_letters, FiringDeadLetters):
+            yield from Router.route(self, emitter, output, batch, dead_letters)
+            return
         # Several rows may come from one message: here each row stands for itself.
         failed = DeadLetters()
         yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)

@@ -4,13 +4,13 @@ The state after offset o is a fold of the log's first o records and of nothing e
 """
 
 import gc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
-from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.refused import unpack
@@ -21,17 +21,14 @@ from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
 from bettong.worker.batch import Batch
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters, FailedMessage, message_text
+from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
 from bettong.worker.progress import FoldProgress
-from bettong.worker.stage_program import StageProgram, run
+from bettong.worker.stage_program import StageProgram
+from bettong.worker.stage_run import StageRun
 from bettong.worker.state.shapes import Migration, migration
 from bettong.worker.state.table import SavedStates, StateTable
-
-# Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
-_MESSAGE_SHOWN = 1000
-_REASON_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +59,17 @@ class PartitionWorker:
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
-        self._operators = program.operators(self._tables, self.progress)
         self._expiring = [self._tables[name] for name in program.expiring()]
-        self._deleting = [self._tables[name] for name in program.deleting()]
-        self._on_error = program.on_error()
         own = assignment
-        self._router = program.router(own.application, own.partition, own.partitions)
         self._dead_letter_framing = DeadLetterFraming(own.application, program.stage.name, own.partition)
+        self._stage_run = StageRun(
+            program,
+            self._tables,
+            program.router(own.application, own.partition, own.partitions),
+            self._dead_letter_framing,
+            progress=self.progress,
+            counters=self.counters,
+        )
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
@@ -135,8 +136,25 @@ class PartitionWorker:
                 offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
             )
         self._now_ns = max(self._now_ns, frame.ingest_ns)
+        records = self._fire(offset, frame)
         if self._expiring:
             self._expire()
+        records += self._pass(offset, frame, value)
+        return records + self._fire(offset, frame)
+
+    def _fire(self, offset: int, frame: Frame) -> list[OutputRecord]:
+        """What is due by the clocks as they are."""
+        if not self._stage_run.is_timed:
+            return []
+        return self._stage_run.fire(
+            self._emitter(offset, frame),
+            log_ns=self._now_ns,
+            watermark_ns=0,
+            exclusion=self.exclusions.get(offset),
+        )
+
+    def _pass(self, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
+        """What the record's messages lead to."""
         if frame.kind is Kind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         elif frame.kind is Kind.END:
@@ -311,32 +329,13 @@ class PartitionWorker:
             return self._refuse(offset, frame, value, str(error))
         if columns.length != frame.count:
             return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
-        self.counters.frames += 1
-        self.counters.messages += columns.length
-        dead_letters = DeadLetters(self._on_error)
+        dead_letters = self._stage_run.dead_letters()
         batch = (
             Batch.of_frame(entry, columns)
             if self._indexes is None and offset not in self.exclusions
             else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
         )
-        flows = run(self._operators, frame.stream, batch, dead_letters, self.progress)
-        for table in self._deleting:
-            self.counters.deleted += table.take_deleted()
-        emitter = self._emitter(offset, frame)
-        records: list[OutputRecord] = []
-        for output in self.program.stage.outputs:
-            self.progress.enter(output.target.name)
-            merged = Batch.merged([flows[stream] for stream in output.streams if stream in flows])
-            for leaving in dead_letters.before_stop(merged):
-                records.extend(self._router.route(emitter, output, leaving, dead_letters))
-        if dead_letters.stopping is not None:
-            raise self._poison(offset, frame, message_text(columns), dead_letters.stopping)
-        self.counters.results += sum(record.count for record in records)
-        self.counters.skipped += dead_letters.skipped
-        if dead_letters.found:
-            self.counters.dead_letters += len(dead_letters.found)
-            records.extend(self._dead_letter_framing.failed(emitter, dead_letters, message_text(columns)))
-        return records
+        return self._stage_run.messages(self._emitter(offset, frame), columns, batch, dead_letters)
 
     def _admitted(
         self, entry: StageInput, columns: Columns, exclusion: Exclusion | None, dead_letters: DeadLetters
@@ -363,26 +362,5 @@ class PartitionWorker:
             )
         )
 
-    def _poison(
-        self, offset: int, frame: Frame, message: Callable[[int], bytes], failed: FailedMessage
-    ) -> PoisonError:
-        """What stops this partition: all that is needed to find the message, and the remedy, on one line."""
-        text = message(failed.index).decode(errors="replace")
-        return PoisonError(
-            f'{failed.computation!r} (on_error="stop") cannot process a message:'
-            f" {_shortened(' '.join(failed.reason.split()), _REASON_SHOWN)};"
-            f" stage {self.program.stage.name!r}, partition {self.assignment.partition}, offset {offset}, origin"
-            f" {frame.origin}, sequence {frame.sequence}, index {failed.index}. Mend the function, or give it"
-            ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
-            f" {_shortened(text, _MESSAGE_SHOWN)}",
-            computation=failed.computation,
-            reason=failed.reason,
-            index=failed.index,
-        )
-
     def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:
         return FrameEmitter(frame, offset, self.assignment.frame_bytes_max, self._sent)
-
-
-def _shortened(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[:characters] + " ..."

@@ -16,7 +16,6 @@ from bettong.application.timers import StateTimer
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError
 from bettong.v1.snapshot_pb2 import Shape
-from bettong.worker.batch import Batch
 from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_stateful, try_stateless
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
@@ -28,7 +27,6 @@ from bettong.worker.operators.filter import FilterOperator
 from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable, check_state
@@ -187,25 +185,6 @@ def key_type(stage: Stage, node: Stateful) -> tuple[Kind, np.dtype[Any]]:
         keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
         raise ApplicationError(f"{node.way.value} {node.name!r}: its streams' keys differ in type: {keys}")
     return next(iter(found))
-
-
-def run(
-    operators: Operators,
-    stream: str,
-    batch: Batch,
-    dead_letters: DeadLetters,
-    progress: FoldProgress,
-) -> dict[str, Batch]:
-    """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
-    flows = {stream: batch}
-    for reads, operator in operators:
-        if arriving := dead_letters.before_stop(
-            Batch.merged([flows[read] for read in reads if read in flows])
-        ):
-            progress.enter(operator.name)
-            given = [operator.on_batch(each, dead_letters) for each in arriving]
-            flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)
-    return flows
 
 
 def _try_state(stage: Stage, node: Stateful, way: Way, state_key: bytes | None) -> None:

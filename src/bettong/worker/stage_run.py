@@ -1,0 +1,141 @@
+"""A stage at work in one partition: what the rows of a record, and what fires at it, lead to.
+
+Rows pass the operators in the order of the graph, then leave by the outputs. What fires in an operator passes those
+behind it in the same way, before the next operator fires: so what is due there because of it fires with it.
+"""
+
+from collections.abc import Callable, Mapping
+
+from bettong.frames.columns import Columns
+from bettong.v1.snapshot_pb2 import Counters
+from bettong.worker.batch import Batch
+from bettong.worker.exclusions import Exclusion
+from bettong.worker.output.dead_letters import (
+    DeadLetterFraming,
+    DeadLetters,
+    FiringDeadLetters,
+    message_text,
+)
+from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.poison import poison
+from bettong.worker.output.routing import Router
+from bettong.worker.progress import FoldProgress
+from bettong.worker.stage_program import Operators, StageProgram
+from bettong.worker.state.table import StateTable
+
+
+class StageRun:
+    """Of one partition. Counts what comes of rows in `counters`."""
+
+    def __init__(
+        self,
+        program: StageProgram,
+        tables: Mapping[str, StateTable],
+        router: Router,
+        framing: DeadLetterFraming,
+        *,
+        progress: FoldProgress,
+        counters: Counters,
+    ) -> None:
+        self._stage = program.stage
+        self._router = router
+        self._framing = framing
+        self._operators = program.operators(tables, progress)
+        self._timed = [at for at, (_, each) in enumerate(self._operators) if each.due is not None]
+        self._deleting = [tables[name] for name in program.deleting()]
+        self._on_error = program.on_error()
+        self._progress = progress
+        self._counters = counters
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether anything can ever be due."""
+        return bool(self._timed)
+
+    def dead_letters(self) -> DeadLetters:
+        """Those of a frame's messages, none yet."""
+        return DeadLetters(self._on_error)
+
+    def messages(
+        self, emitter: FrameEmitter, columns: Columns, batch: Batch, dead_letters: DeadLetters
+    ) -> list[OutputRecord]:
+        """What the messages of a frame lead to. `columns`: all of them; `batch`: those that enter.
+
+        Raises PoisonError for one that a computation with on_error="stop" cannot process.
+        """
+        self._counters.frames += 1
+        self._counters.messages += columns.length
+        flows = run(self._operators, emitter.frame.stream, batch, dead_letters, self._progress)
+        records = self._leave(emitter, flows, dead_letters)
+        return records + self._finish(emitter, dead_letters, message_text(columns))
+
+    def fire(
+        self, emitter: FrameEmitter, *, log_ns: int, watermark_ns: int, exclusion: Exclusion | None
+    ) -> list[OutputRecord]:
+        """What is due, now that the clocks are there, and what that leads to. Raises as `messages` does.
+
+        `exclusion`: of a record that is left out as a whole nothing that is due is called either.
+        """
+        records: list[OutputRecord] = []
+        for at in self._timed:
+            operator = self._operators[at][1]
+            due = operator.due
+            if due is None or not due.is_reached(log_ns, watermark_ns):
+                continue
+            dead_letters = FiringDeadLetters(self._on_error)
+            if exclusion is not None:
+                dead_letters.excluded, dead_letters.is_decided = exclusion.record, exclusion.is_logged
+            self._progress.enter(operator.name)
+            for batch in operator.on_time(log_ns, watermark_ns, dead_letters):
+                behind = self._operators[at + 1 :]
+                flows = run(behind, operator.name, batch, dead_letters, self._progress)
+                records += self._leave(emitter, flows, dead_letters)
+            records += self._finish(emitter, dead_letters, dead_letters.text)
+        return records
+
+    def _leave(
+        self, emitter: FrameEmitter, flows: Mapping[str, Batch], dead_letters: DeadLetters
+    ) -> list[OutputRecord]:
+        """The rows that leave the stage."""
+        records: list[OutputRecord] = []
+        for output in self._stage.outputs:
+            self._progress.enter(output.target.name)
+            merged = Batch.merged([flows[stream] for stream in output.streams if stream in flows])
+            for leaving in dead_letters.before_stop(merged):
+                records.extend(self._router.route(emitter, output, leaving, dead_letters))
+        self._counters.results += sum(record.count for record in records)
+        return records
+
+    def _finish(
+        self, emitter: FrameEmitter, dead_letters: DeadLetters, text: Callable[[int], bytes]
+    ) -> list[OutputRecord]:
+        """The dead letters. `text` gives what stands in one. Raises PoisonError where the partition must stop."""
+        if dead_letters.stopping is not None:
+            raise poison(self._framing.stage, self._framing.partition, emitter, dead_letters, text)
+        for table in self._deleting:
+            self._counters.deleted += table.take_deleted()
+        self._counters.skipped += dead_letters.skipped
+        self._counters.dead_letters += len(dead_letters.found)
+        return list(self._framing.failed(emitter, dead_letters, text)) if dead_letters.found else []
+
+
+def run(
+    operators: Operators,
+    stream: str,
+    batch: Batch,
+    dead_letters: DeadLetters,
+    progress: FoldProgress,
+) -> dict[str, Batch]:
+    """Passes rows through operators: every stream's rows, those that enter included.
+
+    The rows are of one frame, or of what fired in one call, and enter as the rows of `stream`.
+    """
+    flows = {stream: batch}
+    for reads, operator in operators:
+        if arriving := dead_letters.before_stop(
+            Batch.merged([flows[read] for read in reads if read in flows])
+        ):
+            progress.enter(operator.name)
+            given = [operator.on_batch(each, dead_letters) for each in arriving]
+            flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)
+    return flows
