@@ -127,9 +127,7 @@ def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
 def _check_made(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
     """Refuses states whose timers cannot be set, or are set before any function was called for them."""
     if kind.__dataclass_params__.frozen:
-        raise ApplicationError(
-            f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state"
-        )
+        raise ApplicationError(f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state")
     made = state()
     for field in clocks:
         if getattr(made, field, None) != NEVER:

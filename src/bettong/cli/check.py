@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+    from bettong.application.lifetime import Lifetime
     from bettong.application.plan import Operator, Plan, Stage, StageOutput
 
 APPLICATION = typer.Argument(
@@ -79,7 +80,7 @@ def _computation(operator: Operator) -> str:
 
     node = operator.node
     state = (
-        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}"
+        f", state {_named(node.state)}{_ttl(node.lifetime)}{_deleted(node.delete_when)}"
         if isinstance(node, Stateful)
         else ""
     )
@@ -88,11 +89,12 @@ def _computation(operator: Operator) -> str:
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
-def _ttl(ttl_ns: int | None) -> str:
+def _ttl(lifetime: Lifetime | None) -> str:
     """How long a state lives, as `timedelta` writes it."""
-    if ttl_ns is None:
+    if lifetime is None:
         return ""
-    return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
+    ttl = str(timedelta(microseconds=lifetime.ttl_ns // 1000)).replace("days,", "days").replace("day,", "day")
+    return f", ttl {ttl}" + (" by event time" if lifetime.clock.name == "EVENT" else "")
 
 
 def _deleted(delete_when: object) -> str:
