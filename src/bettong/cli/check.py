@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from bettong.application.plan import Operator, Plan, Stage, StageOutput
+    from bettong.application.timers import StateTimer
 
 APPLICATION = typer.Argument(
     metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
@@ -79,7 +81,7 @@ def _computation(operator: Operator) -> str:
 
     node = operator.node
     state = (
-        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}"
+        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}{_timers(node.timers)}"
         if isinstance(node, Stateful)
         else ""
     )
@@ -97,6 +99,13 @@ def _ttl(ttl_ns: int | None) -> str:
 
 def _deleted(delete_when: object) -> str:
     return f", deleted when {_named(delete_when)}" if delete_when is not None else ""
+
+
+def _timers(timers: Sequence[StateTimer]) -> str:
+    """Each timer, by what clock it fires, and what is called then."""
+    return "".join(
+        f", timer {timer.field} by {timer.clock.value} calls {_named(timer.function)}" for timer in timers
+    )
 
 
 def _stage_output(planned: Plan, output: StageOutput) -> str:
