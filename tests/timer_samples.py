@@ -93,9 +93,7 @@ def take_all(note: Note, kept: Kept, keys: bettong.Places) -> tuple[Rang, betton
 
 
 @bettong.vectorized
-def ring_all(
-    fired: bettong.Fired[int], kept: Kept, keys: bettong.Places
-) -> tuple[Rang, bettong.Places]:
+def ring_all(fired: bettong.Fired[int], kept: Kept, keys: bettong.Places) -> tuple[Rang, bettong.Places]:
     due, state = _columns(fired), _columns(kept)
     state.count += 1
     state.ring = np.where(due.at % 5 == 0, due.at - 2, np.where(due.at % 5 == 1, due.at + 7, state.ring))

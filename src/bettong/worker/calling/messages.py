@@ -224,9 +224,7 @@ class StatefulMessages:
             return output.results(batch.length)
 
 
-def _note_failed(
-    timers: KeyTimers, batch: Batch, states: ObjectTable, failures: Iterable[Failure]
-) -> None:
+def _note_failed(timers: KeyTimers, batch: Batch, states: ObjectTable, failures: Iterable[Failure]) -> None:
     """What a function had set before it raised stays, too."""
     keys = batch.key_values()
     for row, _ in failures:

@@ -210,7 +210,7 @@ class ObjectTable:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
             written = {key: migration(old) for key, old in written.items()}
-            self._check_times(written)
+        self._check_times(written, "what migrate= made" if migration else "what was saved")
         self._drop(ended)
         if begins:
             self._waiting = set(self._states)
@@ -222,13 +222,14 @@ class ObjectTable:
         self._note_stored()
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
 
-    def _check_times(self, migrated: dict[Any, Any]) -> None:
-        for key, state in migrated.items() if self._timers is not None else ():
+    def _check_times(self, states: dict[Any, Any], what: str) -> None:
+        """Raises StateChangedError for states whose timers hold no times."""
+        for key, state in states.items() if self._timers is not None else ():
             try:
                 self._timers.times_of(state)
-            except ValueError as error:
+            except (ValueError, AttributeError) as error:
                 raise StateChangedError(
-                    f"state of {self.name!r}: what migrate= made for key {key!r:.60}: {error}"
+                    f"state of {self.name!r}: {what} for key {key!r:.60}: {error}"
                 ) from None
 
     def _note_stored(self) -> None:

@@ -1,9 +1,9 @@
 """Which timers of states are due: found without a look at those that are not.
 
-| of a table of | kept                                                          | to find what is due                    |
-| ------------- | ------------------------------------------------------------- | -------------------------------------- |
-| objects       | a heap of (time, key), with entries that no longer hold in it | takes the heap's beginning off         |
-| records       | of each 1024 slots, a time that none of their timers is before | looks through the slots of due blocks |
+| of a table of | kept                                                           | to find what is due                |
+| ------------- | -------------------------------------------------------------- | ---------------------------------- |
+| objects       | a heap of (time, key), with entries that no longer hold in it  | takes the heap's beginning off     |
+| records       | of each 1024 slots, a time that none of their timers is before | looks through slots of due blocks  |
 
 The times themselves are fields of the states. So nothing of this is saved: it is made anew from restored states.
 """
