@@ -44,7 +44,7 @@ class Rang:
 class Kept:
     count: int = 0
     ring: bettong.LogTimer = NEVER
-    close: bettong.LogTimer = NEVER
+    close: bettong.Timer = NEVER
 
 
 def take(note: Note, kept: Kept) -> None:
@@ -167,16 +167,18 @@ class Meaning:
     deletes: bool = False
     states: dict[int, Kept] = field(default_factory=dict)
     log_ns: int = 0
+    watermark_ns: int = 0
     results: list[Rang] = field(default_factory=list)
     dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
-    def record(self, log_ns: int, notes: list[Note]) -> None:
+    def record(self, log_ns: int, watermark_ns: int, notes: list[Note]) -> None:
         """A record of the log."""
         self.log_ns = max(self.log_ns, log_ns)
         self._fire()
         for note in notes:
             message = f'{{"key":{note.key},"what":{note.what},"at":{note.at}}}'
             self._call(take, note, note.key, message)
+        self.watermark_ns = max(self.watermark_ns, watermark_ns)
         self._fire()
 
     def _fire(self) -> None:
@@ -194,8 +196,8 @@ class Meaning:
                 heapq.heappush(queue, (at, key, which))
 
     def _due(self, key: int) -> list[tuple[int, int]]:
-        times = (self.states[key].ring, self.states[key].close)
-        return [(at, which) for which, at in enumerate(times) if at <= self.log_ns and at != NEVER]
+        times = ((self.states[key].ring, self.log_ns), (self.states[key].close, self.watermark_ns))
+        return [(at, which) for which, (at, clock_ns) in enumerate(times) if at <= clock_ns]
 
     def _call(self, function: Callable[..., Any], message: Any, key: int, text: str) -> None:
         state = self.states.setdefault(key, Kept())

@@ -237,7 +237,7 @@ def tally_all(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
 
 
 @bettong.vectorized
-def tally_allparts_of(part: Part, kept: Kept, places: Places) -> tuple[Part, Places]:
+def tally_all_parts(part: Part, kept: Kept, places: Places) -> tuple[Part, Places]:
     totals: list[int] = []
     for small, place in pairs(part.small, places):
         _counted(kept, place, 2 * small)

@@ -338,7 +338,8 @@ def test_what_is_no_time_is_refused_and_the_timer_is_never(wrong: Any) -> None:
 def test_whole_numbers_of_other_types_are_times(odd: Any) -> None:
     table = ObjectTable(node(None))
     set_timers(table, {"a": {"first": odd}})
-    assert type(table.get("a").first) is int
+    state: Any = table.get("a")
+    assert type(state.first) is int
     assert taken(table, 5, 0) == {"first": [(int(odd), "a")]}
 
 

@@ -19,6 +19,7 @@ from bettong import NEVER, Application
 from bettong.application.plan import plan
 from bettong.cli.check import tree
 from bettong.errors import PoisonError, StateChangedError
+from bettong.frames.frame import Frame, Kind, encode
 from bettong.worker.operators.stateful import ROUNDS_MAX
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -41,7 +42,7 @@ from tests.timer_samples import (
     fresh,
     made,
 )
-from tests.worker_samples import data, dead_letters, fold, python, results, tick, worker
+from tests.worker_samples import data, dead_letters, fold, python, results, worker
 
 every_speed = pytest.mark.parametrize("how", FORMS)
 NOTES = st.lists(
@@ -50,11 +51,28 @@ NOTES = st.lists(
     ),
     max_size=6,
 )
-RECORDS = st.lists(st.tuples(st.integers(0, 25), NOTES), max_size=15)
+RECORDS = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 25), NOTES), max_size=15)
 
 
-def value_of(number: int, at_ns: int, notes: list[Note]) -> bytes:
-    return data("in/x", number, notes, previous=0, ingest_ns=at_ns) if notes else tick(at_ns)
+def value_of(number: int, at_ns: int, watermark_ns: int, notes: list[Note]) -> bytes:
+    if not notes:
+        return tick(at_ns, watermark_ns)
+    return data("in/x", number, notes, previous=0, ingest_ns=at_ns, watermark_ns=watermark_ns)
+
+
+def tick(log_ns: int, watermark_ns: int | None = None) -> bytes:
+    """Time passes; by default both clocks come to the same."""
+    event_ns = log_ns if watermark_ns is None else watermark_ns
+    return encode(
+        Frame(
+            origin="in/tick",
+            sequence=0,
+            previous=0,
+            kind=Kind.TICK,
+            ingest_ns=log_ns,
+            watermarks={"in/x": event_ns},
+        )
+    )
 
 
 def rang(records: list[OutputRecord]) -> list[Rang]:
@@ -75,15 +93,16 @@ def told(records: list[OutputRecord]) -> list[tuple[str, str]]:
 @given(records=RECORDS)
 def test_timers_fire_as_a_queue_of_them_would(
     how: str,
-    deletes: bool,
-    records: list[tuple[int, list[Note]]],
+    deletes: bool,  # noqa: FBT001 - pytest fills it in
+    records: list[tuple[int, int, list[Note]]],
 ) -> None:
-    one, meaning, clock_ns = fresh(how, deletes=deletes), Meaning(deletes), 0
+    one, meaning, clock_ns, watermark_ns = fresh(how, deletes=deletes), Meaning(deletes), 0, 1
     given_, dead = list[Rang](), list[tuple[str, str]]()
-    for number, (forward_ns, notes) in enumerate(records, 1):
+    for number, (forward_ns, event_ns, notes) in enumerate(records, 1):
         clock_ns += forward_ns
-        meaning.record(clock_ns, notes)
-        found = fold(one, [value_of(number, clock_ns, notes)])
+        watermark_ns += event_ns
+        meaning.record(clock_ns, watermark_ns, notes)
+        found = fold(one, [value_of(number, clock_ns, watermark_ns, notes)])
         given_ += rang(found)
         dead += told(found)
     assert given_ == meaning.results
@@ -105,6 +124,16 @@ def test_a_timer_fires_at_the_first_record_at_which_the_log_clock_is_there(how: 
     assert rang(fold(one, [tick(104)])) == [Rang(1, 104, 2, 1)]
     assert rang(fold(one, [tick(104), tick(1000)])) == []
     assert one.tables["alarms"].state_of(1) == {"count": 2, "ring": None, "close": None}
+
+
+@every_speed
+def test_a_timer_of_event_time_fires_behind_the_record_that_moves_the_watermark(how: str) -> None:
+    one = fresh(how)
+    first = [Note(1, CLOSE, 100), Note(2, CLOSE, 103)]
+    assert rang(fold(one, [data("in/x", 1, first, ingest_ns=500, watermark_ns=99), tick(900, 99)])) == []
+    found = fold(one, [data("in/x", 2, [Note(1, COUNT, 0)], ingest_ns=900, watermark_ns=102)])
+    assert rang(found) == [Rang(1, 100, 102, 2), Rang(1, 100, 103, 1), Rang(1, 98, 104, 1)]
+    assert [each.key for each in rang(fold(one, [tick(900, 103)]))] == [2, 2]
 
 
 @every_speed
@@ -132,12 +161,12 @@ def test_of_several_timers_of_a_key_each_sees_what_the_one_before_has_done(how: 
 @pytest.mark.parametrize("how", ["python", "compiled"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_at_any_record_neither_loses_nor_repeats_a_timer(how: str, deletes: bool, seed: int) -> None:  # noqa: FBT001 - pytest fills it in
-    chance, values, clock_ns = Random(seed), list[bytes](), 0
+    chance, values, clock_ns = Random(seed), list[bytes](), 10
     for number in range(1, 61):
         clock_ns += chance.choice([0, 1, 4, 30])
         whats = chance.choices([SET, CLOSE, CLEAR, FAIL, COUNT], k=chance.randrange(4))
         notes = [Note(chance.randrange(12), what, clock_ns + chance.randrange(-5, 60)) for what in whats]
-        values.append(value_of(number, clock_ns, notes))
+        values.append(value_of(number, clock_ns, clock_ns - 3, notes))
     with small_increments():
         straight, outputs, states = fresh(how, deletes=deletes), list[list[OutputRecord]](), list[bytes]()
         for value in values:
@@ -183,7 +212,7 @@ def test_a_timer_that_a_migration_makes_fires() -> None:
         stage = replace(plan_.stages[0], operators=(replace(plan_.stages[0].operators[0], node=newer),))
         one = worker(program(stage, compiled=True))
         if made_ is None:
-            with pytest.raises(StateChangedError, match="timers ring by log clock, close by log clock"):
+            with pytest.raises(StateChangedError, match="timers ring by log clock, close by event time"):
                 one.restore(old.snapshot())
         else:
             one.restore(old.snapshot())
@@ -368,7 +397,7 @@ def test_the_graph_shows_timers() -> None:
     text = io.StringIO()
     Console(width=200, file=text).print(tree(described("python")))
     assert (
-        "state Kept, timer ring by log clock calls ring, timer close by log clock calls close"
+        "state Kept, timer ring by log clock calls ring, timer close by event time calls close"
         in text.getvalue()
     )
 

@@ -62,8 +62,8 @@ class Application:
 
         `event_time`: a field, or a function of the message, that tells in Unix nanoseconds when it happened; by
         default that is when it was taken in. Messages up to `out_of_order` older than the newest of their client's are
-        not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more than
-        `max_lead` ahead of the time when it is taken in is refused.
+        not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more
+        than `max_lead` ahead of the time when it is taken in is refused.
         """
         check_on_error(f"source {name!r}", on_error)
         try:

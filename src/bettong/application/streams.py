@@ -17,7 +17,7 @@ from bettong.application.codecs import Pickle, check_codec
 from bettong.application.destinations import Destination, check_destination
 from bettong.application.event_time import EventTime
 from bettong.application.key import Key, check_key
-from bettong.application.lifetime import check_states, lifetime_ns
+from bettong.application.lifetime import Lifetime, TtlClock, check_states, lifetime_of
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.schema import Schema
 from bettong.application.signatures import (
@@ -133,6 +133,7 @@ class Stream:
         name: str | None = None,
         timers: Mapping[str, Handler] | None = None,
         ttl: timedelta | None = None,
+        ttl_clock: TtlClock = "log",
         delete_when: Callable[[Any], bool] | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
@@ -150,8 +151,8 @@ class Stream:
 
         `timers={"field": function}`: `function(fired, state)` is called when the time in a `Timer` or `LogTimer` field
         of the state has come, and gives what the others give; see `application.timers`.
-        `ttl`: a state ends when the log clock (when messages were taken in) is so much past the key's last message.
-        `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
+        `ttl`: a state ends when the log clock (with `ttl_clock="event"`: the watermark) is so much past the key's last
+        message. `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
         What a function has changed before it raises stays, unless `on_error="stop"`.
 
         States hold plain data (numbers, text, bytes, dates, lists, sets, dicts ..., numpy arrays), and dataclasses,
@@ -181,7 +182,7 @@ class Stream:
                 many=output.many,
                 way=way,
                 timers=firing,
-                ttl_ns=lifetime_ns(owner, ttl),
+                lifetime=lifetime_of(owner, ttl, ttl_clock),
                 delete_when=delete_when,
                 version=version,
                 migrate=migrate,
@@ -283,7 +284,7 @@ class Merged(Stream):
 class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
 
-    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the
+    `lifetime`: how long a state lives; None: for ever. `delete_when` is marked as the
     functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
     ended is a fresh one at the key's next message, in the same frame, too.
     """
@@ -294,7 +295,7 @@ class Stateful(Uniform):
     many: bool
     way: Way
     timers: tuple[StateTimer, ...]
-    ttl_ns: int | None
+    lifetime: Lifetime | None
     delete_when: Callable[[Any], bool] | None
     version: int
     migrate: Callable[[Any, int], Any] | None

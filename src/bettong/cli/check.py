@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+    from bettong.application.lifetime import Lifetime
     from bettong.application.plan import Operator, Plan, Stage, StageOutput
     from bettong.application.timers import StateTimer
 
@@ -81,7 +82,7 @@ def _computation(operator: Operator) -> str:
 
     node = operator.node
     state = (
-        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}{_timers(node.timers)}"
+        f", state {_named(node.state)}{_ttl(node.lifetime)}{_deleted(node.delete_when)}{_timers(node.timers)}"
         if isinstance(node, Stateful)
         else ""
     )
@@ -90,11 +91,12 @@ def _computation(operator: Operator) -> str:
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
-def _ttl(ttl_ns: int | None) -> str:
+def _ttl(lifetime: Lifetime | None) -> str:
     """How long a state lives, as `timedelta` writes it."""
-    if ttl_ns is None:
+    if lifetime is None:
         return ""
-    return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
+    ttl = str(timedelta(microseconds=lifetime.ttl_ns // 1000)).replace("days,", "days").replace("day,", "day")
+    return f", ttl {ttl}" + (" by event time" if lifetime.clock.name == "EVENT" else "")
 
 
 def _deleted(delete_when: object) -> str:

@@ -16,6 +16,7 @@ from bettong.application.schema import Schema, schema_of
 from bettong.application.timers import Fired
 from bettong.frames.columns import Array, Columns, column_of_values
 from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.event_times import EventTimes
 
 _AT = field_of("at", int)
 # Of keys that are Python objects, by what they are; the last one is of integers that 64 bits hold without a sign.
@@ -50,14 +51,15 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
         values = [keys[row] for row in rows]
         times = np.array([at_ns[row] for row in rows], np.int64)
         columns = Columns(Schema(Fired, (own, _AT)), len(rows), (column_of_values(own, values), times))
-        found.append(Batch(columns, FrameKeys(_input(columns), columns, _values=values, are_fired=True)))
+        own_keys = FrameKeys(_input(columns), columns, _values=values, are_fired=True)
+        found.append(Batch(columns, own_keys, times=_event_times(times)))
     return found
 
 
 def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
     """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
     columns = Columns(schema, len(keys), (keys, at_ns))
-    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True))
+    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
 
 
 def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
@@ -97,6 +99,11 @@ def _kind_of(key: Any) -> str:
     if isinstance(key, bytes):
         return "bytes"
     return "bool" if isinstance(key, bool) else "int" if key < 2**63 else "u64"
+
+
+def _event_times(at_ns: Array) -> EventTimes:
+    # A timer may be set to a time before 1970, so that it fires at once.
+    return EventTimes.of(np.maximum(at_ns, 0))
 
 
 def _input(columns: Columns) -> StageInput:

@@ -27,6 +27,7 @@ from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.due import Due
+from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.operators.stateful import StatefulOperator
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
@@ -321,7 +322,10 @@ class _WatchedRouter(Router):
             return
         # Several rows may come from one message: here each row stands for itself.
         failed = DeadLetters()
-        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        alone = Batch(batch.columns, batch.keys)
+        if output.needs_time:
+            alone = alone.at(EventTimes.of(batch.event_times()))
+        yield from Router.route(self, emitter, output, alone, failed)
         for each in failed.found:
             dead_letters.add(each.computation, each.reason, batch.source(each.index))
         stayed = {each.index for each in failed.found}

@@ -12,7 +12,7 @@ from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Stage, StageInput
 from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, Stateful, Stateless
-from bettong.application.timers import StateTimer
+from bettong.application.timers import Clock, StateTimer
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError
 from bettong.v1.snapshot_pb2 import Shape
@@ -52,9 +52,10 @@ class StageProgram:
         """Empty states for one partition, by computation."""
         return {node.name: self._table(node) for node in self._stateful()}
 
-    def expiring(self) -> list[str]:
-        """The computations whose states have a time to live."""
-        return [node.name for node in self._stateful() if node.ttl_ns is not None]
+    def expiring(self, clock: Clock) -> list[str]:
+        """The computations whose states have a time to live by that clock."""
+        nodes = ((node.name, node.lifetime) for node in self._stateful())
+        return [name for name, lifetime in nodes if lifetime is not None and lifetime.clock is clock]
 
     def deleting(self) -> list[str]:
         """The computations that delete states."""

@@ -4,11 +4,17 @@ Rows pass the operators in the order of the graph, then leave by the outputs. Wh
 behind it in the same way, before the next operator fires: so what is due there because of it fires with it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from bettong.application.plan import StageInput
+from bettong.errors import FrameError
 from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame
+from bettong.frames.refused import unpack
+from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.batch import Batch
+from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.dead_letters import (
     DeadLetterFraming,
@@ -38,6 +44,7 @@ class StageRun:
         counters: Counters,
     ) -> None:
         self._stage = program.stage
+        self._inputs = {entry.stream: entry for entry in program.stage.inputs}
         self._router = router
         self._framing = framing
         self._operators = program.operators(tables, progress)
@@ -52,27 +59,85 @@ class StageRun:
         """Whether anything can ever be due."""
         return bool(self._timed)
 
-    def dead_letters(self) -> DeadLetters:
-        """Those of a frame's messages, none yet."""
-        return DeadLetters(self._on_error)
-
-    def messages(
-        self, emitter: FrameEmitter, columns: Columns, batch: Batch, dead_letters: DeadLetters
+    def record(
+        self,
+        emitter: FrameEmitter,
+        value: bytes,
+        exclusion: Exclusion | None,
+        indexes: Sequence[int] | None,
     ) -> list[OutputRecord]:
-        """What the messages of a frame lead to. `columns`: all of them; `batch`: those that enter.
+        """What the messages of a record lead to. `value`: the record as it is in the log.
 
-        Raises PoisonError for one that a computation with on_error="stop" cannot process.
+        `exclusion`: what is left out of it; `indexes`: all that enters of it, None for all. Raises PoisonError for a
+        message that a computation with on_error="stop" cannot process.
         """
+        frame = emitter.frame
+        if frame.stream not in self._inputs:
+            known = ", ".join(self._inputs)
+            return self.refuse(emitter, value, f"no stream {frame.stream!r} enters here, only {known}")
+        if exclusion is not None and exclusion.record:
+            return self.refuse(emitter, value, exclusion.record)
+        if frame.refused is None:
+            return self._messages(emitter, value, exclusion, indexes)
+        records: list[OutputRecord] = []
+        if frame.columns is not None:
+            records = self._messages(emitter, value, exclusion, indexes)
+        return records + self._refused_by_sender(emitter, frame.refused, value)
+
+    def refuse(self, emitter: FrameEmitter, value: bytes, reason: str) -> list[OutputRecord]:
+        """A dead letter of a whole record."""
+        dead_letters = DeadLetters()
+        dead_letters.add(self._stage.name, reason, 0)
+        self._counters.dead_letters += 1
+        return list(
+            self._framing.failed(
+                emitter, dead_letters, lambda _index: value, as_received=True, whole_record=True
+            )
+        )
+
+    def _refused_by_sender(
+        self, emitter: FrameEmitter, packed: RefusedMessages, value: bytes
+    ) -> list[OutputRecord]:
+        """Dead letters of the messages of a client's frame that never became columns."""
+        try:
+            refused = list(unpack(packed))
+        except FrameError as error:
+            return self.refuse(emitter, value, str(error))
+        self._counters.frames += emitter.frame.columns is None  # else it is counted with its columns
+        self._counters.dead_letters += len(refused)
+        return list(self._framing.refused(emitter, refused))
+
+    def _messages(
+        self,
+        emitter: FrameEmitter,
+        value: bytes,
+        exclusion: Exclusion | None,
+        indexes: Sequence[int] | None,
+    ) -> list[OutputRecord]:
+        frame = emitter.frame
+        entry = self._inputs[frame.stream]
+        dead_letters = DeadLetters(self._on_error)
+        try:
+            columns = _columns(entry, frame)
+            batch = (
+                Batch.of_frame(entry, columns)
+                if indexes is None and exclusion is None
+                else _admitted(entry, columns, exclusion, indexes, dead_letters)
+            )
+            if self._stage.needs_time:
+                batch = batch.at(event_times_of(entry, columns, frame, batch.keys.without))
+        except FrameError as error:
+            return self.refuse(emitter, value, str(error))
         self._counters.frames += 1
         self._counters.messages += columns.length
-        flows = run(self._operators, emitter.frame.stream, batch, dead_letters, self._progress)
+        flows = run(self._operators, frame.stream, batch, dead_letters, self._progress)
         records = self._leave(emitter, flows, dead_letters)
         return records + self._finish(emitter, dead_letters, message_text(columns))
 
     def fire(
         self, emitter: FrameEmitter, *, log_ns: int, watermark_ns: int, exclusion: Exclusion | None
     ) -> list[OutputRecord]:
-        """What is due, now that the clocks are there, and what that leads to. Raises as `messages` does.
+        """What is due, now that the clocks are there, and what that leads to. Raises as `record` does.
 
         `exclusion`: of a record that is left out as a whole nothing that is due is called either.
         """
@@ -117,6 +182,35 @@ class StageRun:
         self._counters.skipped += dead_letters.skipped
         self._counters.dead_letters += len(dead_letters.found)
         return list(self._framing.failed(emitter, dead_letters, text)) if dead_letters.found else []
+
+
+def _columns(entry: StageInput, frame: Frame) -> Columns:
+    """The messages of a frame. Raises FrameError when they are not those that enter here."""
+    if frame.columns is None or frame.schema != entry.schema.fingerprint:
+        expected = f"columns of {entry.schema.name} (schema {entry.schema.fingerprint:016x})"
+        raise FrameError(f"schema {frame.schema:016x}, expected {expected}")
+    columns = Columns.of_payload(entry.schema, frame.columns)
+    if columns.length != frame.count:
+        raise FrameError(f"{columns.length} messages, it says {frame.count}")
+    return columns
+
+
+def _admitted(
+    entry: StageInput,
+    columns: Columns,
+    exclusion: Exclusion | None,
+    indexes: Sequence[int] | None,
+    dead_letters: DeadLetters,
+) -> Batch:
+    """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
+    if indexes is not None:
+        return Batch.of_part(entry, columns, [each for each in indexes if each < columns.length])
+    assert exclusion is not None  # noqa: S101 - then all rows enter
+    refused = dict(exclusion.of_frame(columns.length))
+    for index, why in refused.items():
+        add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
+        add(why.computation, why.reason, index)
+    return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
 
 
 def run(

@@ -17,6 +17,7 @@ from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
+from bettong.worker.event_times import EventTimes
 from bettong.worker.fired import DueTimers, keys_in_order, order_of_key
 from bettong.worker.output.dead_letters import Firing, FiringDeadLetters
 
@@ -74,7 +75,8 @@ class Firings:
         )
         by_source = np.argsort(sources, kind="stable")
         keys = keys_in_order([due.rows for due in self._due], order)
-        return [Batch(columns.take(by_source), keys, sources[by_source])]
+        times = np.concatenate([due.rows.event_times() for due in self._due])[order]
+        return [Batch(columns.take(by_source), keys, sources[by_source], EventTimes.of(times))]
 
     def _order(self) -> Array:
         """The firings as they go, each by its number as they were added."""

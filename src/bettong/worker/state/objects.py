@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Any, Protocol
 
 from bettong.application.fields import Field
+from bettong.application.lifetime import Lifetime
 from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
-from bettong.application.timers import NEVER
+from bettong.application.timers import NEVER, Clock
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.worker.batch import Batch, NoKey
 from bettong.worker.due import Due
@@ -17,6 +18,7 @@ from bettong.worker.fired import DueTimers, rows_of_keys
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
+from bettong.worker.state.event_lifetimes import EventKeyLifetimes
 from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
@@ -70,8 +72,8 @@ class ObjectTable:
         # None: nothing was saved yet that could hold any, or no state can end.
         self._made: set[Any] | None = None
         self._ended: set[Any] = set()
-        self._ends = node.ttl_ns is not None or node.delete_when is not None
-        self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._ends = node.lifetime is not None or node.delete_when is not None
+        self._lifetimes = _lifetimes(node.lifetime)
         self._timers = KeyTimers(node.timers) if node.timers else None
         # Whether states were taken over whose timers are not known yet.
         self._is_restored = False
@@ -81,10 +83,20 @@ class ObjectTable:
     def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
         if self._lifetimes is not None and renews:
-            _with_keys(batch, self._lifetimes.renew)
+            self._renew(batch, self._lifetimes)
         if self._changed is not None:
             _with_keys(batch, self._changed.update)
         return self
+
+    def _renew(self, batch: Batch, lifetimes: KeyLifetimes | EventKeyLifetimes) -> None:
+        if isinstance(lifetimes, KeyLifetimes):
+            _with_keys(batch, lifetimes.renew)
+            return
+        messages = list(zip(batch.key_values(), batch.event_times().tolist(), strict=True))
+        try:
+            lifetimes.renew(messages)
+        except ANY_ERROR:  # a NoKey raises what the user's function raised
+            lifetimes.renew(each for each in messages if not isinstance(each[0], NoKey))
 
     def create(self, key: Any) -> Any:
         """The first state of a key."""
@@ -135,12 +147,17 @@ class ObjectTable:
         deleted, self._deleted = self._deleted, 0
         return deleted
 
-    def expire(self, log_ns: int) -> int:
+    def note_clock(self, clock_ns: int) -> None:
+        """See StateTable."""
+        if isinstance(self._lifetimes, KeyLifetimes):
+            self._lifetimes.note_clock(clock_ns)
+
+    def expire(self, clock_ns: int) -> int:
         """See StateTable."""
         if self._lifetimes is None:
             return 0
         # A key whose message could not be made has a lifetime, and no state.
-        expired = [key for key in self._lifetimes.expired(log_ns) if key in self._states]
+        expired = [key for key in self._lifetimes.expired(clock_ns) if key in self._states]
         self._end(expired)
         return len(expired)
 
@@ -203,7 +220,10 @@ class ObjectTable:
             keys, states = self._codec.decode(data.states, place, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
             ended = self._codec.decode(data.ended, place + _ENDED, old=False)[0] if data.ended else []
-            last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
+            by_event = isinstance(self._lifetimes, EventKeyLifetimes)
+            last_ns = (
+                stored_clocks(data.last_ns, len(keys), log_ns, by_event=by_event) if self._lifetimes else None
+            )
         except StateChangedError as error:
             raise StateChangedError(f"state of {self.name!r}: {error}") from None
         except Exception as error:
@@ -224,7 +244,9 @@ class ObjectTable:
 
     def _check_times(self, states: dict[Any, Any], what: str) -> None:
         """Raises StateChangedError for states whose timers hold no times."""
-        for key, state in states.items() if self._timers is not None else ():
+        if self._timers is None:
+            return
+        for key, state in states.items():
             try:
                 self._timers.times_of(state)
             except (ValueError, AttributeError) as error:
@@ -268,6 +290,12 @@ class ObjectTable:
 
     def _shown(self, state: Any) -> Any:
         return without_never(to_jsonable(state), self._node.timers)
+
+
+def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | EventKeyLifetimes | None:
+    if lifetime is None:
+        return None
+    return (EventKeyLifetimes if lifetime.clock is Clock.EVENT else KeyLifetimes)(lifetime.ttl_ns)
 
 
 def _with_keys(batch: Batch, take: Callable[[list[Any]], object]) -> None:

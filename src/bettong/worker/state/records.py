@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bettong.application.fields import Kind
+from bettong.application.lifetime import Lifetime
 from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
+from bettong.application.timers import Clock
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
+from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.lifetimes import SlotLifetimes, stored_clocks
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
@@ -56,16 +59,19 @@ class RecordTable:
         # ended since the last one.
         self._stored = np.zeros(0, np.bool_)
         self._ended: list[Array] = []
-        self._ends = node.ttl_ns is not None or node.delete_when is not None
-        self._lifetimes = SlotLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._ends = node.lifetime is not None or node.delete_when is not None
+        self._lifetimes = _lifetimes(node.lifetime)
         self._timers = SlotTimers(node.timers) if node.timers else None
 
     def open(self, batch: Batch, *, renews: bool = True) -> Records:
         """See StateTable. New keys get a first state."""
         slots = self._table.slots(batch.key_column())
         self._make_room()
-        if self._lifetimes is not None and renews:
-            self._lifetimes.renew(slots)
+        if renews and self._lifetimes is not None:
+            if isinstance(self._lifetimes, EventSlotLifetimes):
+                self._lifetimes.renew(slots, batch.event_times())
+            else:
+                self._lifetimes.renew(slots)
         if self._timers is not None:
             self._timers.note(slots, self.states)
         if self._changed is not None:
@@ -107,11 +113,16 @@ class RecordTable:
         deleted, self._deleted = self._deleted, 0
         return deleted
 
-    def expire(self, log_ns: int) -> int:
+    def note_clock(self, clock_ns: int) -> None:
+        """See StateTable."""
+        if isinstance(self._lifetimes, SlotLifetimes):
+            self._lifetimes.note_clock(clock_ns)
+
+    def expire(self, clock_ns: int) -> int:
         """See StateTable."""
         if self._lifetimes is None:
             return 0
-        expired = self._lifetimes.expired(log_ns)
+        expired = self._lifetimes.expired(clock_ns)
         self._end(expired)
         return len(expired)
 
@@ -181,7 +192,10 @@ class RecordTable:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
             ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
-            last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
+            by_event = isinstance(self._lifetimes, EventSlotLifetimes)
+            last_ns = (
+                stored_clocks(data.last_ns, len(keys), log_ns, by_event=by_event) if self._lifetimes else None
+            )
         except (ValueError, TypeError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
@@ -275,6 +289,12 @@ class RecordTable:
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
         return np.repeat(self.first, max(held, 2 * self._table.count, 1024))
+
+
+def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | EventSlotLifetimes | None:
+    if lifetime is None:
+        return None
+    return (EventSlotLifetimes if lifetime.clock is Clock.EVENT else SlotLifetimes)(lifetime.ttl_ns)
 
 
 def _bytes_of(*arrays: Array) -> bytes:

@@ -27,8 +27,8 @@ class StateTable(Protocol):
     def open(self, batch: Batch, *, renews: bool = True) -> Any:
         """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
 
-        With a time to live, these keys have a message now: at the log clock that `expire` was told last. Unless
-        `renews` is off, for rows of timers.
+        With a time to live, these keys have a message now: at the log clock that was told last, or at the rows' event
+        times. Unless `renews` is off, for rows of timers.
         """
 
     @property
@@ -41,8 +41,11 @@ class StateTable(Protocol):
         They are NEVER now. Ask again once their functions were called: none when nothing is due any more.
         """
 
-    def expire(self, log_ns: int) -> int:
-        """The log clock is there now: ends the states that have outlived their time to live, and returns how many."""
+    def note_clock(self, clock_ns: int) -> None:
+        """The clock that states live by is there now. They end with `expire`."""
+
+    def expire(self, clock_ns: int) -> int:
+        """The same, and ends the states that have outlived their time to live. Returns how many."""
 
     def take_deleted(self) -> int:
         """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
@@ -71,7 +74,8 @@ class StateTable(Protocol):
     ) -> None:
         """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
 
-        `log_ns`: the log clock then. What has outlived its time to live since it was shortened ends with `expire`.
+        `log_ns`: the clock that states live by, then. What has outlived its time to live since it was shortened ends
+        with `expire`.
         `migration`, when given, makes states of this version from the older ones in `data`. Raises
         SnapshotError when it cannot be read; then the table is spoilt.
         """
