@@ -11,9 +11,9 @@ import pytest
 import bettong
 from bettong import NEVER, Application, Width
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
 from bettong.application.streams import Stateful
-from tests.application_samples import refused
+from bettong.schema.schema import schema_of
+from tests.samples.application import refused
 
 
 @dataclass

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 import bettong
 from bettong import NEVER, Application, Width
 from bettong.application.plan import StageInput
-from bettong.application.schema import schema_of
 from bettong.errors import StateChangedError
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.due import Due
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.table import SavedStates, StateTable
-from tests.state_tables import small_increments
+from tests.samples.state_tables import small_increments
 
 TTL_NS = 1000
 

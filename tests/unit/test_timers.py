@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
@@ -18,14 +16,11 @@ import bettong
 from bettong import NEVER, Application
 from bettong.application.plan import plan
 from bettong.cli.check import tree
-from bettong.errors import PoisonError, StateChangedError
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.errors import PoisonError
 from bettong.worker.operators.stateful import ROUNDS_MAX
 from bettong.worker.output.framing import OutputRecord
-from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.state_tables import small_increments
-from tests.timer_samples import (
+from tests.samples.timers import (
     CLEAR,
     CLOSE,
     COUNT,
@@ -37,12 +32,14 @@ from tests.timer_samples import (
     Meaning,
     Note,
     Rang,
-    compiled,
     described,
     fresh,
-    made,
+    rang,
+    tick,
+    value_of,
 )
-from tests.worker_samples import data, dead_letters, fold, python, results, worker
+from tests.samples.worker import data, dead_letters, fold, python, results, worker
+from tests.simulation.twins import compiled_twin
 
 every_speed = pytest.mark.parametrize("how", FORMS)
 NOTES = st.lists(
@@ -52,31 +49,6 @@ NOTES = st.lists(
     max_size=6,
 )
 RECORDS = st.lists(st.tuples(st.integers(0, 25), st.integers(0, 25), NOTES), max_size=15)
-
-
-def value_of(number: int, at_ns: int, watermark_ns: int, notes: list[Note]) -> bytes:
-    if not notes:
-        return tick(at_ns, watermark_ns)
-    return data("in/x", number, notes, previous=0, ingest_ns=at_ns, watermark_ns=watermark_ns)
-
-
-def tick(log_ns: int, watermark_ns: int | None = None) -> bytes:
-    """Time passes; by default both clocks come to the same."""
-    event_ns = log_ns if watermark_ns is None else watermark_ns
-    return encode(
-        Frame(
-            origin="in/tick",
-            sequence=0,
-            previous=0,
-            kind=Kind.TICK,
-            ingest_ns=log_ns,
-            watermarks={"in/x": event_ns},
-        )
-    )
-
-
-def rang(records: list[OutputRecord]) -> list[Rang]:
-    return results(records, OUT, Rang)
 
 
 def shown(at_ns: int) -> int | None:
@@ -157,68 +129,6 @@ def test_of_several_timers_of_a_key_each_sees_what_the_one_before_has_done(how: 
     ]
 
 
-@pytest.mark.parametrize("deletes", [False, True])
-@pytest.mark.parametrize("how", ["python", "compiled"])
-@pytest.mark.parametrize("seed", range(3))
-def test_a_crash_at_any_record_neither_loses_nor_repeats_a_timer(how: str, deletes: bool, seed: int) -> None:  # noqa: FBT001 - pytest fills it in
-    chance, values, clock_ns = Random(seed), list[bytes](), 10
-    for number in range(1, 61):
-        clock_ns += chance.choice([0, 1, 4, 30])
-        whats = chance.choices([SET, CLOSE, CLEAR, FAIL, COUNT], k=chance.randrange(4))
-        notes = [Note(chance.randrange(12), what, clock_ns + chance.randrange(-5, 60)) for what in whats]
-        values.append(value_of(number, clock_ns, clock_ns - 3, notes))
-    with small_increments():
-        straight, outputs, states = fresh(how, deletes=deletes), list[list[OutputRecord]](), list[bytes]()
-        for value in values:
-            outputs.append(fold(straight, [value]))
-            states.append(straight.snapshot())
-        assert sum(len(rang(each)) for each in outputs) > 30
-        crashed, saved = fresh(how, deletes=deletes), list[tuple[int, int, bytes]]()
-        for offset, value in enumerate(values):
-            assert fold(crashed, [value]) == outputs[offset]
-            if chance.random() < 0.5:
-                increment, stored = crashed.increment()
-                saved.append((increment.offset, increment.root, stored))
-            crashed = restored(partial(fresh, how, deletes=deletes), saved)
-            for again in range(crashed.next_offset, offset + 1):
-                assert fold(crashed, [values[again]]) == outputs[again]
-            assert crashed.snapshot() == states[offset + 1 - 1]
-
-
-def restored(make: Any, saved: list[tuple[int, int, bytes]]) -> PartitionWorker:
-    one: PartitionWorker = make()
-    for offset, _, stored in saved:
-        if offset >= saved[-1][1]:
-            one.restore(stored)
-    return one
-
-
-@dataclass
-class Kept2(Kept):
-    late: bettong.LogTimer = NEVER
-
-
-def test_a_timer_that_a_migration_makes_fires() -> None:
-    old = fresh("python")
-    fold(old, [data("in/x", 1, [Note(1, SET, 64)])])
-    plan_ = described("python")
-    node: Any = plan_.stages[0].operators[0].node
-
-    def migrate(state: Any, version: int) -> Any:
-        return Kept(state.count + 1000 * version, close=state.ring + 1)
-
-    for made_ in (migrate, None):
-        newer = replace(node, version=2, migrate=made_)
-        stage = replace(plan_.stages[0], operators=(replace(plan_.stages[0].operators[0], node=newer),))
-        one = worker(program(stage, compiled=True))
-        if made_ is None:
-            with pytest.raises(StateChangedError, match="timers ring by log clock, close by event time"):
-                one.restore(old.snapshot())
-        else:
-            one.restore(old.snapshot())
-            assert rang(fold(one, [tick(65)]))[0] == Rang(1, 65, 1101, 2)
-
-
 def again(fired: bettong.Fired[int], kept: Kept) -> None:
     kept.count += 1
     kept.ring = fired.at
@@ -229,7 +139,7 @@ def gently(fired: bettong.Fired[int], kept: Kept) -> None:
     kept.ring = fired.at + 1
 
 
-@pytest.mark.parametrize("mark", [lambda function: function, compiled], ids=["python", "compiled"])
+@pytest.mark.parametrize("mark", [lambda function: function, compiled_twin], ids=["python", "compiled"])
 def test_a_timer_that_is_set_again_for_ever_becomes_a_dead_letter(mark: Any) -> None:
     app = Application("meters")
     functions = [mark(each) for each in (FORMS["python"][0], again, FORMS["python"][2])]
@@ -381,7 +291,7 @@ def test_what_fires_passes_what_follows_and_sets_timers_there_in_the_same_record
     first: str, second: str
 ) -> None:
     function, on_ring, on_close, *_ = FORMS[first]
-    following = [compiled(each) if second == "compiled" else each for each in (later, shut, unheard)]
+    following = [compiled_twin(each) if second == "compiled" else each for each in (later, shut, unheard)]
     app = Application("meters")
     app.source("in", schema=Note, key="key").stateful(
         function, state=Kept, timers={"ring": on_ring, "close": on_close}, name="alarms"
@@ -400,25 +310,3 @@ def test_the_graph_shows_timers() -> None:
         "state Kept, timer ring by log clock calls ring, timer close by event time calls close"
         in text.getvalue()
     )
-
-
-def test_functions_have_the_same_code_where_it_matters() -> None:
-    """A change of a timer's function is told, as that of any function of states."""
-    plan_ = described("python")
-    other = described("python")
-    node: Any = other.stages[0].operators[0].node
-    timers = tuple(replace(each, function=again) for each in node.timers)
-    changed = replace(other.stages[0].operators[0], node=replace(node, timers=timers))
-    codes = [
-        program(stage, compiled=True).shapes["alarms"].code
-        for stage in (plan_.stages[0], replace(other.stages[0], operators=(changed,)))
-    ]
-    assert codes[0] != codes[1]
-
-
-def test_all_are_made_from_one_description() -> None:
-    assert {how: made(how).stage.operators[0].node.way.value for how in FORMS} == {
-        "python": "Python",
-        "compiled": "compiled",
-        "vectorized": "vectorized",
-    }

@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from bettong.application.fields import Scalar
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Scalar
 
 # The last nanosecond that a clock of 64 bits could show, in the year 2262.
 NEVER = 2**63 - 1

@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from bettong.application.fields import Field, Kind, Width, field_of, u64
 from bettong.application.plan import StageInput
-from bettong.application.schema import Schema, schema_of
 from bettong.application.timers import Fired
 from bettong.frames.columns import Array, Columns, column_of_values
+from bettong.schema.fields import Field, Kind, Width, field_of, u64
+from bettong.schema.schema import Schema, schema_of
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.event_times import EventTimes
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import Schema
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
 from bettong.worker.event_times import EventTimes

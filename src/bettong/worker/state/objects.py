@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
-from bettong.application.fields import Field
 from bettong.application.lifetime import Lifetime
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.application.timers import NEVER, Clock
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.schema.fields import Field
+from bettong.schema.key_types import KeyValue
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, rows_of_keys
@@ -280,11 +281,11 @@ class ObjectTable:
         """How many keys have a state."""
         return len(self._states)
 
-    def state_of(self, key: str | int | bytes) -> Any:
+    def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
         return self._shown(self._states.get(key))
 
-    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+    def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         return ((key, self._shown(state)) for key, state in self._states.items())
 

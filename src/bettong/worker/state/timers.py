@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.timers import NEVER, Clock, StateTimer
 from bettong.frames.columns import Array
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.due import Due
 from bettong.worker.fired import order_of_key
 
