@@ -206,6 +206,17 @@ def test_what_a_timers_function_raises_is_as_on_error_says(how: str, on_error: s
     assert [each.key for each in rang(fold(one, [tick(13)]))] == [1]
 
 
+def test_where_a_worker_dies_in_a_timers_function_no_message_is_to_blame() -> None:
+    """Each message is marked before it is taken, and left out when it kills: what fires stands for none."""
+    one, marks = fresh("python"), list[tuple[str, int | None]]()
+    fold(one, [data("in/x", 1, [Note(1, SET, 8), Note(2, SET, 9)])])
+    one.progress.mark = lambda computation, index: marks.append((computation, index))
+    fold(one, [tick(20)])
+    assert set(marks) == {("alarms", None), ("out", None)}
+    fold(one, [data("in/x", 2, [Note(3, COUNT, 0)])])
+    assert ("alarms", 0) in marks
+
+
 @every_speed
 def test_what_a_message_had_set_before_it_raised_fires(how: str) -> None:
     one = fresh(how)
