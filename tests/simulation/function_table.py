@@ -6,14 +6,14 @@ Compiling costs seconds a function, so graphs draw from this table and make none
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import FunctionType
+from dataclasses import dataclass, field
 from typing import Any
 
-import bettong
 from bettong.application.ways import Way
 from tests.simulation import functions as f
-from tests.simulation.messages import Held, Item, Kept, Note, Part
+from tests.simulation import timer_functions as t
+from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part
+from tests.simulation.twins import compiled_twin
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class Function:
     many: bool = False
     # By way, as `forms`: whether a state is to be deleted.
     delete_when: Mapping[Way, Callable[[Any], bool]] | None = None
+    # By field of the state and way, as `forms`; in the order of the fields.
+    timers: Mapping[str, Mapping[Way, Callable[..., Any]]] = field(default_factory=dict)
 
     @property
     def python(self) -> Mapping[type[Any], Callable[..., Any]]:
@@ -36,15 +38,6 @@ class Function:
 
     def __repr__(self) -> str:
         return self.name
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A second function of the same code, for a mark changes the one that it is put on."""
-    assert isinstance(function, FunctionType)
-    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-    twin.__annotations__ = function.__annotations__
-    twin.__module__ = function.__module__
-    return bettong.compiled(twin)
 
 
 def _function(
@@ -58,7 +51,7 @@ def _function(
 ) -> Function:
     forms: dict[Way, Mapping[type[Any], Callable[..., Any]]] = {Way.PYTHON: python}
     if compiled:
-        forms[Way.COMPILED] = {takes: _compiled(function) for takes, function in python.items()}
+        forms[Way.COMPILED] = {takes: compiled_twin(function) for takes, function in python.items()}
     if vectorized is not None:
         forms[Way.VECTORIZED] = vectorized
     name = more.pop("name", next(iter(python.values())).__name__)
@@ -72,8 +65,13 @@ def _is_full(kept: Kept) -> bool:
     return kept.count % 3 == 0
 
 
-_DELETES = {Way.PYTHON: _is_full, Way.COMPILED: _compiled(_is_full)}
+_DELETES = {Way.PYTHON: _is_full, Way.COMPILED: compiled_twin(_is_full)}
 
+
+_TIMERS = {
+    "ring": {Way.PYTHON: t.on_ring, Way.COMPILED: compiled_twin(t.on_ring), Way.VECTORIZED: t.all_on_ring},
+    "late": {Way.PYTHON: t.on_late, Way.COMPILED: compiled_twin(t.on_late), Way.VECTORIZED: t.all_on_late},
+}
 
 _TALLY: dict[type[Any], Callable[..., Any]] = {Item: f.tally, Part: f.tally_part}
 _INSIDE: dict[type[Any], Callable[..., Any]] = {Item: f.keep_inside, Part: f.keep_part_inside}
@@ -129,6 +127,19 @@ FUNCTIONS: dict[str, Function] = {
             many=True,
             name="steps_to_three",
             delete_when=_DELETES,
+        ),
+        _function(
+            "stateful", Part, {Item: t.wake}, {Item: t.wake_all}, compiled=True, state=Alarm, timers=_TIMERS
+        ),
+        _function(
+            "stateful",
+            Part,
+            {Item: t.wake},
+            compiled=True,
+            state=Alarm,
+            name="wake_three",
+            delete_when=_DELETES,
+            timers=_TIMERS,
         ),
         _function("stateful", Part, _INSIDE, state=Held),
         _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),

@@ -9,10 +9,10 @@ import pytest
 
 from bettong import Application, each
 from bettong.application.plan import Plan, plan
-from bettong.cli.dead_letter_log import Found, Mark
-from bettong.cli.dead_letter_retry import Cannot, Resend, decide
-from bettong.cli.dead_letter_views import Form, message_text, moment
 from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.inspection.dead_letters import Found, Mark
+from bettong.inspection.retry import Cannot, Resend, decide
+from bettong.inspection.text import Form, message_text, moment
 from bettong.v1.frame_pb2 import DeadLetter
 
 HOUR_NS = 3600 * 10**9
@@ -134,6 +134,10 @@ def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
         (
             found("numbers", as_received=True, whole_record=True),
             "it is a whole record of the log, not one message",
+        ),
+        (
+            found("add", fired=True, message=b'{"key":"a","timer":"t","at":1}'),
+            "a timer led to it, and no message",
         ),
         (found("same", cut=True), "only the beginning of its message is kept"),
         (found("same", message=b"{"), "source 'numbers' does not take it any more: no message of Number"),

@@ -14,7 +14,6 @@ from bettong.application.application import Application
 from bettong.application.event_time import EventTime
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
-from bettong.application.schema import Schema
 from bettong.application.streams import (
     Keyed,
     Merged,
@@ -28,6 +27,7 @@ from bettong.application.streams import (
     parents_of,
 )
 from bettong.application.timers import Clock
+from bettong.schema.schema import Schema
 from bettong.topics import all_topics
 
 Computation = Stateless | Stateful

@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from bettong.application.fields import Scalar
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Scalar
 
 # The last nanosecond that a clock of 64 bits could show, in the year 2262.
 NEVER = 2**63 - 1
@@ -100,7 +100,7 @@ def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
         return {}
     try:
         hints = get_type_hints(kind, include_extras=True)
-    except Exception as error:  # a hint may be any expression
+    except Exception as error:  # noqa: BLE001 - a hint may be any expression
         if strict:
             raise ApplicationError(
                 f"{owner}: an annotation of {_name(kind)} cannot be resolved: {error}"

@@ -6,7 +6,7 @@ from bettong.application.timers import NEVER
 
 
 class Due(NamedTuple):
-    """When something may be due, and nothing before: once one of the two clocks has come so far, Unix ns. None does so: NEVER."""
+    """When something may be due, and nothing before: once a clock has come so far, Unix ns. NEVER: it never does."""
 
     log_ns: int = NEVER
     watermark_ns: int = NEVER

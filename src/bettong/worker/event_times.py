@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from bettong.application.event_time import EventTime
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import StageInput
 from bettong.errors import FrameError
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import CLOCK_NS_MAX, Frame
+from bettong.user_errors import ANY_ERROR
 
 _TOLD = np.dtype("<i8")
 

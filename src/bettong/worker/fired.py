@@ -10,11 +10,11 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from bettong.application.fields import Field, Kind, Width, field_of, u64
 from bettong.application.plan import StageInput
-from bettong.application.schema import Schema, schema_of
 from bettong.application.timers import Fired
 from bettong.frames.columns import Array, Columns, column_of_values
+from bettong.schema.fields import Field, Kind, Width, field_of, u64
+from bettong.schema.schema import Schema, schema_of
 from bettong.worker.batch import Batch, FrameKeys
 from bettong.worker.event_times import EventTimes
 
@@ -52,14 +52,14 @@ def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None)
         times = np.array([at_ns[row] for row in rows], np.int64)
         columns = Columns(Schema(Fired, (own, _AT)), len(rows), (column_of_values(own, values), times))
         own_keys = FrameKeys(_input(columns), columns, _values=values, are_fired=True)
-        found.append(Batch(columns, own_keys, times=EventTimes.of(times)))
+        found.append(Batch(columns, own_keys, times=_event_times(times)))
     return found
 
 
 def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
     """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
     columns = Columns(schema, len(keys), (keys, at_ns))
-    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=EventTimes.of(at_ns))
+    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
 
 
 def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
@@ -99,6 +99,11 @@ def _kind_of(key: Any) -> str:
     if isinstance(key, bytes):
         return "bytes"
     return "bool" if isinstance(key, bool) else "int" if key < 2**63 else "u64"
+
+
+def _event_times(at_ns: Array) -> EventTimes:
+    # A timer may be set to a time before 1970, so that it fires at once.
+    return EventTimes.of(np.maximum(at_ns, 0))
 
 
 def _input(columns: Columns) -> StageInput:

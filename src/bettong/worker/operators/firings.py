@@ -1,8 +1,8 @@
 """What fires in one call of `Operator.on_time`: in rounds, and told in the order of an interpreter's queue.
 
-That queue holds (due time, key), and gives the earliest; a function may put its key in again, for a time that has come,
-too. Keys have nothing to do with one another. So it gives the same to call for the first timer of every key at once, then
-for the next one of each key that has one, and to sort by the latest time that the key has had so far.
+That queue holds (due time, key), and gives the earliest; a function may put its key in again, for a time that has
+come, too. Keys have nothing to do with one another. So it gives the same to call for the first timer of every key at
+once, then for the next one of each key that has one, and to sort by the latest time that the key has had so far.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import Schema
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
 from bettong.worker.event_times import EventTimes

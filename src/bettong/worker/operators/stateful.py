@@ -27,7 +27,7 @@ _AGAIN = (
 
 
 class StatefulOperator:
-    """See Operator. `table` holds the states of its partition's keys; `timers`: by field, how its function is called."""
+    """See Operator. `table`: the states of its partition's keys; `timers`: by field, how its function is called."""
 
     def __init__(
         self, node: Stateful, table: StateTable, calling: Calling[Any], timers: Mapping[str, Calling[Any]]

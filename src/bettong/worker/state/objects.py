@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
-from bettong.application.fields import Field
 from bettong.application.lifetime import Lifetime
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.application.timers import NEVER, Clock
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.schema.fields import Field
+from bettong.schema.key_types import KeyValue
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
 from bettong.worker.due import Due
 from bettong.worker.fired import DueTimers, rows_of_keys
@@ -235,7 +236,7 @@ class ObjectTable:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
             written = {key: migration(old) for key, old in written.items()}
-            self._check_times(written)
+        self._check_times(written, "what migrate= made" if migration else "what was saved")
         self._drop(ended)
         if begins:
             self._waiting = set(self._states)
@@ -247,13 +248,16 @@ class ObjectTable:
         self._note_stored()
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
 
-    def _check_times(self, migrated: dict[Any, Any]) -> None:
-        for key, state in migrated.items() if self._timers is not None else ():
+    def _check_times(self, states: dict[Any, Any], what: str) -> None:
+        """Raises StateChangedError for states whose timers hold no times."""
+        if self._timers is None:
+            return
+        for key, state in states.items():
             try:
                 self._timers.times_of(state)
-            except ValueError as error:
+            except (ValueError, AttributeError) as error:
                 raise StateChangedError(
-                    f"state of {self.name!r}: what migrate= made for key {key!r:.60}: {error}"
+                    f"state of {self.name!r}: {what} for key {key!r:.60}: {error}"
                 ) from None
 
     def _note_stored(self) -> None:
@@ -282,11 +286,11 @@ class ObjectTable:
         """How many keys have a state."""
         return len(self._states)
 
-    def state_of(self, key: str | int | bytes) -> Any:
+    def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
         return self._shown(self._states.get(key))
 
-    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+    def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         return ((key, self._shown(state)) for key, state in self._states.items())
 

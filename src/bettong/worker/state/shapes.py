@@ -11,10 +11,10 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import Stage
 from bettong.application.streams import Stateful
 from bettong.errors import StateChangedError
+from bettong.user_errors import ANY_ERROR
 from bettong.v1.snapshot_pb2 import Shape
 from bettong.worker.state.classes import functions_of
 

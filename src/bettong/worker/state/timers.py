@@ -1,9 +1,9 @@
 """Which timers of states are due: found without a look at those that are not.
 
-| of a table of | kept                                                          | to find what is due                    |
-| ------------- | ------------------------------------------------------------- | -------------------------------------- |
-| objects       | a heap of (time, key), with entries that no longer hold in it | takes the heap's beginning off         |
-| records       | of each 1024 slots, a time that none of their timers is before | looks through the slots of due blocks |
+| of a table of | kept                                                           | to find what is due                |
+| ------------- | -------------------------------------------------------------- | ---------------------------------- |
+| objects       | a heap of (time, key), with entries that no longer hold in it  | takes the heap's beginning off     |
+| records       | of each 1024 slots, a time that none of their timers is before | looks through slots of due blocks  |
 
 The times themselves are fields of the states. So nothing of this is saved: it is made anew from restored states.
 """
@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.timers import NEVER, Clock, StateTimer
 from bettong.frames.columns import Array
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.due import Due
 from bettong.worker.fired import order_of_key
 
