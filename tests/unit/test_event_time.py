@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from bettong import Application
 from bettong.application.plan import plan
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import Frame, Kind, decode, encode
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.output.told import TICK_NS
@@ -26,8 +26,8 @@ from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.application_samples import refused
-from tests.time_samples import (
+from tests.samples.application import refused
+from tests.samples.event_time import (
     IDLE_NS,
     TTL_NS,
     Seen,
@@ -42,7 +42,7 @@ from tests.time_samples import (
     visits,
     workers,
 )
-from tests.worker_samples import FRAME_BYTES_MAX, dead_letters, fold, frames, results, tick, worker
+from tests.samples.worker import FRAME_BYTES_MAX, dead_letters, fold, frames, results, tick, worker
 
 FIRST_OUT, STAGE, LAST_OUT = "meters.sink.sightings", "meters.stage.places", "meters.sink.places-seen"
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])

@@ -15,12 +15,13 @@ from typing import Any, Literal
 import bettong
 from bettong import Application
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.schema.schema import schema_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import worker
+from tests.samples.worker import worker
+from tests.simulation.twins import compiled_twin
 
 Speed = Literal["python", "compiled"]
 TTL = timedelta(microseconds=1)
@@ -65,23 +66,9 @@ def fill(sighting: Sighting, seen: Seen) -> Sighting:
     return Sighting(sighting.who, sighting.place, seen.count)
 
 
-@bettong.compiled
-def see_compiled(visit: Visit, seen: Seen) -> Sighting:
-    """As `see`."""
-    seen.count += 1
-    return Sighting(visit.who, visit.place, seen.count)
-
-
-@bettong.compiled
-def fill_compiled(sighting: Sighting, seen: Seen) -> Sighting:
-    """As `fill`."""
-    seen.count += 1
-    return Sighting(sighting.who, sighting.place, seen.count)
-
-
 FUNCTIONS: dict[Speed, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "python": (see, fill),
-    "compiled": (see_compiled, fill_compiled),
+    "compiled": (compiled_twin(see), compiled_twin(fill)),
 }
 
 
