@@ -15,6 +15,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bettong
 from bettong import Application
 from bettong.application.plan import plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
@@ -29,6 +30,7 @@ from bettong_processor.restoring import Limits, Restoring
 from tests.samples.application import refused
 from tests.samples.event_time import (
     IDLE_NS,
+    TTL,
     TTL_NS,
     Seen,
     Sighting,
@@ -43,6 +45,7 @@ from tests.samples.event_time import (
     workers,
 )
 from tests.samples.worker import FRAME_BYTES_MAX, dead_letters, fold, frames, results, tick, worker
+from tests.simulation.twins import compiled_twin
 
 FIRST_OUT, STAGE, LAST_OUT = "meters.sink.sightings", "meters.stage.places", "meters.sink.places-seen"
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
@@ -347,3 +350,43 @@ def test_without_event_time_or_ttl_nothing_is_ever_due() -> None:
     one = worker(program(stage, compiled=False))
     fold(one, [alone(50, log_ns=9)])
     assert one.due_ns is None
+
+
+@dataclass
+class Watched:
+    until: bettong.LogTimer = bettong.NEVER
+    seen: bettong.Timer = bettong.NEVER
+
+
+def watch(visit: Visit, watched: Watched) -> None:
+    watched.until = watched.seen = visit.at + visit.place
+
+
+def lost(fired: bettong.Fired[int], watched: Watched) -> Sighting:
+    return Sighting(fired.key, 0, fired.at)
+
+
+@every_speed
+@pytest.mark.parametrize("ttl_clock", ["log", "event"])
+@pytest.mark.parametrize(("at_ns", "fires"), [(TTL_NS, True), (TTL_NS + 1, False)])
+def test_a_timer_beyond_the_end_of_its_state_does_not_fire_however_far_the_clock_goes_at_once(
+    speed: Speed, ttl_clock: Any, at_ns: int, *, fires: bool
+) -> None:
+    handlers = (watch, lost) if speed == "python" else (compiled_twin(watch), compiled_twin(lost))
+    app = Application("meters")
+    source = app.source("visits", schema=Visit, key="who", event_time="at")
+    source.stateful(
+        handlers[0],
+        state=Watched,
+        timers={"until": handlers[1], "seen": handlers[1]},
+        ttl=TTL,
+        ttl_clock=ttl_clock,
+        name="watch",
+    ).sink("sightings")
+    one = worker(program(plan(app).stages[0], compiled=True))
+    # The time of the other clock is out of reach: it does not decide anything here.
+    fold(one, [visits("a", 1, [Visit(1, at_ns, 0)], log_ns=0, watermark_ns=0)])
+    moved = tick(2 * TTL_NS) if ttl_clock == "log" else told(0, a=2 * TTL_NS)
+    given = results(fold(one, [moved]), FIRST_OUT, Sighting)
+    assert [each.count for each in given] == [at_ns] * fires
+    assert one.keys == 0

@@ -66,6 +66,10 @@ class KeyLifetimes:
         self._put_in_order()
         return next((last_ns + self._ttl_ns for last_ns in self._last_ns.values()), None)
 
+    def end_ns(self, key: Any) -> int:
+        """When the time of a key is over."""
+        return self._last_ns[key] + self._ttl_ns
+
     def forget(self, keys: Iterable[Any]) -> None:
         """The states of these keys have ended."""
         for key in keys:
@@ -134,6 +138,10 @@ class SlotLifetimes:
         self._put_in_order()
         first = int(self._ring[0, 1])
         return int(self._last_ns[first - 1]) + self._ttl_ns if first else None
+
+    def ends_ns(self, slots: Array) -> Array:
+        """When the times of the keys of these slots are over."""
+        return self._last_ns[slots] + self._ttl_ns
 
     def forget(self, slots: Array) -> None:
         """The states at these slots have ended."""
