@@ -7,7 +7,7 @@ rows in their order, so that changes no result. Another one, around the router, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +28,11 @@ from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.due import Due
+from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -194,7 +196,7 @@ class KeyHistory:
                                 (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if dead_letter.computation == source:
+                    if dead_letter.fired or dead_letter.computation == source:
                         continue
                     policy = policies.get(dead_letter.computation, DEAD_LETTER)
                     found.setdefault(dead_letter.index, []).append(
@@ -284,7 +286,7 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.indexes or not batch.length:
+        if not self._watch.indexes or not batch.length or isinstance(dead_letters, FiringDeadLetters):
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
@@ -298,6 +300,15 @@ class _WatchedStateful:
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
         return Batch.concatenated(given)
 
+    @property
+    def due(self) -> Due | None:
+        """See Operator."""
+        return self._operator.due
+
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
+        """See Operator."""
+        return self._operator.on_time(log_ns, watermark_ns, dead_letters)
+
 
 @dataclass(frozen=True, slots=True)
 class _WatchedRouter(Router):
@@ -309,9 +320,15 @@ class _WatchedRouter(Router):
         self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
     ) -> Iterator[OutputRecord]:
         """See Router."""
+        if isinstance(dead_letters, FiringDeadLetters):
+            yield from Router.route(self, emitter, output, batch, dead_letters)
+            return
         # Several rows may come from one message: here each row stands for itself.
         failed = DeadLetters()
-        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        alone = Batch(batch.columns, batch.keys)
+        if output.needs_time:
+            alone = alone.at(EventTimes.of(batch.event_times()))
+        yield from Router.route(self, emitter, output, alone, failed)
         for each in failed.found:
             dead_letters.add(each.computation, each.reason, batch.source(each.index))
         stayed = {each.index for each in failed.found}

@@ -50,6 +50,8 @@ def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns:
             "it was being sent again hours ago, by a command that did not end: whether it arrived cannot be told"
         )
     dead_letter = found.dead_letter
+    if dead_letter.fired:
+        return Cannot("a timer led to it, and no message: there is nothing to send again")
     if dead_letter.cut:
         return Cannot("only the beginning of its message is kept: it was too long for a dead letter")
     stream, _, who = dead_letter.origin.partition("/")

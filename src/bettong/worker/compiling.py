@@ -21,7 +21,25 @@ def compile_node(node: Computation, *, cache: KernelCache | None) -> dict[Schema
     if isinstance(node, Stateful):
         first_state(node)
         state = schema_of(node.state)
-    functions = functions_of(node)
+    return _kernels(node, functions_of(node), state, cache=cache)
+
+
+def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:
+    """The kernels of the functions of its timers, by field. `fired`: what they take. Raises as `compile_node`."""
+    state = schema_of(node.state)
+    return {
+        timer.field: _kernels(node, {fired: timer.function}, state, cache=cache)[fired]
+        for timer in node.timers
+    }
+
+
+def _kernels(
+    node: Computation,
+    functions: Mapping[Schema, Callable[..., Any]],
+    state: Schema | None,
+    *,
+    cache: KernelCache | None,
+) -> dict[Schema, Kernel]:
     delete_when = node.delete_when if isinstance(node, Stateful) else None
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):

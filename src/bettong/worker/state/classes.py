@@ -115,7 +115,7 @@ class Classes:
     def _reached(self) -> dict[str, type[Any]]:
         """What type hints reach, by reference."""
         node, found = self._node, dict[str, type[Any]]()
-        todo: list[Any] = [node.state, *node.handlers.values(), node.schema.message]
+        todo: list[Any] = [node.state, *functions_of(node), node.schema.message]
         todo += [schema.message for schema in node.handlers]
         seen = set[int]()
         while todo:
@@ -138,7 +138,7 @@ class Classes:
     def _modules(self) -> frozenset[str]:
         """The modules that define the computation's functions, those they import, and so on through their own."""
         node = self._node
-        functions = [node.state, *node.handlers.values(), *([node.migrate] if node.migrate else [])]
+        functions = [node.state, *functions_of(node), *([node.migrate] if node.migrate else [])]
         todo = [str(getattr(_bare(each), "__module__", "")) for each in functions]
         found = set[str]()
         while todo:
@@ -150,6 +150,11 @@ class Classes:
             if not of_library(name):
                 todo.extend(_imported(module))
         return frozenset(found)
+
+
+def functions_of(node: Stateful) -> list[Callable[..., Any]]:
+    """The functions that change states: of messages and of timers."""
+    return [*node.handlers.values(), *(timer.function for timer in node.timers)]
 
 
 def _imported(module: ModuleType) -> Iterator[str]:
