@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bettong.application.streams import Stateful
-from bettong.application.timers import Clock
+from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
 from bettong.frames.frame import Frame, Kind, decode
@@ -78,6 +78,22 @@ class PartitionWorker:
     def now_ns(self) -> int:
         """The fold's time: when the newest frame that it has seen was taken in, Unix ns; 0 before the first."""
         return self._now_ns
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which something here is due although no record comes; None: nothing is.
+
+        Cheap: it may be asked all the time. What is due happens with the first record from then on, a TICK if need be.
+        """
+        due = self._stage_run.due
+        found = [table.due_ns for table in self._expiring]
+        if due.log_ns != NEVER:
+            found.append(due.log_ns)
+        if self._event_clock is not None:
+            ends = (table.due_ns for table in self._expiring_by_event)
+            awaited_ns = min((each for each in ends if each is not None), default=NEVER)
+            found.append(self._event_clock.due_ns(self._now_ns, min(awaited_ns, due.watermark_ns)))
+        return min((each for each in found if each is not None), default=None)
 
     @property
     def gap(self) -> Gap | None:

@@ -56,6 +56,10 @@ class StageProgram:
         nodes = ((node.name, node.lifetime) for node in self._stateful())
         return [name for name, lifetime in nodes if lifetime is not None and lifetime.clock is clock]
 
+    def is_ever_due(self) -> bool:
+        """Whether something here may be due although no record comes: see `PartitionWorker.due_ns`."""
+        return self.stage.needs_time or any(node.lifetime or node.timers for node in self._stateful())
+
     def deleting(self) -> list[str]:
         """The computations that delete states."""
         return [node.name for node in self._stateful() if node.delete_when is not None]

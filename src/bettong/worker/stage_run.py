@@ -7,6 +7,7 @@ behind it in the same way, before the next operator fires: so what is due there 
 from collections.abc import Callable, Mapping, Sequence
 
 from bettong.application.plan import StageInput
+from bettong.application.timers import NEVER
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
@@ -14,6 +15,7 @@ from bettong.frames.refused import unpack
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters
 from bettong.worker.batch import Batch
+from bettong.worker.due import Due
 from bettong.worker.event_times import event_times_of
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.output.dead_letters import (
@@ -58,6 +60,15 @@ class StageRun:
     def is_timed(self) -> bool:
         """Whether anything can ever be due."""
         return bool(self._timed)
+
+    @property
+    def due(self) -> Due:
+        """When the first of all computations wants to be called."""
+        due = [each for at in self._timed if (each := self._operators[at][1].due) is not None]
+        return Due(
+            min((each.log_ns for each in due), default=NEVER),
+            min((each.watermark_ns for each in due), default=NEVER),
+        )
 
     def record(
         self,

@@ -76,6 +76,10 @@ class EventKeyLifetimes:
         """The watermark at which the next key's time is over, or some time before; None without a key."""
         return self._heap[0][0] + self._ttl_ns if self._heap else None
 
+    def end_ns(self, key: Any) -> int:
+        """When the time of a key is over."""
+        return self._last_ns[key] + self._ttl_ns
+
     def forget(self, keys: Iterable[Any]) -> None:
         """The states of these keys have ended."""
         for key in keys:
@@ -134,6 +138,10 @@ class EventSlotLifetimes:
         """The watermark at which the next key's time is over, or some time before; None without a key."""
         first_ns = int(self._bounds.min(initial=NEVER))
         return first_ns + self._ttl_ns if first_ns != NEVER else None
+
+    def ends_ns(self, slots: Array) -> Array:
+        """When the times of the keys of these slots are over."""
+        return self._last_ns[slots] + self._ttl_ns
 
     def forget(self, slots: Array) -> None:
         """The states at these slots have ended."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from bettong.application.lifetime import Lifetime
 from bettong.application.streams import Stateful
-from bettong.application.timers import NEVER, Clock
+from bettong.application.timers import NEVER, Clock, StateTimer
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
 from bettong.schema.fields import Field
 from bettong.schema.key_types import KeyValue
@@ -24,7 +24,7 @@ from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
-from bettong.worker.state.timers import KeyTimers, without_never
+from bettong.worker.state.timers import DueTimer, KeyTimers, without_never
 
 # What a signature covers of keys that have ended, beside their place: so that they are not taken for states.
 _ENDED = b"\0ended"
@@ -131,17 +131,26 @@ class ObjectTable:
     def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
         """See StateTable."""
         timers = self.timers
-        due = timers.take(log_ns, watermark_ns) if timers is not None else []
-        for each in due:
-            object.__setattr__(self._states[each.key], self._node.timers[each.timer].field, NEVER)
-        if self._changed is not None:
-            self._changed.update(each.key for each in due)
-        found = []
-        for number, timer in enumerate(self._node.timers):
-            own = [each for each in due if each.timer == number]
-            rows = rows_of_keys([each.key for each in own], [each.at_ns for each in own], self._key)
-            found += [DueTimers(timer.field, each) for each in rows]
-        return found
+        while due := timers.take(log_ns, watermark_ns) if timers is not None else []:
+            for each in due:
+                object.__setattr__(self._states[each.key], self._node.timers[each.timer].field, NEVER)
+            if self._changed is not None:
+                self._changed.update(each.key for each in due)
+            found = []
+            for number, timer in enumerate(self._node.timers):
+                own = [each for each in due if each.timer == number and not self._outlives(each, timer)]
+                rows = rows_of_keys([each.key for each in own], [each.at_ns for each in own], self._key)
+                found += [DueTimers(timer.field, each) for each in rows]
+            if found:
+                return found
+        return []
+
+    def _outlives(self, due: DueTimer, timer: StateTimer) -> bool:
+        """Whether a timer is due after its state has ended, though both have come with the same record."""
+        lifetime, lifetimes = self._node.lifetime, self._lifetimes
+        if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
+            return False
+        return due.at_ns > lifetimes.end_ns(due.key)
 
     def take_deleted(self) -> int:
         """See StateTable."""
@@ -161,6 +170,11 @@ class ObjectTable:
         expired = [key for key in self._lifetimes.expired(clock_ns) if key in self._states]
         self._end(expired)
         return len(expired)
+
+    @property
+    def due_ns(self) -> int | None:
+        """See StateTable."""
+        return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, keys: Collection[Any]) -> None:
         """The states of these keys end."""

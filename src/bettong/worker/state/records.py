@@ -9,7 +9,7 @@ import numpy as np
 
 from bettong.application.lifetime import Lifetime
 from bettong.application.streams import Stateful
-from bettong.application.timers import Clock
+from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.schema.fields import Kind
@@ -94,20 +94,31 @@ class RecordTable:
 
     def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
         """See StateTable."""
-        if self._timers is None:
-            return []
-        slots, at_ns, timers = self._timers.take(log_ns, watermark_ns, self.states)
-        if self._changed is not None:
-            self._changed[slots] = True
-        found = []
-        for number, field in enumerate(self._timers.fields):
-            own = np.flatnonzero(timers == number)
-            if len(own):
-                keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
-                order = np.lexsort((keys, times))
-                rows = rows_of_column(self.fired, keys[order], times[order])
-                found.append(DueTimers(field, rows))
-        return found
+        while self._timers is not None:
+            slots, at_ns, timers = self._timers.take(log_ns, watermark_ns, self.states)
+            if not len(slots):
+                break
+            if self._changed is not None:
+                self._changed[slots] = True
+            found = []
+            for number, timer in enumerate(self._node.timers):
+                own = np.flatnonzero(timers == number)
+                own = own[~self._outlives(slots[own], at_ns[own], timer)]
+                if len(own):
+                    keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
+                    order = np.lexsort((keys, times))
+                    rows = rows_of_column(self.fired, keys[order], times[order])
+                    found.append(DueTimers(timer.field, rows))
+            if found:
+                return found
+        return []
+
+    def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
+        """Which timers are due after their states have ended, though both have come with the same record."""
+        lifetime, lifetimes = self._node.lifetime, self._lifetimes
+        if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
+            return np.zeros(len(slots), np.bool_)
+        return np.asarray(at_ns > lifetimes.ends_ns(slots))
 
     def take_deleted(self) -> int:
         """See StateTable."""
@@ -126,6 +137,11 @@ class RecordTable:
         expired = self._lifetimes.expired(clock_ns)
         self._end(expired)
         return len(expired)
+
+    @property
+    def due_ns(self) -> int | None:
+        """See StateTable."""
+        return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, slots: Array) -> None:
         """The states at these slots, each given once, end."""

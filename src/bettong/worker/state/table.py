@@ -39,7 +39,8 @@ class StateTable(Protocol):
     def take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
         """The timers that have come, of each key the first one: by time, then by their order in the state.
 
-        They are NEVER now. Ask again once their functions were called: none when nothing is due any more.
+        They are NEVER now. One that is due after the end of its state, by the same clock, is none of them. Ask again
+        once their functions were called: none when nothing is due any more.
         """
 
     def note_clock(self, clock_ns: int) -> None:
@@ -47,6 +48,10 @@ class StateTable(Protocol):
 
     def expire(self, clock_ns: int) -> int:
         """The same, and ends the states that have outlived their time to live. Returns how many."""
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which `expire` ends a state next; None when none ends by itself. Costs nothing a key."""
 
     def take_deleted(self) -> int:
         """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
