@@ -152,8 +152,7 @@ class Stream:
         `ttl`: a state ends when the log clock (with `ttl_clock="event"`: the watermark) is so much past the key's last
         message. `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
         What a function has changed before it raises stays, unless `on_error="stop"`.
-
-        States hold plain data (text, dates, lists, dicts, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
+        States hold plain data (text, dates, lists, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
         application's modules; others need `state_codec=bettong.Pickle`. What one holds twice is two objects when read.
         """
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
