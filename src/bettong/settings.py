@@ -3,7 +3,6 @@
 A setting stands here, or in `bettong.connection_settings`, and nowhere else; a test checks `docs/settings.md`.
 """
 
-import difflib
 import hashlib
 import os
 import socket
@@ -14,19 +13,16 @@ from typing import Annotated, Any, Self, TypeVar
 
 from annotated_types import Ge, Le
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bettong.connection_settings import ConnectionSettings
 from bettong.endpoints import is_loopback, listening, snapshots_url
 from bettong.errors import SettingsError
+from bettong.setting_faults import fault_text, misspelt
 
 PREFIX = "BETTONG_"
 
 _MEBIBYTE = 1024 * 1024
-
-# How alike two names are of which one is taken for the other misspelt: one letter in eight.
-_MISSPELT_MIN = 0.85
 
 
 def _instance(service: str) -> Any:
@@ -179,6 +175,12 @@ class SenderSettings(ServingSettings):
         5_000,
         description="How long a stream stays its client's after its sender died, and how long sessions go on"
         " without Redis, in milliseconds.",
+    )
+    # Below 10 ms the TICKs of a source in many partitions would be more records than its frames are.
+    tick_ms: Annotated[int, Ge(10), Le(60_000)] = Field(
+        200,
+        description="How long a partition may get no frame of a client whose event time moves on, in milliseconds,"
+        " before a record tells it how far that has come; only where a stage goes by event time. docs/sources.md.",
     )
     sender_marks: Path = Field(
         # Private to this user, or refused: see `bettong_sender.marks`.
@@ -350,13 +352,13 @@ def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _
 
     Raises SettingsError that lists every fault at once.
     """
-    faults = _misspelt(os.environ)
+    faults = misspelt(os.environ, PREFIX, _names())
     try:
         found = kind(
             **{key: value for key, value in (overrides or {}).items() if value is not None and value != ""}
         )
     except ValidationError as error:
-        faults += [_fault(each) for each in error.errors()]
+        faults += [fault_text(each, PREFIX) for each in error.errors()]
     else:
         if not faults:
             return found
@@ -368,33 +370,14 @@ def read_client() -> ClientSettings:
     try:
         return ClientSettings()
     except ValidationError as error:
-        faults = [_fault(each, prefix=f"{PREFIX}CLIENT_") for each in error.errors()]
+        faults = [fault_text(each, f"{PREFIX}CLIENT_") for each in error.errors()]
     raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
 
 
-def _misspelt(environment: Mapping[str, str]) -> list[str]:
-    """Variables that are almost a setting's. Others with our prefix may be anybody's: Kubernetes sets some."""
+def _names() -> set[str]:
+    """Of all settings of all services, and of clients."""
     kinds: list[type[ServiceSettings]] = [ServiceSettings]
     for kind in kinds:
         kinds.extend(kind.__subclasses__())
-    known = {name.upper() for kind in kinds for name in kind.model_fields}
-    known |= {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}
-    faults = []
-    for variable in sorted(environment):
-        name = variable.removeprefix(PREFIX)
-        if name == variable or name in known:
-            continue
-        if near := difflib.get_close_matches(name, known, n=1, cutoff=_MISSPELT_MIN):
-            faults.append(f"{variable}: there is no such setting; is {PREFIX}{near[0]} meant?")
-    return faults
-
-
-def _fault(fault: ErrorDetails, *, prefix: str = PREFIX) -> str:
-    text = fault["msg"].removeprefix("Value error, ")
-    if not fault["loc"]:
-        # Of several settings together; their text names them.
-        return text
-    name = f"{prefix}{'_'.join(str(part) for part in fault['loc']).upper()}"
-    # A URL may hold a password.
-    shown = fault["type"] != "missing" and fault["loc"] not in {("redis",), ("snapshots",)}
-    return f"{name}: {text}" + (f" (got {fault['input']!r})" if shown else "")
+    names = {name.upper() for kind in kinds for name in kind.model_fields}
+    return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}
