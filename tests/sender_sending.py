@@ -1,4 +1,4 @@
-"""A session whose stage needs event times, as its feed keeps it; what the log answers, and when, is the test's to say."""
+"""A session whose stage needs event times, as its feed keeps it; what the log answers, and when, a test says."""
 
 from collections import deque
 

@@ -64,7 +64,6 @@ class World:
 
     def tick(self, sender: int, *, lost: int) -> None:
         """Of a round, records from `lost` on do not come to the log."""
-        self.now_s += TICK_S
         round_ = self.tickers[sender].round(self.now_s, TICK_S)
         appends = round_.number(self.now_s, NOW_NS).appends
         justified_ns = self.justified_ns()
@@ -115,6 +114,7 @@ class World:
             newest = self.sessions[-1]
             durable_ns = newest.durable_ns()
             for _ in range(2):
+                self.now_s += TICK_S
                 for sender in (0, 1):
                     self.tick(sender, lost=999)
             assert all(self.known_ns(partition) >= durable_ns for partition in EVERY)

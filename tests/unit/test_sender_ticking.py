@@ -26,12 +26,17 @@ LIMITS = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
 
 
 class ListedLog:
-    """Answers at once, from the appending thread; keeps what it took. With `fault` it answers that."""
+    """Answers at once, from the appending thread; keeps what it took. With `fault` it answers that.
+
+    While it `holds`, it takes nothing, and leaves the answers to the test.
+    """
 
     def __init__(self) -> None:
         self.records: list[tuple[int, Frame]] = []
         self.fault: LogError | None = None
         self.refuses = False
+        self.holds = False
+        self.held: list[tuple[int, Callable[[int | LogError], None]]] = []
         self.has_ticks = threading.Event()  # one for each partition that got no frame
         self._ends: Counter[int] = Counter()
 
@@ -44,6 +49,9 @@ class ListedLog:
             raise LogError("it is closed")
         if self.fault is not None:
             on_done(self.fault)
+            return
+        if self.holds:
+            self.held.append((partition, on_done))
             return
         self.records.append((partition, decode(value)))
         if len(self.ticks()) == PARTITIONS - 1:
@@ -145,6 +153,27 @@ def test_what_the_log_fails_is_told_when_there_is_another_one() -> None:
             await ticking.tick()
             assert after.ticks().keys() == set(range(1, PARTITIONS))
             assert intake.status.ticks == PARTITIONS - 1
+
+    asyncio.run(conversation())
+
+
+def test_a_partition_with_a_frame_behind_one_that_was_lost_is_told_what_came_before_both() -> None:
+    async def conversation() -> None:
+        async with sender_of(readings()) as (intake, log, ticking):
+            feed = await fed(intake, (sensor_of(0), 50), (sensor_of(1), 40))
+            log.holds = True
+            for sequence, at in ((2, 60), (3, 70)):
+                await feed.take(readings_frame(sequence, (sensor_of(2), at)), None)
+            assert [partition for partition, _ in log.held][-2:] == [2, 2]
+            for offset, (_, on_done) in enumerate(log.held):
+                on_done(LogError("no answer") if offset == len(log.held) - 2 else 10 + offset)
+            log.holds = False
+            await asyncio.sleep(0)  # the answers are heard
+            assert feed._failure is not None
+            await ticking.tick()
+            assert {where: frame.watermarks for where, frame in log.ticks().items()} == {
+                partition: {"orders/feed": 50} for partition in (2, 3)
+            }
 
     asyncio.run(conversation())
 
