@@ -9,16 +9,17 @@ import grpc
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from bettong.application.schema import schema_of
 from bettong.edges.kafka_log import LogAdmin
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
-from tests.external_topic import Producer
-from tests.freezing import frozen
-from tests.sender_process import (
+from tests.samples.sender import Order, as_row, orders, refused_in, rows_frame
+from tests.servers.external_topic import Producer
+from tests.servers.freezing import frozen
+from tests.servers.sender_process import (
     FRAME_BYTES_MAX,
     BareSession,
     SenderProcess,
@@ -27,7 +28,6 @@ from tests.sender_process import (
     opened,
     taken,
 )
-from tests.sender_samples import Order, as_row, orders, refused_in, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)
@@ -71,7 +71,7 @@ def make(
                 folder,
                 kafka=kafka.bootstrap,
                 redis=redis_server.url,
-                sources=f"orders_from=bettong.ExternalTopic({external!r}, connection='partner', {options})",
+                sources=f"orders_from=bettong.KafkaTopic({external!r}, connection='partner', {options})",
                 connections=json.dumps({"partner": {"bootstrap_servers": there, "client_id": "mine"}}),
                 **settings,
             )
@@ -255,7 +255,7 @@ def test_reading_may_begin_with_what_is_new(
     producer.send(external, 0, rows(0, 10))
     sender = make(options="start='latest'")
     sender.start()
-    eventually(lambda: sender.said("reads a topic"), seconds=30)
+    eventually(lambda: sender.said("reads an external source"), seconds=30)
     producer.send(external, 0, rows(10, 20))
     eventually(lambda: numbers(kafka, name, 0, external) == list(range(10, 20)), seconds=30)
 
@@ -299,4 +299,4 @@ def test_a_sender_that_shall_read_none_reads_none(make: Make, external: str, pro
     producer.send(external, 0, rows(0, 1))
     eventually(lambda: sender.metrics().get("state") == "running", seconds=30)
     sender.stop()
-    assert not sender.said("reads a topic")
+    assert not sender.said("reads an external source")

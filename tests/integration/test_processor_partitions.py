@@ -9,6 +9,7 @@ import structlog
 
 import bettong
 from bettong.application.plan import plan
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.errors import LogTruncatedError, StateChangedError, StoreError
@@ -17,7 +18,6 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -27,8 +27,8 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
+from tests.simulation.crash_guards import guard
 
 # How many records the log of the tests holds.
 RECORDS = 30

@@ -17,24 +17,24 @@ from pathlib import Path
 import pytest
 import structlog
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
+from bettong.edges.application_file import load
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.frames.frame import decode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import sink_topic, stage_topic
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.example_feeds import Feed, lines, market, payments, session, trades
-from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
+from tests.samples.example_feeds import Feed, lines, market, payments, session, trades
+from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

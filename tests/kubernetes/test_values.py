@@ -8,14 +8,11 @@ import pytest
 import yaml
 
 from bettong.cluster.objects import FIXED
-from bettong.settings import (
-    PREFIX,
-    ProcessorSettings,
-    ReceiverSettings,
-    SenderSettings,
-    ServiceSettings,
-    read,
-)
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import PREFIX, ServiceSettings
 from docs.render_chart import CHART, DECIDED
 from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
 from tests.kubernetes.value_sets import MATRIX, merged
@@ -102,7 +99,7 @@ def test_settings_reach_the_services_under_their_names(chart: Chart) -> None:
     data = rendered.of("ConfigMap")["settings"]["data"]
     assert data[f"{PREFIX}PARTITIONS"] == "32"
     assert data[f"{PREFIX}COMPILED"] == "false"
-    assert data[f"{PREFIX}SCHEDULE"] == "resident"
+    assert data[f"{PREFIX}SCHEDULE"] == "micro-batch"
     assert data.keys() <= known
     ours = {name for owner in rendered.pods for name in _variables(rendered.pods[owner])}
     assert {name for name in ours if name.startswith(PREFIX)} <= known

@@ -12,27 +12,27 @@ import json
 import re
 from collections import Counter, defaultdict, deque
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import schema_of
 from bettong.application.streams import Keyed
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.kernel import KernelCache
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
+from tests.samples.worker import FRAME_BYTES_MAX, data
 from tests.simulation.graphs import Graph, application
 from tests.simulation.interpreter import Given, Interpreter, StoppedError, key_of
 from tests.simulation.messages import MESSAGES
 from tests.simulation.random_graphs import Case
-from tests.worker_samples import FRAME_BYTES_MAX, data
 
 APPLICATION = "graph"
 COUNTERS = ("messages", "results", "dead_letters", "skipped", "duplicates", "gaps")
@@ -70,7 +70,7 @@ class Delivered:
             self.counters[name] += read(name, 0)
 
 
-def check(case: Case, *, cache: Path | None = None) -> None:
+def check(case: Case, *, cache: KernelCache | None = None) -> None:
     """Raises AssertionError where workers and interpreter differ. `cache` keeps compiled functions."""
     run = _Run(case, cache)
     try:
@@ -127,7 +127,7 @@ def is_ordered(of: Plan) -> bool:
 class _Run:
     """All workers of a graph, each beside its interpreter."""
 
-    def __init__(self, case: Case, cache: Path | None) -> None:
+    def __init__(self, case: Case, cache: KernelCache | None) -> None:
         self.case = case
         self.graph: Graph = case.graph
         self.plan = plan(application(case.graph, APPLICATION))

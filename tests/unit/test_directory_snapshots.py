@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import StoreError
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
 
 
 def names(folder: Path) -> list[str]:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
+from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.worker.output.framing import OutputRecord

@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 import structlog
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
 from bettong.delivery import DeliveryTable, Verdict
+from bettong.edges.application_file import load
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
 from bettong.errors import StoreError
 from bettong.frames.frame import Kind, decode
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
@@ -35,8 +35,8 @@ from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
 from bettong_receiver.formats import formats
 from bettong_sender.session import Session
-from tests.example_feeds import Feed, letters, lines, market, numbers, session, trades
-from tests.guards import guard
+from tests.samples.example_feeds import Feed, letters, lines, market, numbers, session, trades
+from tests.simulation.crash_guards import guard
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(20_261_121, 20_261_131)

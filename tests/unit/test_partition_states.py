@@ -22,8 +22,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -32,8 +32,8 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.guards import guard
-from tests.worker_samples import FRAME_BYTES_MAX, Limit, Reading, data, meters
+from tests.samples.worker import FRAME_BYTES_MAX, Limit, Reading, data, meters
+from tests.simulation.crash_guards import guard
 
 # An increment of a state this small has a part of it only.
 KEYS = 3

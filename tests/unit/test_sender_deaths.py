@@ -18,7 +18,7 @@ from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.marks import Marks, deaths, told
 from bettong_sender.status import Status
-from tests.sender_samples import route
+from tests.samples.sender import route
 from tests.unit.test_sender_intake import SilentLog
 
 ENDS = {
@@ -280,7 +280,7 @@ def test_a_topic_with_many_partitions_waits_for_that_store_once() -> None:
         intake.use(SilentLog(), {})
         begun_s = time.monotonic()
         for partition in range(16):
-            feed = intake.open_topic(Hello(source="orders", stream=f"feed-{partition}"), "orders")
+            feed = intake.open_external(Hello(source="orders", stream=f"feed-{partition}"), "orders")
             await feed.open(0)
         took_s = time.monotonic() - begun_s
         store.over.set()

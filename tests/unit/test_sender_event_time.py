@@ -12,16 +12,17 @@ from hypothesis import strategies as st
 
 from bettong import Application, u32, u64
 from bettong.application.plan import plan
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
 from bettong.frames.columns import Columns
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, Kind, decode
 from bettong.routing import partition_of
-from bettong.settings import SenderSettings, read
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.deaths import Care
 from bettong_sender.refusal import Refusal
 from bettong_sender.service import routes_of
 from bettong_sender.session import Append, Route, Session, Taken
-from tests.sender_samples import (
+from tests.samples.sender import (
     PARTITIONS,
     Reading,
     readings,
@@ -31,7 +32,7 @@ from tests.sender_samples import (
     rows_frame,
     sensor_of,
 )
-from tests.sender_samples import orders as orders_of
+from tests.samples.sender import orders as orders_of
 
 US = 1000
 HOUR_NS = 3600 * 1_000_000_000

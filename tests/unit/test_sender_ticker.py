@@ -5,8 +5,8 @@ import pytest
 from bettong.frames.frame import Kind, decode
 from bettong_sender.session import NO_PARTITION
 from bettong_sender.ticker import ENDED_MAX, ORIGINS_PER_TICK_MAX, Round, Ticker
-from tests.sender_samples import PARTITIONS, MemoryLog, readings, sensor_of
-from tests.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
+from tests.samples.sender import PARTITIONS, MemoryLog, readings, sensor_of
+from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
 
 
 def told(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:

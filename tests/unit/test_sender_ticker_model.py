@@ -14,8 +14,8 @@ from bettong.frames.frame import Frame, Kind, decode
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.session import Append, Session
 from bettong_sender.ticker import Ticker
-from tests.sender_samples import PARTITIONS, MemoryLog, readings, readings_frame, sensor_of
-from tests.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
+from tests.samples.sender import PARTITIONS, MemoryLog, readings, readings_frame, sensor_of
+from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
 
 US = 1000
 OUT_OF_ORDER_US = 2

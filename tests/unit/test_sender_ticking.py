@@ -16,7 +16,7 @@ from bettong_sender.intake import Intake, Limits
 from bettong_sender.session import Route
 from bettong_sender.status import Status
 from bettong_sender.ticking import Ticking
-from tests.sender_samples import PARTITIONS, readings, readings_frame, sensor_of
+from tests.samples.sender import PARTITIONS, readings, readings_frame, sensor_of
 
 NOW_NS = 1_700_000_000 * 1_000_000_000
 S_NS = 1_000_000_000

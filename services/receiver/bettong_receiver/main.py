@@ -4,11 +4,12 @@ import asyncio
 import signal
 from collections.abc import Mapping
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
+from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
-from bettong.settings import ReceiverSettings, read
 from bettong_receiver.service import Receiver
 
 

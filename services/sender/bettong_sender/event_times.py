@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.streams import Source
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
+from bettong.user_errors import ANY_ERROR, reason_of
 from bettong_sender.body import Body
 from bettong_sender.deaths import Care
 

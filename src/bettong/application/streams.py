@@ -13,12 +13,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.codecs import Pickle, check_codec
-from bettong.application.destinations import Destination, check_destination
 from bettong.application.event_time import EventTime
+from bettong.application.external.destination import Destination, check_destination
 from bettong.application.key import Key, check_key
 from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
-from bettong.application.schema import Schema
 from bettong.application.signatures import (
     check_function,
     check_version,
@@ -29,11 +28,12 @@ from bettong.application.signatures import (
 )
 from bettong.application.ways import Way, one_way, way_of
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 if TYPE_CHECKING:
     from bettong.application.application import Application
-    from bettong.application.decoders import Decoder
-    from bettong.application.external import ExternalTopic
+    from bettong.application.external.transport import Transport
+    from bettong.schema.decoded import Decoder
 
 # Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
 Handler = Callable[..., Any]
@@ -194,7 +194,7 @@ class Stream:
     ) -> Sink:
         """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each.
 
-        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.destinations`.
+        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.external`.
         `on_error` speaks of what the encoder cannot encode, and of what the destination refuses for good.
         """
         check_on_error(f"sink {name!r}", on_error)
@@ -227,7 +227,7 @@ class Source(Uniform):
     key: Key | None
     decoder: Decoder | None
     on_error: OnError = DEAD_LETTER
-    kafka: ExternalTopic | None = None
+    from_: Transport | None = None
     event_time: EventTime = field(default_factory=EventTime)
 
 

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from inspect import isgeneratorfunction
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from bettong.application.plan import Computation
-from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful
 from bettong.application.ways import Way, refusal
-from bettong.worker.kernel import Form, Gives, Kernel, compile_kernel
+from bettong.schema.schema import Schema, schema_of
+from bettong.worker.kernel import Form, Gives, Kernel, KernelCache, compile_kernel
 from bettong.worker.state.records import check_fixed, first_state
 
 
-def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kernel]:
+def compile_node(node: Computation, *, cache: KernelCache | None) -> dict[Schema, Kernel]:
     """The kernels of a computation, one a schema that it takes. Slow (seconds) unless `cache` has them.
 
     Raises ApplicationError when a schema, the state or a function cannot be compiled.

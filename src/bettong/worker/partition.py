@@ -3,7 +3,6 @@
 The state after offset o is a fold of the log's first o records and of nothing else. Schedules only feed it.
 """
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -101,27 +100,7 @@ class PartitionWorker:
         Raises LogTruncatedError when records are missing before it. Anything wrong with the record itself is a
         dead letter. Raises PoisonError for a message that a computation with on_error="stop" cannot process. When
         it raises, the worker is spoilt: make a new one from a snapshot.
-
-        Python's garbage collector waits meanwhile: it would look at the frame's results again and again, and what it
-        could free is little, for messages and results are gone when their frame is through.
         """
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            return self._fold(offset, value)
-        finally:
-            if collects:
-                gc.enable()
-
-    def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
-        """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
-
-        Raises as `fold` does.
-        """
-        self._indexes = indexes
-        self.fold(offset, value)
-
-    def _fold(self, offset: int, value: bytes) -> list[OutputRecord]:
         if offset != self.next_offset:
             raise LogTruncatedError(
                 f"stage {self.program.stage.name!r}, partition {self.assignment.partition}: expected offset"
@@ -144,6 +123,14 @@ class PartitionWorker:
         elif frame.kind is Kind.DATA and self._take(frame):
             return self._process(offset, frame, value)
         return []
+
+    def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
+        """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
+
+        Raises as `fold` does.
+        """
+        self._indexes = indexes
+        self.fold(offset, value)
 
     def snapshot(self) -> bytes:
         """The whole state after all records below `next_offset`; equal states have equal bytes."""

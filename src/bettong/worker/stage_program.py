@@ -2,18 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from bettong.application.fields import Kind
 from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Stage, StageInput
-from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, Stateful, Stateless
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 from bettong.v1.snapshot_pb2 import Shape
 from bettong.worker.batch import Batch
 from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_stateful, try_stateless
@@ -21,7 +20,7 @@ from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
 from bettong.worker.compiling import compile_node
-from bettong.worker.kernel import Kernel
+from bettong.worker.kernel import Kernel, KernelCache
 from bettong.worker.operators.filter import FilterOperator
 from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
@@ -105,10 +104,10 @@ class StageProgram:
 
 
 def program(
-    stage: Stage, *, compiled: bool, cache: Path | None = None, state_key: bytes | None = None
+    stage: Stage, *, compiled: bool, cache: KernelCache | None = None, state_key: bytes | None = None
 ) -> StageProgram:
-    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless the
-    folder `cache` keeps kernels of an earlier run. `state_key` signs states that are pickles.
+    """Makes a stage ready. Compiles what is marked unless `compiled` is off; that takes seconds, unless
+    `cache` keeps kernels of an earlier run. `state_key` signs states that are pickles.
 
     Raises ApplicationError when a marked computation cannot be compiled, a vectorized one cannot run over a frame,
     or a state not be kept in a snapshot.

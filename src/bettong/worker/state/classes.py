@@ -8,7 +8,6 @@ modules define or import. Everything is looked up in what is loaded already, wit
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, EnumMeta
@@ -17,6 +16,7 @@ from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from bettong.application.streams import Stateful
+from bettong.loaded_modules import loaded_module
 from bettong.worker.libraries import of_library
 
 # By these a class says how its objects are to be taken apart and made again, which only pickle would ask.
@@ -101,7 +101,7 @@ class Classes:
         module, _, path = reference.partition(":")
         if module not in self._modules:
             return None
-        found: Any = sys.modules.get(module)
+        found: Any = loaded_module(module)
         for name in path.split("."):
             if not isinstance(found, type | ModuleType):
                 return None
@@ -143,7 +143,7 @@ class Classes:
         found = set[str]()
         while todo:
             name = todo.pop()
-            module = sys.modules.get(name)
+            module = loaded_module(name)
             if name in found or module is None:
                 continue
             found.add(name)

@@ -1,0 +1,87 @@
+"""A processor as a process of its own, for tests against a real broker, Redis and Spark."""
+
+import sys
+from pathlib import Path
+
+from bettong import metrics
+from bettong.application.plan import plan
+from bettong.edges.application_file import load
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, encode
+from bettong.local.processes import Command
+from bettong.local.server import Server
+from bettong.local.services import spark_folders
+
+PARTITIONS = 2
+_START_S_MAX = 120.0  # ten seconds alone; the machine of a test run is busy
+
+
+class ProcessorProcess(Server):
+    """`bettong processor` for the application that `source`, Python text, describes under `name`."""
+
+    def __init__(
+        self, name: str, source: str, folder: Path, *, kafka: str, redis: str, **settings: str
+    ) -> None:
+        self.name = name
+        self._redis = redis
+        self._file, self._source = folder / "app.py", source
+        environment = {
+            "BETTONG_APPLICATION": str(self._file),
+            "BETTONG_KAFKA": kafka,
+            "BETTONG_REDIS": redis,
+            "BETTONG_PARTITIONS": str(PARTITIONS),
+            "BETTONG_INSTANCE": "processor-1",
+            "BETTONG_LIVE_INTERVAL_MS": "100",
+            "BETTONG_SPARK_MASTER": "local[1]",
+            "BETTONG_CHECKPOINT": str(folder / "checkpoint"),
+            "BETTONG_STATE_DIR": str(folder / "state"),
+            "BETTONG_KERNEL_CACHE": str(folder / "kernels"),
+            **spark_folders(folder),
+            **settings,
+        }
+        super().__init__(
+            Command("processor", (sys.executable, "-m", "bettong", "processor"), folder / "log", environment),
+            answers=lambda: self.metrics().get(metrics.STATE.name) == "running",
+            start_s_max=_START_S_MAX,
+        )
+
+    def prepare(self) -> None:
+        """See Server."""
+        self._file.write_text(self._source)
+
+    def metrics(self) -> dict[str, str]:
+        """The live record; empty while there is none."""
+        with RedisStore(self._redis, self.name) as store:
+            return LiveMetrics(store).live().get("processor-1", {})
+
+    def said(self) -> str:
+        """All that it wrote."""
+        return self.command.log.read_text()
+
+    def last_line(self) -> str:
+        """What it ended with."""
+        return self.said().strip().splitlines()[-1]
+
+    def status(self) -> int:
+        """Waits for its end, and gives its exit code."""
+        assert self.process is not None
+        ending = self.process.wait(self.start_s_max)
+        assert ending is not None, "it runs on"
+        return ending.status
+
+
+def payments_frame(processor: ProcessorProcess, sequence: int) -> bytes:
+    """A frame of one payment, as a sender appends it."""
+    schema = plan(load(processor.command.environment["BETTONG_APPLICATION"])).sources[0].schema
+    return encode(
+        Frame(
+            origin="payments/test",
+            sequence=sequence,
+            previous=sequence - 1,
+            count=1,
+            schema=schema.fingerprint,
+            ingest_ns=sequence,
+            columns=Columns.of_messages(schema, [schema.message("ann", 1.0)]).payload(),
+        )
+    )
