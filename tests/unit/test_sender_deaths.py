@@ -98,7 +98,7 @@ def test_the_first_death_leads_to_care_and_the_second_names_the_message() -> Non
     assert first.reason(0) is None
     second = care_for([death(), death(4)], no_touch)
     assert second is not None
-    assert second.reason(4) == "its decoder or key function killed the sender twice: signal 11"
+    assert second.reason(4) == "a function of its source killed the sender twice: signal 11"
     assert second.reason(3) is None
 
 

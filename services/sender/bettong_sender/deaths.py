@@ -82,7 +82,7 @@ def care_for(deaths: Iterable[Death], touch: Callable[[int], None]) -> Care | No
     return Care(
         touch,
         {
-            death.row: f"its decoder or key function killed the sender twice: {death.how}"
+            death.row: f"a function of its source killed the sender twice: {death.how}"
             for death in alone
             if death.row != UNNAMED
         },

@@ -35,6 +35,7 @@ from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.session import Route
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import State, Status
+from bettong_sender.ticking import Ticking
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -64,6 +65,7 @@ def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
             partitions=settings.partitions,
             frame_bytes_max=settings.frame_bytes_max,
             frame_messages_max=settings.frame_messages_max,
+            needs_time=plan.stage_of(source.name).needs_time,
         )
         for source in plan.sources
     }
@@ -142,7 +144,8 @@ async def _serve(
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
-    beside = [asyncio.create_task(ownership.run()), asyncio.create_task(servicer.watch())]
+    ticking = Ticking(intake, settings.tick_ms / 1000)
+    beside = [asyncio.create_task(each) for each in (ownership.run(), servicer.watch(), ticking.run())]
     running: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():
