@@ -31,6 +31,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.ticks import TickClock
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.waiting import eventually
 
@@ -153,6 +154,7 @@ class World:
         self.slots: list[Slot] = []
         self.folder = tempfile.TemporaryDirectory(prefix="bettong-marks-")
         self.output_bytes_max = OUTPUT_BYTES_MAX
+        self.machine_ns = time.time_ns
 
     def close(self) -> None:
         """Ends the slots that are left."""
@@ -225,6 +227,7 @@ class World:
                         log,
                     ),
                     intervals=Intervals(snapshot_s, 0.05),
+                    clock=TickClock(self.machine_ns, log),
                     log=log,
                     output_bytes_max=self.output_bytes_max,
                 ).fold_until_stopped()

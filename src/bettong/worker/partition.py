@@ -80,6 +80,14 @@ class PartitionWorker:
         return self._now_ns
 
     @property
+    def due_ns(self) -> int | None:
+        """The log clock at which something here is due although no record comes: a state's end. None: nothing is.
+
+        Cheap: it may be asked all the time. What is due happens with the first record from then on, a TICK if need be.
+        """
+        return min((due for table in self._expiring if (due := table.due_ns) is not None), default=None)
+
+    @property
     def gap(self) -> Gap | None:
         """The oldest gap in what an origin sent that is not filled, since this worker began."""
         return self._delivery.gap

@@ -56,6 +56,10 @@ class StageProgram:
         """The computations whose states have a time to live."""
         return [node.name for node in self._stateful() if node.ttl_ns is not None]
 
+    def is_ever_due(self) -> bool:
+        """Whether something here may be due although no record comes: see `PartitionWorker.due_ns`."""
+        return bool(self.expiring())
+
     def deleting(self) -> list[str]:
         """The computations that delete states."""
         return [node.name for node in self._stateful() if node.delete_when is not None]

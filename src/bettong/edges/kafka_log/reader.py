@@ -161,6 +161,11 @@ class LogReader:
         known = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
         return max(0, known[1] - self._next[topic, partition]) if known and known[1] >= 0 else None
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a connection was lost and the broker has not answered since: it may be away. Does not block."""
+        return self._is_suspect
+
     def positions(self) -> dict[tuple[str, int], int]:
         """For each (topic, partition) the offset of the next record that `poll` returns. Does not block."""
         return dict(self._next)

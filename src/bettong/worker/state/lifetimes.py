@@ -46,9 +46,7 @@ class KeyLifetimes:
     def expired(self, log_ns: int) -> list[Any]:
         """The log clock is there now: the keys whose time is over. They are forgotten."""
         self._log_ns = log_ns
-        if not self._is_ordered:
-            self._last_ns = OrderedDict(sorted(self._last_ns.items(), key=itemgetter(1)))
-            self._is_ordered = True
+        self._put_in_order()
         found = []
         for key, last_ns in self._last_ns.items():
             if log_ns - last_ns < self._ttl_ns:
@@ -56,6 +54,12 @@ class KeyLifetimes:
             found.append(key)
         self.forget(found)
         return found
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which the next key's time is over; None without a key."""
+        self._put_in_order()
+        return next((last_ns + self._ttl_ns for last_ns in self._last_ns.values()), None)
 
     def forget(self, keys: Iterable[Any]) -> None:
         """The states of these keys have ended."""
@@ -77,6 +81,11 @@ class KeyLifetimes:
             known.move_to_end(key)
         if moved and moved[0][1] < newest_ns:
             self._is_ordered = False
+
+    def _put_in_order(self) -> None:
+        if not self._is_ordered:
+            self._last_ns = OrderedDict(sorted(self._last_ns.items(), key=itemgetter(1)))
+            self._is_ordered = True
 
 
 class SlotLifetimes:
@@ -106,13 +115,16 @@ class SlotLifetimes:
     def expired(self, log_ns: int) -> Array:
         """The log clock is there now: the slots of keys whose time is over."""
         self._log_ns = log_ns
-        if not self._is_ordered:
-            known = np.flatnonzero(self._last_ns != _NO_KEY_NS).astype(np.int32)
-            self._ring = _no_ring(len(self._last_ns))
-            _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
-            self._is_ordered = True
+        self._put_in_order()
         found: Array = _first_until(log_ns - self._ttl_ns, self._ring, self._last_ns)
         return found
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which the next key's time is over; None without a key."""
+        self._put_in_order()
+        first = int(self._ring[0, 1])
+        return int(self._last_ns[first - 1]) + self._ttl_ns if first else None
 
     def forget(self, slots: Array) -> None:
         """The states at these slots have ended."""
@@ -133,6 +145,13 @@ class SlotLifetimes:
         _move_to_end(slots[moved], self._ring)
         if len(moved) and last_ns[moved[0]] < newest_ns:
             self._is_ordered = False
+
+    def _put_in_order(self) -> None:
+        if not self._is_ordered:
+            known = np.flatnonzero(self._last_ns != _NO_KEY_NS).astype(np.int32)
+            self._ring = _no_ring(len(self._last_ns))
+            _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
+            self._is_ordered = True
 
 
 def stored_clocks(data: bytes, keys: int, log_ns: int) -> Array:

@@ -106,6 +106,11 @@ class ObjectTable:
         self._end(expired)
         return len(expired)
 
+    @property
+    def due_ns(self) -> int | None:
+        """See StateTable."""
+        return self._lifetimes.due_ns if self._lifetimes is not None else None
+
     def _end(self, keys: Collection[Any]) -> None:
         """The states of these keys end."""
         self._drop(keys)

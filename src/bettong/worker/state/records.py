@@ -84,6 +84,11 @@ class RecordTable:
         self._end(expired)
         return len(expired)
 
+    @property
+    def due_ns(self) -> int | None:
+        """See StateTable."""
+        return self._lifetimes.due_ns if self._lifetimes is not None else None
+
     def _end(self, slots: Array) -> None:
         """The states at these slots, each given once, end."""
         known = slots[slots < len(self._stored)]

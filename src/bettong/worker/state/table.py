@@ -31,6 +31,10 @@ class StateTable(Protocol):
     def expire(self, log_ns: int) -> int:
         """The log clock is there now: ends the states that have outlived their time to live, and returns how many."""
 
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which `expire` ends a state next; None when none ends by itself. Costs nothing a key."""
+
     def take_deleted(self) -> int:
         """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
 
