@@ -28,17 +28,17 @@ from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
+from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.routing import partition_of
-from bettong.settings import Schedule
+from bettong.schema.schema import schema_of
 from bettong.topics import sink_topic, stage_topic
 
 APPLICATION = Path(__file__).with_name("echo.py")

@@ -7,12 +7,12 @@ from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from benchmarks.workload import APPLICATION, Workload, column_frames, planned
+from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
 from examples.market_spread_oracle import by_symbol
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from benchmarks.log_load import Splitter
 from benchmarks.workload import pieces
-from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import Frame
+from bettong.schema.schema import Schema
 
 APPLICATION = Path(__file__).with_name("odd_numbers.py")
 

@@ -13,13 +13,13 @@ from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, RARE
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Array
 from bettong.frames.frame import Frame, decode
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from bettong.topics import sink_topic, stage_topic
 
 # Of each partition, where keys are spread evenly.
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How they are processed; `settings` are the services', by their names in bettong.settings."""
+    """How they are processed; `settings` are the services', by their names in bettong.config."""
 
     schedule: Schedule
     partitions: int

@@ -23,7 +23,7 @@ from benchmarks.number_log import FRAME_MESSAGES, SUMS, Load, Way, speed
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.settings import Schedule
+from bettong.config.processor import Schedule
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 

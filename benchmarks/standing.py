@@ -12,10 +12,10 @@ from benchmarks.log_load import S_MAX
 from benchmarks.measuring import Sample
 from benchmarks.workload import APPLICATION
 from bettong.client.sender import Sender
+from bettong.config.processor import Schedule
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 
 WORD_COUNT = Path(__file__).parents[1] / "examples" / "word_count.py"
 

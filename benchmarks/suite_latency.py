@@ -16,10 +16,10 @@ from benchmarks.waits import WARM_S, Waits
 from benchmarks.workload import APPLICATION, Workload, workload
 from bettong.client.sender import Sender
 from bettong.client.subscriber import Subscriber
+from bettong.config.processor import Schedule
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES
 from examples.market_spread_oracle import by_symbol

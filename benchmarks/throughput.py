@@ -34,7 +34,7 @@ from benchmarks import (
 from benchmarks.measuring import Bar, Figure, Sample, look
 from benchmarks.waits import PERCENTILES
 from benchmarks.workload import Workload, workload
-from bettong.settings import Schedule
+from bettong.config.processor import Schedule
 
 
 class Part(StrEnum):

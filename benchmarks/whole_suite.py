@@ -7,10 +7,10 @@ from pathlib import Path
 from benchmarks.log_load import S_MAX, await_folded
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.workload import APPLICATION, Workload
+from bettong.config.processor import Schedule
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES
 from examples.market_spread_oracle import by_symbol

@@ -17,6 +17,8 @@ from pyspark.sql import SparkSession
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.class_archives import KAFKA, SPARK, archive, recording
+from bettong.config.processor import ProcessorSettings, Schedule
+from bettong.config.reading import read
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
@@ -25,7 +27,6 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings, Schedule, read
 from bettong.topics import stage_topic
 from bettong_processor.java import Java, set_environment
 from bettong_processor.micro_batch.query import start

@@ -9,16 +9,12 @@ from pydantic_settings import BaseSettings
 
 from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
-from bettong.connection_settings import ConnectionSettings
-from bettong.settings import (
-    PREFIX,
-    ClientSettings,
-    ProcessorSettings,
-    ReceiverSettings,
-    SenderSettings,
-    ServiceSettings,
-    ServingSettings,
-)
+from bettong.config.client import ClientSettings
+from bettong.config.connection_settings import ConnectionSettings
+from bettong.config.processor import ProcessorSettings
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import PREFIX, ServiceSettings, ServingSettings
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
 from docs.render_roles import roles_page
@@ -53,7 +49,7 @@ def _settings() -> str:
         "",
         "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
         "empty variable counts as unset. The commands `bettong sender | processor | receiver` take each as a flag",
-        "too (`--frame-bytes-max`). Rendered from `src/bettong/settings.py`, and for the node tuner from its own, by",
+        "too (`--frame-bytes-max`). Rendered from `src/bettong/config`, and for the node tuner from its own, by",
         "`make docs`.",
     ]
     for title, kind in GROUPS.items():

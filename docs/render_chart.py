@@ -16,7 +16,10 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
-from bettong.settings import ProcessorSettings, ReceiverSettings, SenderSettings, ServiceSettings
+from bettong.config.processor import ProcessorSettings
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import ServiceSettings
 from bettong_node_tuner.settings import TunerSettings
 
 CHARTS = Path(__file__).parent.parent / "deploy" / "helm"

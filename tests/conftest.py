@@ -10,8 +10,8 @@ from hypothesis import settings
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.kubernetes.building import CHART_TOOLS, CONTROL_PLANE
-from tests.postgres_server import PostgresServer
-from tests.s3_server import S3Server
+from tests.servers.postgres import PostgresServer
+from tests.servers.s3 import S3Server
 
 # No deadlines, for the machine may be busy; a failure prints what reproduces it.
 settings.register_profile("bettong", deadline=None, print_blob=True)

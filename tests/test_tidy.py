@@ -25,7 +25,9 @@ MEASURED = {".py", ".proto", ".toml", ".yaml", ".yml", ".xml", ".sh", ".tpl", ".
 MEASURED_NAMES = {"Makefile", "Tiltfile", "Dockerfile"}
 EMPTY_NAMES = {"util", "utils", "helper", "helpers", "common", "base", "core", "misc", "shared"}
 WAITING = PurePosixPath("tests/waiting.py")  # the one module of the tests that may sleep, between looks
-PURE = re.compile(r"src/bettong/(application|frames|delivery|routing|worker|snapshots)(/|\.py$)")
+PURE = re.compile(
+    r"src/bettong/((schema|application|frames|delivery|routing|worker|snapshots)(/|\.py$)|inspection/(?!live/))"
+)
 IMPURE_MODULES = {"time", "random", "os", "secrets", "uuid", "socket", "subprocess", "threading"}
 CLOCKS = {"now", "utcnow", "today"}
 GENERATED_NAME = re.compile(r"_pb2(_grpc)?\.pyi?$")

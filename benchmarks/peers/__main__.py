@@ -23,8 +23,8 @@ from benchmarks.peers import environments, race
 from benchmarks.peers.bettong.contestant import BettongSuite
 from benchmarks.peers.load import Load, framed, load
 from benchmarks.peers.roster import PEERS
+from bettong.config.processor import Schedule
 from bettong.errors import BettongError
-from bettong.settings import Schedule
 
 _WIDTH = 170
 _BETTONG = "Bettong"

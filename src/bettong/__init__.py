@@ -15,11 +15,11 @@ from bettong.application.destinations import (
     TwoPhaseSink,
 )
 from bettong.application.external import ExternalTopic
-from bettong.application.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
-from bettong.application.layouts import packed, tagged
 from bettong.application.streams import Stream
 from bettong.application.ways import Places, compiled, vectorized
 from bettong.errors import ApplicationError, BettongError
+from bettong.schema.fields import Width, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64
+from bettong.schema.layouts import packed, tagged
 
 __all__ = [
     "Application",

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from bettong.settings import LogFormat, ServiceSettings
+from bettong.config.service import LogFormat, ServiceSettings
 
 Logger = structlog.stdlib.BoundLogger
 

@@ -16,9 +16,9 @@ import numba
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import Kind
 from bettong.application.key import Key
 from bettong.frames.columns import Array, Columns
+from bettong.schema.fields import Kind
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)

@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import pytest
 
 from bettong.application.destinations import Postgres
-from bettong.application.schema import schema_of
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector
 from bettong_receiver.connectors.postgres import PostgresConnector
@@ -28,10 +28,10 @@ from bettong_receiver.formats import formats
 from bettong_receiver.positions import PositionKey, decode
 from bettong_receiver.progress import SinkPartition
 from examples.sqlite_ledger import SqliteLedger, read_ledger
-from tests.external_topic import committed
-from tests.postgres_server import PostgresServer
-from tests.result_frames import Note, planned
-from tests.sink_batches import APPLICATION, sink_batch
+from tests.samples.result_frames import Note, planned
+from tests.samples.sink_batches import APPLICATION, sink_batch
+from tests.servers.external_topic import committed
+from tests.servers.postgres import PostgresServer
 
 Name = Callable[..., str]
 PARTITIONS = (0, 1, 5)

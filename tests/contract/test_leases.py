@@ -9,7 +9,7 @@ from redis import Redis
 from bettong.edges.redis_store import Claim, Granted, Held, RedisLeases, RedisStore, Settling
 from bettong.local.redis_server import RedisServer
 from bettong_sender.ownership import Leases
-from tests.lease_model import MemoryLeases
+from tests.simulation.lease_model import MemoryLeases
 from tests.waiting import eventually
 
 SHORT_MS = 200

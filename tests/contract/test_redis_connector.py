@@ -14,7 +14,7 @@ from bettong_receiver.connectors.redis_results import RedisConnector
 from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.progress import SinkPartition
-from tests.result_frames import rows
+from tests.samples.result_frames import rows
 from tests.waiting import eventually
 
 PARTITIONS = 3

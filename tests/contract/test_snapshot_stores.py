@@ -14,8 +14,8 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
-from tests.s3_server import BUCKET
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
+from tests.servers.s3 import BUCKET
 
 Name = Callable[..., str]
 Another = Callable[[], SnapshotStore]

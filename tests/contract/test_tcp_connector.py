@@ -12,8 +12,8 @@ from bettong.local.addresses import LOOPBACK
 from bettong.local.redis_server import RedisServer
 from bettong_receiver.connectors.tcp import AtLeastOnceTcpConnector, address_of
 from bettong_receiver.delivery.connector import ConnectorUnavailableError
-from tests.sink_batches import sink_batch
-from tests.tcp_peer import OK, Peer
+from tests.samples.sink_batches import sink_batch
+from tests.servers.tcp_peer import OK, Peer
 
 
 @pytest.fixture(params=["lines", "frames"])

@@ -11,12 +11,12 @@ import pytest
 from bettong import metrics
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.metrics import Metric
-from bettong.settings import Schedule
 from bettong.topics import stage_topic
 from tests.waiting import eventually
 

@@ -14,6 +14,7 @@ from bettong.application.plan import plan
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
+from bettong.config.processor import Schedule
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.edges.redis_store import LiveMetrics, RedisStore
@@ -21,7 +22,6 @@ from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program

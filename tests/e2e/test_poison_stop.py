@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from bettong.client.sender import Sender
+from bettong.config.processor import Schedule
 from bettong.errors import PoisonError
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 from tests.waiting import eventually
 
 PROGRAM = """

@@ -10,7 +10,7 @@ from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import StartSuite
-from tests.spark_cluster import SparkCluster
+from tests.servers.spark_cluster import SparkCluster
 from tests.waiting import eventually
 
 LOAD = list(rounds(60_000, seed=20261121, round_messages=6_000))

@@ -19,17 +19,17 @@ import pytest
 
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
-from bettong.cli.overview import STALLED_S_MIN
-from bettong.cli.readiness import await_running, exit_code, lines
 from bettong.client import Sender
+from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import PoisonError
+from bettong.inspection.overview import STALLED_S_MIN
 from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
+from bettong.local.readiness import await_running, exit_code, lines
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
-from tests.postgres_server import PostgresServer
+from tests.servers.postgres import PostgresServer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -11,11 +11,11 @@ import pytest
 from bettong import metrics
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
-from bettong.cli.overview import SERVICES, overview, partition_rows
 from bettong.client.sender import Sender
-from bettong.settings import Schedule
+from bettong.config.processor import Schedule
+from bettong.inspection.overview import SERVICES, overview, partition_rows
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
-from tests.scraped import Scraped
+from tests.servers.scraped import Scraped
 from tests.waiting import eventually
 
 APPLICATION = "examples/word_count.py"

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from bettong.config.processor import Schedule
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
-from bettong.settings import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import by_symbol, rejected
 from tests.e2e.conftest import PARTITIONS, RunningSuite, StartSuite
-from tests.spark_cluster import SparkCluster
+from tests.servers.spark_cluster import SparkCluster
 from tests.waiting import eventually
 
 LOAD = list(rounds(9_000, seed=20261122, round_messages=3_000))

@@ -14,15 +14,13 @@ import atheris  # type: ignore[import-untyped]
 
 # Parsers, and what they are made of. Not what Numba compiles: it does not read changed byte code.
 _SEEN = (
-    "bettong.access",
-    "bettong.application.layouts",
+    "bettong.schema.layouts",
     "bettong.chaos.spec",
-    "bettong.cli.dead_letter_views",
     "bettong.client",
-    "bettong.connections",
+    "bettong.config",
     "bettong.delivery",
     "bettong.frames",
-    "bettong.settings",
+    "bettong.inspection.text",
     "bettong.snapshots",
     "bettong_receiver.formats",
     "bettong_receiver.json_lines",

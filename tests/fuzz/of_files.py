@@ -14,15 +14,19 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import bettong
-from bettong import access
-from bettong.application.decoders import Decoder
 from bettong.chaos import spec
 from bettong.client.message_files import Format, Wanted, portions
-from bettong.connections import read_connections
+from bettong.config import access
+from bettong.config.connections import read_connections
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import PREFIX
 from bettong.errors import BettongError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
-from bettong.settings import PREFIX, ProcessorSettings, ReceiverSettings, SenderSettings, read
+from bettong.schema.decoded import Decoder
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import SCHEMAS, Fixed, samples
 

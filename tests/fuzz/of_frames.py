@@ -15,13 +15,13 @@ from google.protobuf.message import DecodeError
 import bettong
 from bettong import Application, Width
 from bettong.application.plan import plan
-from bettong.application.schema import Schema, schema_of
-from bettong.cli.dead_letter_views import Form, message_text
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode, encode
 from bettong.frames.refused import Refused, pack
 from bettong.frames.text import bytes_of, json_line, message_of, text_of
+from bettong.inspection.text import Form, message_text
+from bettong.schema.schema import Schema, schema_of
 from bettong.v1 import subscribe_pb2
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment, PartitionWorker

@@ -25,7 +25,7 @@ from bettong_receiver.progress import Progress
 from bettong_sender.batcher import BatchBoundaries
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
-from tests.worker_samples import tick
+from tests.samples.worker import tick
 
 _POSITION_KEY = positions.PositionKey("fuzzed", "totals", 0)
 

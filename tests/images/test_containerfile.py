@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name
 from deploy.images.java_trust import PASSWORD, keystore
 from deploy.relock import beyond, needs_library
 from deploy.setup_plan import SetupError
-from tests.certificates import Authority
 from tests.images.containerfile import PATH, ROOT, SERVICES, stages, steps
+from tests.servers.certificates import Authority
 
 TEXT = PATH.read_text()
 STAGES = stages(TEXT)

@@ -11,7 +11,7 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.integration.log_parts import created
 from tests.integration.membership_parts import TTL_MS
-from tests.receiver_process import Feed, Store
+from tests.servers.receiver_process import Feed, Store
 
 
 @pytest.fixture

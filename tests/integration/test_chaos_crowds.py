@@ -9,8 +9,8 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import SESSIONS
 from bettong.topics import stage_topic
-from tests.receiver_process import Feed, ReceiverProcess, Store
-from tests.sender_process import SenderProcess, frames_in
+from tests.servers.receiver_process import Feed, ReceiverProcess, Store
+from tests.servers.sender_process import SenderProcess, frames_in
 from tests.waiting import eventually
 
 STREAMS = 40

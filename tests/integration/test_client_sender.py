@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.errors import ClientError, RefusedError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
-from tests.freezing import frozen
-from tests.sender_process import FRAME_BYTES_MAX, SenderProcess, frames_in, taken
-from tests.sender_samples import Line, Order, as_row, orders
+from tests.samples.sender import Line, Order, as_row, orders
+from tests.servers.freezing import frozen
+from tests.servers.sender_process import FRAME_BYTES_MAX, SenderProcess, frames_in, taken
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.frames.columns import Columns
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
-from tests.sender_process import SenderProcess, frames_in, taken
-from tests.sender_samples import Order, orders
+from tests.samples.sender import Order, orders
+from tests.servers.sender_process import SenderProcess, frames_in, taken
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)

@@ -11,13 +11,13 @@ import pytest
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.cli.dead_letter_retry import Resend
-from bettong.cli.dead_letters import send_again
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
 from bettong.edges.kafka_log import LogWriter
 from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.inspection.live.resending import send_again
+from bettong.inspection.retry import Resend
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import stage_topic
@@ -26,8 +26,8 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.integration.log_parts import NOBODY
-from tests.sender_process import FRAME_BYTES_MAX, SenderProcess, values_in
-from tests.sender_samples import PARTITIONS
+from tests.samples.sender import PARTITIONS
+from tests.servers.sender_process import FRAME_BYTES_MAX, SenderProcess, values_in
 
 PROGRAM = """
 from dataclasses import dataclass

@@ -9,16 +9,17 @@ import grpc
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
-from bettong.application.schema import schema_of
 from bettong.edges.kafka_log import LogAdmin
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
-from tests.external_topic import Producer
-from tests.freezing import frozen
-from tests.sender_process import (
+from tests.samples.sender import Order, as_row, orders, refused_in, rows_frame
+from tests.servers.external_topic import Producer
+from tests.servers.freezing import frozen
+from tests.servers.sender_process import (
     FRAME_BYTES_MAX,
     BareSession,
     SenderProcess,
@@ -27,7 +28,6 @@ from tests.sender_process import (
     opened,
     taken,
 )
-from tests.sender_samples import Order, as_row, orders, refused_in, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)

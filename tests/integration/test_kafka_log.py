@@ -10,7 +10,6 @@ import pytest
 from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogReader, LogWriter, Record
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
-from tests.freezing import frozen
 from tests.integration.log_parts import (
     FRAME_BYTES_MAX,
     NOBODY,
@@ -23,6 +22,7 @@ from tests.integration.log_parts import (
     reader,
     writer,
 )
+from tests.servers.freezing import frozen
 from tests.waiting import eventually
 
 Name = Callable[..., str]

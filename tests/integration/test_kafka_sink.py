@@ -13,11 +13,11 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogUnavailableError, SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.external_topic import committed
-from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import Note, columns
-from tests.result_frames import note_frame as frame
-from tests.result_frames import note_numbers as expected
+from tests.samples.result_frames import Note, columns
+from tests.samples.result_frames import note_frame as frame
+from tests.samples.result_frames import note_numbers as expected
+from tests.servers.external_topic import committed
+from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 

@@ -19,8 +19,8 @@ from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from tests.receiver_process import FRAME_BYTES_MAX, PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import planned
+from tests.samples.result_frames import planned
+from tests.servers.receiver_process import FRAME_BYTES_MAX, PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 STREAMS = 200_000

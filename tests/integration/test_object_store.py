@@ -19,9 +19,9 @@ from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import prepare, snapshot_store
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 from bettong.snapshots.chain import Increment
-from tests.freezing import frozen
-from tests.s3_server import BUCKET, S3Server, fresh_clients
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
+from tests.servers.freezing import frozen
+from tests.servers.s3 import BUCKET, S3Server, fresh_clients
 
 URL = f"s3://{BUCKET}/states"
 # The bound of a command that gets no answer: 6 s of attempts, the last of which may take 10 s, on a busy machine.

@@ -8,18 +8,18 @@ import grpc
 import pytest
 from redis import Redis
 
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.edges.redis_store import RedisStore
 from bettong.errors import RefusedError
 from bettong.frames.columns import Columns
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
-from tests.freezing import frozen
-from tests.sender_process import LEASE_MS, BareSession, SenderProcess, frames_in, hello, opened, taken
-from tests.sender_samples import Order, orders, rows_frame
+from tests.samples.sender import Order, orders, rows_frame
+from tests.servers.freezing import frozen
+from tests.servers.sender_process import LEASE_MS, BareSession, SenderProcess, frames_in, hello, opened, taken
 from tests.waiting import eventually
 
 LONG_MS = "60000"

@@ -11,19 +11,19 @@ import psycopg
 import pytest
 
 from bettong.application.destinations import Postgres
-from bettong.application.schema import schema_of
 from bettong.errors import SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.postgres import PostgresConnector
 from bettong_receiver.delivery.connector import ConnectorUnavailableError
 from bettong_receiver.errors import SinkError
-from tests.postgres_server import PostgresServer
-from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import Note
-from tests.result_frames import note_frame as frame
-from tests.result_frames import note_numbers as expected
-from tests.sink_batches import sink_batch
+from tests.samples.result_frames import Note
+from tests.samples.result_frames import note_frame as frame
+from tests.samples.result_frames import note_numbers as expected
+from tests.samples.sink_batches import sink_batch
+from tests.servers.postgres import PostgresServer
+from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 KEY = ("notes", 0)

@@ -27,8 +27,8 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
+from tests.simulation.crash_guards import guard
 
 # How many records the log of the tests holds.
 RECORDS = 30

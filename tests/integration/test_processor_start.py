@@ -23,8 +23,8 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
-from tests.processor_process import PARTITIONS, ProcessorProcess, payments_frame
-from tests.s3_server import BUCKET
+from tests.servers.processor_process import PARTITIONS, ProcessorProcess, payments_frame
+from tests.servers.s3 import BUCKET
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.health import NOT_SERVING, SERVING, health
-from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import Note, columns, dead_letter, rows
+from tests.samples.result_frames import Note, columns, dead_letter, rows
+from tests.servers.health import NOT_SERVING, SERVING, health
+from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.cli.inspection import inspect_remote
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
+from bettong.inspection.live.deployment import inspect_remote
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from tests.integration.log_parts import NOBODY
-from tests.postgres_server import PostgresServer
-from tests.receiver_process import ReceiverProcess, Store
+from tests.servers.postgres import PostgresServer
+from tests.servers.receiver_process import ReceiverProcess, Store
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import pytest
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
 from bettong.metrics import STATE
-from tests.certificates import Authority
-from tests.secured_redis import SECRET, USER, SecuredRedis
+from tests.servers.certificates import Authority
+from tests.servers.secured_redis import SECRET, USER, SecuredRedis
 
 
 @pytest.fixture(scope="module")

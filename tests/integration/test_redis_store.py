@@ -12,7 +12,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisSnapshots, Re
 from bettong.errors import StoreError
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import AGE_S, LAG, MESSAGES, STATE, TTL_S
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
 from tests.waiting import eventually
 
 WHOLE = whole(7)

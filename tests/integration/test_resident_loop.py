@@ -16,9 +16,9 @@ from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
-from tests.freezing import frozen
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import TTL_MS, Group, Slot, World
+from tests.servers.freezing import frozen
 from tests.waiting import eventually
 
 

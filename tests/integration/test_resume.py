@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.errors import RefusedError
 from bettong.frames.columns import Columns
@@ -16,9 +15,10 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.processes import Command, Process
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
-from tests.sender_process import SenderProcess, frames_in, taken
-from tests.sender_samples import PARTITIONS, Order, orders
+from tests.samples.sender import PARTITIONS, Order, orders
+from tests.servers.sender_process import SenderProcess, frames_in, taken
 from tests.waiting import eventually
 
 SEED = 20261121
@@ -30,7 +30,7 @@ KILLS = 4
 _READER = """
 import json, sys
 from bettong.client import Sender
-from tests.sender_samples import Order
+from tests.samples.sender import Order
 
 target, path = sys.argv[1:]
 with open(path, "rb") as file, Sender(target, "orders", stream="reader") as sender:

@@ -31,10 +31,10 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.example_feeds import Feed, lines, market, payments, session, trades
-from tests.guards import guard
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
+from tests.samples.example_feeds import Feed, lines, market, payments, session, trades
+from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -15,7 +15,7 @@ import pytest
 
 from bettong import metrics
 from bettong.client import Sender, Subscriber
-from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, LogUnavailableError, SettingsError, StoreError, StoreUnavailableError
@@ -24,11 +24,11 @@ from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.local.services import spark_folders
-from tests.certificates import Authority
 from tests.integration.applications import SUMS
-from tests.secured_broker import PASSWORD, SecuredBroker, pkcs8
-from tests.secured_redis import SECRET, SecuredRedis
-from tests.service_program import program_of
+from tests.servers.certificates import Authority
+from tests.servers.secured_broker import PASSWORD, SecuredBroker, pkcs8
+from tests.servers.secured_redis import SECRET, SecuredRedis
+from tests.servers.service_program import program_of
 from tests.waiting import eventually
 
 FRAME_BYTES_MAX = 1024 * 1024

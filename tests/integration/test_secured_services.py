@@ -8,19 +8,19 @@ from typing import Any
 import grpc
 import pytest
 
-from bettong.access import digest
 from bettong.cli.ending import end_well
 from bettong.cli.main import app
 from bettong.client import Credentials, Sender, Subscriber
+from bettong.config.access import digest
 from bettong.errors import ClientError, RefusedError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.certificates import Authority
-from tests.grpc_echo import healthy, refusal_of, sources
-from tests.receiver_process import Feed, ReceiverProcess
-from tests.result_frames import Note, columns
-from tests.sender_process import SenderProcess
+from tests.samples.result_frames import Note, columns
+from tests.servers.certificates import Authority
+from tests.servers.grpc_echo import healthy, refusal_of, sources
+from tests.servers.receiver_process import Feed, ReceiverProcess
+from tests.servers.sender_process import SenderProcess
 
 TOKEN = "a-token-of-this-test"  # noqa: S105 - of this test
 

@@ -7,18 +7,19 @@ from pathlib import Path
 import grpc
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Kind
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest, ListSourcesRequest
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
-from tests.sender_process import (
+from tests.samples.sender import PARTITIONS, Order, as_row, orders, refused_in, rows_frame
+from tests.servers.sender_process import (
     CREDITS,
     FRAME_BYTES_MAX,
     SESSIONS_MAX,
@@ -29,7 +30,6 @@ from tests.sender_process import (
     opened,
     taken,
 )
-from tests.sender_samples import PARTITIONS, Order, as_row, orders, refused_in, rows_frame
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)

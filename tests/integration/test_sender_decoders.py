@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.application.schema import schema_of
 from bettong.client import Sender
 from bettong.edges.redis_store import RedisDeaths, RedisStore
 from bettong.errors import RefusedError
@@ -18,17 +17,18 @@ from bettong.frames.columns import Columns
 from bettong.frames.refused import unpack
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from tests.sender_process import SenderProcess, frames_in, opened, taken
-from tests.sender_samples import Line
+from tests.samples.sender import Line
+from tests.servers.sender_process import SenderProcess, frames_in, opened, taken
 from tests.waiting import eventually
 
 APPLICATION = """
 import asyncio, ctypes, os, time
 import bettong
-from tests.sender_samples import Line
+from tests.samples.sender import Line
 
 def end(text):
     if text == "exit":

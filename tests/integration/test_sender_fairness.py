@@ -16,8 +16,8 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from tests.sender_process import BareSession, SenderProcess, hello
-from tests.sender_samples import orders, rows_frame
+from tests.samples.sender import orders, rows_frame
+from tests.servers.sender_process import BareSession, SenderProcess, hello
 from tests.waiting import eventually
 
 MEGABYTE = 1_000_000

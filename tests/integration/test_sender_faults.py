@@ -9,16 +9,16 @@ from pathlib import Path
 import grpc
 import pytest
 
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
+from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from bettong.v1.ingest_pb2 import IngestFrame
-from tests.freezing import frozen
-from tests.health import NOT_SERVING, SERVING, health
-from tests.sender_process import BareSession, SenderProcess, frames_in, hello, opened, taken
-from tests.sender_samples import Order, orders, rows_frame
+from tests.samples.sender import Order, orders, rows_frame
+from tests.servers.freezing import frozen
+from tests.servers.health import NOT_SERVING, SERVING, health
+from tests.servers.sender_process import BareSession, SenderProcess, frames_in, hello, opened, taken
 from tests.waiting import eventually
 
 NOBODY = "127.0.0.1:1"

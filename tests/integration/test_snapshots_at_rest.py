@@ -14,7 +14,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
 from bettong.topics import stage_topic
 from tests.integration.applications import SUMS
-from tests.processor_process import PARTITIONS, ProcessorProcess, payments_frame
+from tests.servers.processor_process import PARTITIONS, ProcessorProcess, payments_frame
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow

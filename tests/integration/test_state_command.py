@@ -25,7 +25,7 @@ from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.integration.log_parts import FRAME_BYTES_MAX, delete_below
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
 
 PARTITIONS = 3
 PROGRAM = """

@@ -16,7 +16,7 @@ from bettong.local.broker import KafkaBroker
 from bettong_processor.micro_batch.offsets import snapshot_offsets
 from bettong_processor.micro_batch.uploads import Stores
 from tests.integration.test_processor_partitions import World
-from tests.s3_server import BUCKET, S3Server
+from tests.servers.s3 import BUCKET, S3Server
 
 PLACE = f"s3://{BUCKET}/states"
 # Nothing listens there.

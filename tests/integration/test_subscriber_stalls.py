@@ -14,8 +14,8 @@ from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
-from tests.receiver_process import Feed, ReceiverProcess, Store
-from tests.result_frames import rows
+from tests.samples.result_frames import rows
+from tests.servers.receiver_process import Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 MEGABYTE = 1_000_000

@@ -9,10 +9,10 @@ import pytest
 
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from tests.receiver_process import Feed, ReceiverProcess, Store
-from tests.result_frames import note_frame as frame
-from tests.result_frames import note_numbers as expected
-from tests.tcp_peer import Peer
+from tests.samples.result_frames import note_frame as frame
+from tests.samples.result_frames import note_numbers as expected
+from tests.servers.receiver_process import Feed, ReceiverProcess, Store
+from tests.servers.tcp_peer import Peer
 from tests.waiting import eventually
 
 

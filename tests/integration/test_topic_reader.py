@@ -9,7 +9,7 @@ from bettong.edges.external_kafka import ClientOptions, TopicReader
 from bettong.edges.kafka_log import LogAdmin
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
 from bettong.local.broker import KafkaBroker
-from tests.external_topic import Producer
+from tests.servers.external_topic import Producer
 from tests.waiting import eventually
 
 

@@ -11,8 +11,8 @@ import pytest
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from examples.sqlite_ledger import read_ledger
-from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import rows
+from tests.samples.result_frames import rows
+from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 

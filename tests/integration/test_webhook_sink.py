@@ -17,9 +17,9 @@ from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong_receiver.connectors.webhook import Endpoint
-from tests.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
-from tests.result_frames import note_frame as frame
-from tests.result_frames import note_numbers as expected
+from tests.samples.result_frames import note_frame as frame
+from tests.samples.result_frames import note_numbers as expected
+from tests.servers.receiver_process import PARTITIONS, Feed, ReceiverProcess, Store
 from tests.waiting import eventually
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bettong.local.processes import Process
-from tests.health import answers_serving
 from tests.kubernetes.containers import Container
+from tests.servers.health import answers_serving
 
 # A machine with two cores starts all of a cluster at once: commands may take longer there, and fail more often.
 _COMMAND_S_MAX = 60.0

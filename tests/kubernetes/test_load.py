@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from bettong.client import Sender, Subscriber
+from bettong.config.processor import Schedule
 from bettong.errors import ClientError
 from bettong.local.addresses import LOOPBACK
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.settings import Schedule
 from tests.kubernetes.chart import DEV, FOLDER, RELEASE
 from tests.kubernetes.control_plane import ControlPlane
 from tests.kubernetes.kubelet import Kubelet

@@ -19,10 +19,10 @@ from bettong_node_tuner.node import TAINT, Node
 from bettong_node_tuner.report import ANNOTATION
 from bettong_node_tuner.service import Tuner
 from bettong_node_tuner.settings import Mode, TunerSettings
-from tests.fake_node import FILES, SWAPPINESS, FakeNode
 from tests.kubernetes.chart import RELEASE, CallError
 from tests.kubernetes.chart import TUNING as FOLDER
 from tests.kubernetes.control_plane import ControlPlane
+from tests.simulation.fake_node import FILES, SWAPPINESS, FakeNode
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.cluster

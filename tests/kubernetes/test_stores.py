@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from bettong.settings import ProcessorSettings, read
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from tests.kubernetes.chart import RELEASE, Chart
 from tests.kubernetes.test_values import container
 from tests.kubernetes.value_sets import MATRIX, merged

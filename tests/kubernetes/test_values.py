@@ -8,14 +8,11 @@ import pytest
 import yaml
 
 from bettong.cluster.objects import FIXED
-from bettong.settings import (
-    PREFIX,
-    ProcessorSettings,
-    ReceiverSettings,
-    SenderSettings,
-    ServiceSettings,
-    read,
-)
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import PREFIX, ServiceSettings
 from docs.render_chart import CHART, DECIDED
 from tests.kubernetes.chart import FOLDER, NAMESPACE, REAL, RELEASE, CallError, Chart, Pod
 from tests.kubernetes.value_sets import MATRIX, merged

@@ -18,7 +18,7 @@ from bettong.edges.kafka_log.secured import python_options
 from bettong.local.background import down
 from bettong.local.record import find
 from bettong.topics import stage_topic
-from tests.application_samples import COUNTING
+from tests.samples.application import COUNTING
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # whole suites, also on a busy machine

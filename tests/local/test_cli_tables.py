@@ -5,10 +5,18 @@ import io
 from rich.console import Console
 
 from bettong.cli.exit_codes import MEANINGS
-from bettong.cli.overview import StageSummary, line, overview, partition_rows, stages, stands_still
-from bettong.cli.service_rows import ProcessFacts, local_rows, remote_rows
-from bettong.cli.status import duration, partitions_table, services_table, stages_table, stalled, summary
+from bettong.cli.status import (
+    duration,
+    line,
+    partitions_table,
+    services_table,
+    stages_table,
+    stalled,
+    summary,
+)
 from bettong.errors import BettongError
+from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
+from bettong.inspection.services import ProcessFacts, local_rows, remote_rows
 
 LIVE = {
     "sender": {

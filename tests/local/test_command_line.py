@@ -14,8 +14,9 @@ from bettong.cli.exit_codes import MEANINGS
 from bettong.cli.main import app
 from bettong.cli.services import SUMMARIES, settings_of
 from bettong.cli.tail import shown
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
 from bettong.errors import LogUnavailableError
-from bettong.settings import ReceiverSettings, read
 
 COMMANDS = ["run", "up", "down", "status", "send", "tail", "check", *SUMMARIES]
 EXAMPLES = Path(__file__).parents[2] / "examples"

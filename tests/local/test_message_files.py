@@ -15,12 +15,12 @@ import pytest
 
 import bettong
 from bettong import Width
-from bettong.application.schema import schema_of
 from bettong.client.message_files import Format, Portion, Wanted, format_of, portions
 from bettong.client.tables import batch_of
 from bettong.errors import BettongError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import json_line
+from bettong.schema.schema import schema_of
 
 SCHEMA = pa.schema(
     [

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bettong.access import digest
 from bettong.client import Credentials, Sender, Subscriber
-from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
+from bettong.config.access import digest
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, RefusedError, StoreError

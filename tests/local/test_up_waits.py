@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bettong.cli import readiness
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
-from bettong.cli.service_rows import ProcessFacts, ServiceRow
-from bettong.local import background
+from bettong.inspection.services import ProcessFacts, ServiceRow
+from bettong.local import background, readiness
 from bettong.local.record import ProcessRecord, SuiteRecord
 
 APPLICATION = Path(__file__).parents[2] / "examples" / "word_count.py"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bettong_node_tuner.formats import cpus_of_list
 from tests.machine.guest_agent import Ended, GuestAgent
 from tests.machine.virtual_machine import NODE
-from tests.scraped import Scraped
+from tests.servers.scraped import Scraped
 from tests.waiting import eventually
 
 SWAP = "/dev/vdc"

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import FunctionType
 from typing import Any
 
-import bettong
 from bettong.application.ways import Way
 from tests.simulation import functions as f
 from tests.simulation.messages import Held, Item, Kept, Note, Part
+from tests.simulation.twins import compiled_twin
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,6 @@ class Function:
         return self.name
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A second function of the same code, for a mark changes the one that it is put on."""
-    assert isinstance(function, FunctionType)
-    twin = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-    twin.__annotations__ = function.__annotations__
-    twin.__module__ = function.__module__
-    return bettong.compiled(twin)
-
-
 def _function(
     kind: str,
     gives: type[Any],
@@ -58,7 +48,7 @@ def _function(
 ) -> Function:
     forms: dict[Way, Mapping[type[Any], Callable[..., Any]]] = {Way.PYTHON: python}
     if compiled:
-        forms[Way.COMPILED] = {takes: _compiled(function) for takes, function in python.items()}
+        forms[Way.COMPILED] = {takes: compiled_twin(function) for takes, function in python.items()}
     if vectorized is not None:
         forms[Way.VECTORIZED] = vectorized
     name = more.pop("name", next(iter(python.values())).__name__)
@@ -72,7 +62,7 @@ def _is_full(kept: Kept) -> bool:
     return kept.count % 3 == 0
 
 
-_DELETES = {Way.PYTHON: _is_full, Way.COMPILED: _compiled(_is_full)}
+_DELETES = {Way.PYTHON: _is_full, Way.COMPILED: compiled_twin(_is_full)}
 
 
 _TALLY: dict[type[Any], Callable[..., Any]] = {Item: f.tally, Part: f.tally_part}

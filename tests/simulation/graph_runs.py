@@ -17,22 +17,22 @@ from random import Random
 from typing import Any
 
 from bettong.application.plan import Plan, plan
-from bettong.application.schema import schema_of
 from bettong.application.streams import Keyed
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
+from tests.samples.worker import FRAME_BYTES_MAX, data
 from tests.simulation.graphs import Graph, application
 from tests.simulation.interpreter import Given, Interpreter, StoppedError, key_of
 from tests.simulation.messages import MESSAGES
 from tests.simulation.random_graphs import Case
-from tests.worker_samples import FRAME_BYTES_MAX, data
 
 APPLICATION = "graph"
 COUNTERS = ("messages", "results", "dead_letters", "skipped", "duplicates", "gaps")

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.fields import Kind
 from bettong.application.on_error import SKIP, STOP
-from bettong.application.schema import schema_of
 from bettong.application.ways import Way
+from bettong.schema.fields import Kind
+from bettong.schema.schema import schema_of
 from tests.simulation.graphs import Graph, Node
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import meters
+from tests.samples.worker import meters
 
 
 @pytest.fixture(scope="session")

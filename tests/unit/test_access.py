@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.access import TOKEN_CHARACTERS_MAX, Holder, ListSources, Permission, Read, Write, digest, parse
+from bettong.config.access import (
+    TOKEN_CHARACTERS_MAX,
+    Holder,
+    ListSources,
+    Permission,
+    Read,
+    Write,
+    digest,
+    parse,
+)
 
 FEED, OTHER = digest("a"), digest("b")
 FILE = f"""

@@ -11,9 +11,9 @@ import bettong
 from bettong import Application
 from bettong.application.decoders import each
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
+from bettong.schema.schema import schema_of
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, dead_letters, fold, worker
+from tests.samples.worker import data, dead_letters, fold, worker
 
 
 class Odd(BaseException):

@@ -11,7 +11,7 @@ import pytest
 import bettong
 from bettong import Application
 from bettong.application.streams import Stateful
-from tests.application_samples import Alert, Quote, Seen, Trade, keep, refused
+from tests.samples.application import Alert, Quote, Seen, Trade, keep, refused
 
 
 def alert(trade: Trade) -> Alert:

@@ -10,7 +10,7 @@ import pytest
 
 import bettong
 from bettong import Application
-from tests.application_samples import Alert, Quote, Seen, Trade, keep, refused
+from tests.samples.application import Alert, Quote, Seen, Trade, keep, refused
 
 
 def on_trade(trade: Trade, seen: Seen) -> Alert:

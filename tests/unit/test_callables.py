@@ -14,7 +14,7 @@ import pytest
 import bettong
 from bettong import Application, ApplicationError
 from bettong.application.callables import is_unchanging
-from tests.application_samples import Alert, Seen, Trade
+from tests.samples.application import Alert, Seen, Trade
 
 
 async def awaited(trade: Trade) -> Alert:

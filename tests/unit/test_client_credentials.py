@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from bettong.client import Credentials, credentials
-from bettong.endpoints import is_loopback
+from bettong.config.endpoints import is_loopback
 
 
 @pytest.mark.parametrize("target", ["127.0.0.1:7100", "127.8.9.1:1", "localhost:7100", "[::1]:7100"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bettong.cli.k8s_tables import short
+from bettong.cli.k8s.tables import short
 from bettong.cluster import counts, rolling
 from bettong.cluster.lab import Lab, chart_of, namespace_of
 from bettong.cluster.log_lines import Line, lines_of, merged, nanoseconds, seconds

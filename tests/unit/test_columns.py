@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Width
-from bettong.application.schema import schema_of
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.fitting import fitting
+from bettong.schema.schema import schema_of
 
 
 @dataclass

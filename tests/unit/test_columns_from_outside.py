@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
+from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program

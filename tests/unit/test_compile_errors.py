@@ -13,7 +13,7 @@ import pytest
 
 import bettong
 from bettong import ApplicationError, Width
-from bettong.application.schema import schema_of
+from bettong.schema.schema import schema_of
 from bettong.worker.kernel import Form, Gives, compile_kernel
 
 

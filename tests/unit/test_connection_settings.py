@@ -4,10 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from bettong.connection_settings import ConnectionSettings, KafkaConnection, KafkaSecurity, RedisConnection
+from bettong.config.connection_settings import (
+    ConnectionSettings,
+    KafkaConnection,
+    KafkaSecurity,
+    RedisConnection,
+)
+from bettong.config.reading import read
 from bettong.edges.kafka_log.secured import librdkafka_options, python_options
 from bettong.errors import SettingsError
-from bettong.settings import read
 from bettong_processor.micro_batch.spark_kafka import spark_options
 
 WORD = "a word that nobody sees"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bettong.connections import options_of, read_connections
+from bettong.config.connections import options_of, read_connections
 from bettong.errors import SettingsError
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from bettong.cli.overview import overview
 from bettong.cli.status import summary
+from bettong.inspection.overview import overview
 from bettong_processor.cpus import Cpus, listed, read_cpus
 
 MACHINE = listed("0-7")

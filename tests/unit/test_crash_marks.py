@@ -10,7 +10,7 @@ from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong_processor.crashes.guard import messages_of
 from bettong_processor.crashes.marks import Deaths, Marks
-from tests.worker_samples import Reading, data
+from tests.samples.worker import Reading, data
 
 
 def test_deaths_are_counted_by_offset_and_the_living_are_left_alone(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ from bettong_processor.crashes.memory import left_bytes, resident_bytes
 from bettong_processor.crashes.trial import Record, Trial
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.ticks import tick
-from tests.guards import guard
+from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
+from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
-from tests.worker_samples import FRAME_BYTES_MAX, data, dead_letters, results
 
 OUT = "meters.sink.out"
 SEGFAULT = "killed the worker: signal 11 (SIGSEGV)"

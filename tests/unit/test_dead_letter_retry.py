@@ -9,10 +9,10 @@ import pytest
 
 from bettong import Application, each
 from bettong.application.plan import Plan, plan
-from bettong.cli.dead_letter_log import Found, Mark
-from bettong.cli.dead_letter_retry import Cannot, Resend, decide
-from bettong.cli.dead_letter_views import Form, message_text, moment
 from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.inspection.dead_letters import Found, Mark
+from bettong.inspection.retry import Cannot, Resend, decide
+from bettong.inspection.text import Form, message_text, moment
 from bettong.v1.frame_pb2 import DeadLetter
 
 HOUR_NS = 3600 * 10**9

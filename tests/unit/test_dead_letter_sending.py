@@ -11,11 +11,11 @@ import grpc
 import pytest
 import structlog
 
-from bettong.cli.dead_letter_retry import Resend
-from bettong.cli.dead_letters import send_again
 from bettong.errors import ClientError, LogError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Kind, decode
+from bettong.inspection.live.resending import send_again
+from bettong.inspection.retry import Resend
 from bettong_sender.client_shares import ClientShares
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
@@ -23,7 +23,7 @@ from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import IngestServicer, handlers
 from bettong_sender.status import Status
-from tests.sender_samples import as_row, orders, route
+from tests.samples.sender import as_row, orders, route
 
 DEAD_LETTER = DeadLetterId(0, 12, 3)
 ROW = Resend("orders", row=as_row(orders([1])[0]))

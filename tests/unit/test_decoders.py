@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import ApplicationError, Width, each, packed, tagged
-from bettong.application.decoders import Decoded
-from bettong.application.schema import Schema, schema_of
 from bettong.frames.columns import Columns
+from bettong.schema.decoded import Decoded
+from bettong.schema.schema import Schema, schema_of
 
 
 @dataclass

@@ -20,8 +20,9 @@ from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.application_samples import refused
-from tests.worker_samples import data, dead_letters, fold, results, worker
+from tests.samples.application import refused
+from tests.samples.worker import data, dead_letters, fold, results, worker
+from tests.simulation.twins import compiled_twin
 
 OUT = "meters.sink.out"
 
@@ -76,14 +77,6 @@ def is_over(kept: Kept) -> bool:
     return kept.count == 3 or kept.last == 7
 
 
-def compiled(function: Any) -> Any:
-    """A compiled twin."""
-    twin = type(function)(function.__code__, function.__globals__, function.__name__, function.__defaults__)
-    twin.__annotations__ = function.__annotations__
-    twin.__module__, twin.__qualname__ = function.__module__, function.__qualname__
-    return bettong.compiled(twin)
-
-
 def described(function: Any, delete_when: Any, **more: Any) -> Plan:
     app = Application("meters")
     app.source("in", schema=Item, key="key").stateful(
@@ -94,7 +87,9 @@ def described(function: Any, delete_when: Any, **more: Any) -> Plan:
 
 PROGRAMS = {
     (many, how): program(
-        described(*map(compiled if how == "compiled" else lambda each: each, (function, is_over))).stages[0],
+        described(
+            *map(compiled_twin if how == "compiled" else lambda each: each, (function, is_over))
+        ).stages[0],
         compiled=True,
     )
     for many, function in ((False, see), (True, see_many))
@@ -180,7 +175,7 @@ def test_each_result_of_a_generator_is_read_when_it_is_given() -> None:
 
 
 def test_a_state_is_deleted_and_made_anew_in_one_frame_and_lives_for_its_time() -> None:
-    for function, delete_when in ((see, is_over), (compiled(see), compiled(is_over))):
+    for function, delete_when in ((see, is_over), (compiled_twin(see), compiled_twin(is_over))):
         plan_ = described(function, delete_when, ttl=timedelta(microseconds=5))
         one = worker(program(plan_.stages[0], compiled=True))
         items = [Item(1, 7, ""), Item(1, 1, ""), Item(2, 7, "")]
@@ -227,8 +222,8 @@ async def later(kept: Kept) -> bool:
         (see, two, ["delete_when", "must take"]),
         (see, number, ["delete_when", "must return bool, not int"]),
         (see, later, ["delete_when", "async"]),
-        (compiled(see), is_over, ["delete_when= the mark of its functions, @bettong.compiled"]),
-        (see, compiled(is_over), ["delete_when= no mark"]),
+        (compiled_twin(see), is_over, ["delete_when= the mark of its functions, @bettong.compiled"]),
+        (see, compiled_twin(is_over), ["delete_when= no mark"]),
         (
             see_all,
             is_over_all,

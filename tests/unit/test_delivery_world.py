@@ -22,9 +22,9 @@ from bettong.worker.output.numbering import SentTable
 from bettong_sender.ledger import Entry
 from bettong_sender.numbering import Numbering
 from bettong_sender.session import Session, Taken
-from tests.delivery_parts import Worker
-from tests.delivery_world import World
-from tests.lease_model import MemoryLeases
+from tests.simulation.delivery.parts import Worker
+from tests.simulation.delivery.world import World
+from tests.simulation.lease_model import MemoryLeases
 
 # Others each time. Twice as many as show, below, that a broken part is found; those of `make faults` take a minute.
 INTERLEAVINGS = 6_000

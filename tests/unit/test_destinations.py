@@ -6,7 +6,7 @@ import pytest
 
 import bettong
 from bettong.errors import ApplicationError
-from tests.result_frames import Note
+from tests.samples.result_frames import Note
 
 
 def keep(note: Note) -> Note:

@@ -7,7 +7,7 @@ import pytest
 from bettong.errors import StoreError
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
 
 
 def names(folder: Path) -> list[str]:

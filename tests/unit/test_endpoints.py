@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.endpoints import folder_of, listening, redis_url, servers, snapshots_url
+from bettong.config.endpoints import folder_of, listening, redis_url, servers, snapshots_url
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,8 @@ from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
 from bettong_receiver.formats import formats
 from bettong_sender.session import Session
-from tests.example_feeds import Feed, letters, lines, market, numbers, session, trades
-from tests.guards import guard
+from tests.samples.example_feeds import Feed, letters, lines, market, numbers, session, trades
+from tests.simulation.crash_guards import guard
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEDS = range(20_261_121, 20_261_131)

@@ -18,7 +18,7 @@ from bettong.worker.exclusions import Excluded, Exclusion, decode_exclusion, enc
 from bettong.worker.halving import Death, halved
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, dead_letters, fold, results, worker
+from tests.samples.worker import data, dead_letters, fold, results, worker
 
 KILLED = "killed the worker: signal 11 (SIGSEGV)"
 

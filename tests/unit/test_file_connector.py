@@ -21,7 +21,7 @@ from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import formats
 from bettong_receiver.progress import SinkPartition
-from tests.result_frames import dead_letter, planned, rows
+from tests.samples.result_frames import dead_letter, planned, rows
 
 FORMATS = formats(planned())
 KEYS: list[SinkPartition] = [("raw", 0), ("raw", 1), ("dead-letters", 0)]

@@ -15,7 +15,7 @@ import bettong
 from bettong import Application, ApplicationError
 from bettong.errors import SnapshotError
 from bettong.worker.state.table import SavedStates
-from tests.worker_samples import data, dead_letters, fold, python, results, worker
+from tests.samples.worker import data, dead_letters, fold, python, results, worker
 
 OUT = "meters.sink.out"
 

@@ -3,12 +3,12 @@
 import structlog
 
 from bettong import metrics
-from bettong.cli.overview import overview
 from bettong.cli.status import summary
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.inspection.overview import overview
 from bettong.worker.stage_program import StageProgram
 from bettong_processor.reporting import PartitionMetrics
-from tests.worker_samples import Reading, data, fold, worker
+from tests.samples.worker import Reading, data, fold, worker
 
 
 def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(

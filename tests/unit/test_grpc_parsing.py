@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from bettong.client import Credentials
-from tests.grpc_echo import (
+from tests.servers.grpc_echo import (
     ANSWER_S_MAX,
     TOKEN,
     TOKENS,

@@ -11,12 +11,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from structlog.testing import capture_logs
 
 from bettong.client import Credentials
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.grpc_server import Entrance
 from bettong.errors import SettingsError
 from bettong.logs import Logger
-from bettong.settings import ReceiverSettings, read
-from tests.certificates import Authority, Pair
-from tests.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, served, sources
+from tests.servers.certificates import Authority, Pair
+from tests.servers.grpc_echo import ANSWER_S_MAX, PERMISSIONS, healthy, refused, run, served, sources
 
 
 @pytest.fixture(scope="module")

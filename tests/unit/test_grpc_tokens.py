@@ -10,11 +10,12 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from bettong.access import digest
 from bettong.client import Credentials
+from bettong.config.access import digest
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.grpc_server import Entrance
 from bettong.errors import RefusedError, SettingsError
-from bettong.settings import ReceiverSettings, read
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
     IngestFrame,
@@ -27,7 +28,7 @@ from bettong.v1.ingest_pb2_grpc import (
 from bettong.v1.subscribe_pb2_grpc import (
     SubscribeServiceStub,
 )
-from tests.grpc_echo import (
+from tests.servers.grpc_echo import (
     ANSWER_S_MAX,
     PERMISSIONS,
     TOKEN,

@@ -12,7 +12,7 @@ from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.task import Process
 from bettong_processor.progress import Progress
 from bettong_processor.reporting import held_up, metrics_of
-from tests.worker_samples import meters, worker
+from tests.samples.worker import meters, worker
 
 FAULT = metrics.FAULT.name
 

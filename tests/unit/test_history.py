@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 import bettong
 from bettong import Application, Width
 from bettong.application.plan import StageInput, plan
-from bettong.application.schema import schema_of
 from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
+from bettong.inspection.key_history import Event, KeyHistory, KeyValue, Step, key_of, places_of
 from bettong.routing import partition_of
+from bettong.schema.schema import schema_of
 from bettong.worker.exclusions import Excluded, Exclusion
-from bettong.worker.history import Event, KeyHistory, KeyValue, Step, key_of, places_of
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import (
+from tests.samples.worker import (
     FRAME_BYTES_MAX,
     Limit,
     Reading,

@@ -11,10 +11,10 @@ import pytest
 from bettong import Application, Stream
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
-from bettong.worker.history import Event, KeyHistory, Step
+from bettong.inspection.key_history import Event, KeyHistory, Step
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import FRAME_BYTES_MAX, data, python
+from tests.samples.worker import FRAME_BYTES_MAX, data, python
 
 
 def history(of: StageProgram, key: str, log: list[bytes]) -> tuple[KeyHistory, list[Event]]:

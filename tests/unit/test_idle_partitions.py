@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.idle_partition import LATE_S_MAX, TTL_S, MicroBatch, Resident, Schedule, World, fresh
-from tests.worker_samples import tick
+from tests.samples.worker import tick
+from tests.simulation.idle_partition import LATE_S_MAX, TTL_S, MicroBatch, Resident, Schedule, World, fresh
 
 both = pytest.mark.parametrize("schedule", [Resident, MicroBatch])
 

@@ -19,7 +19,7 @@ from bettong import Application, ApplicationError, Width
 from bettong.application.plan import plan
 from bettong.frames.frame import decode, encode
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import Kept, Reading, Total, data, dead_letters, fold, results, worker
+from tests.samples.worker import Kept, Reading, Total, data, dead_letters, fold, results, worker
 
 LIMIT = 7
 HOME = "home"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bettong.application.schema import schema_of
+from bettong.schema.schema import schema_of
 from bettong.worker import kernel_cache
 from bettong.worker.kernel import Form, Gives, compile_kernel
 from bettong.worker.kernel_cache import folder_of
@@ -28,7 +28,7 @@ from pathlib import Path
 from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, results, worker
+from tests.samples.worker import data, fold, results, worker
 
 app = load(sys.argv[1])
 Number = app.sources[0].schema.message

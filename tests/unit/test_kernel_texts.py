@@ -16,7 +16,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import plan
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, results, worker
+from tests.samples.worker import data, fold, results, worker
 
 OUT = "meters.sink.out"
 

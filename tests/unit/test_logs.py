@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from bettong.config.service import LogFormat
 from bettong.logs import VALUE_CHARACTERS_MAX, bound
-from bettong.settings import LogFormat
 
 
 def test_every_value_is_cut_and_says_how_long_it_was() -> None:
@@ -29,7 +29,8 @@ def test_what_would_begin_a_line_or_speak_to_a_terminal_is_escaped() -> None:
 PROGRAM = """
 import logging, sys
 from bettong.logs import configure
-from bettong.settings import SenderSettings, read
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
 log = configure(read(SenderSettings, {"application": "app.py", "log_format": sys.argv[1]}), "sender")
 log.info("session refused", reason="bad\\nline\\x1b[2J" + "z" * 1_000_000)
 logging.getLogger("grpc").error("strange: %s", "a\\nb" + "z" * 1_000_000)

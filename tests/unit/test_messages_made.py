@@ -11,16 +11,16 @@ import pytest
 
 import bettong
 from bettong import Application, Stream, Width
-from bettong.application.on_error import reason_of
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
-from bettong.worker.history import KeyHistory
+from bettong.inspection.key_history import KeyHistory
+from bettong.schema.schema import schema_of
+from bettong.user_errors import reason_of
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import FRAME_BYTES_MAX, dead_letters, fold, worker
+from tests.samples.worker import FRAME_BYTES_MAX, dead_letters, fold, worker
 
 
 @dataclass

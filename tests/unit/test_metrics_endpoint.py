@@ -16,7 +16,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
 from bettong.local.addresses import LOOPBACK, free_ports
-from tests.scraped import Scraped
+from tests.servers.scraped import Scraped
 
 NOBODY = f"redis://:secret-word@{LOOPBACK}:{free_ports(1)[0]}"
 LOG = structlog.get_logger()

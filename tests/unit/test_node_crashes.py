@@ -20,7 +20,7 @@ from bettong_node_tuner.keeping import NAME, Keeping
 from bettong_node_tuner.machine import BOOT
 from bettong_node_tuner.settings import Mode, TunerSettings
 from bettong_node_tuner.snapshot import Key
-from tests.fake_node import HUGEPAGES, SOMAXCONN, SWAPPINESS, THP_ENABLED, FakeNode
+from tests.simulation.fake_node import HUGEPAGES, SOMAXCONN, SWAPPINESS, THP_ENABLED, FakeNode
 
 FORMS = {SWAPPINESS: Form.WORDS, SOMAXCONN: Form.WORDS, THP_ENABLED: Form.CHOICE, HUGEPAGES: Form.COUNT}
 # What others set is never what the tuner sets: such a value could not be told from its own.

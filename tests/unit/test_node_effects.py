@@ -16,7 +16,16 @@ from bettong_node_tuner.keeping import EARLIER, NAME, Keeping
 from bettong_node_tuner.machine import BOOT
 from bettong_node_tuner.settings import Mode, TunerSettings
 from bettong_node_tuner.snapshot import Key
-from tests.fake_node import CPU, HUGEPAGES, SOMAXCONN, SWAP, SWAPPINESS, THP_ENABLED, THREAD, FakeNode
+from tests.simulation.fake_node import (
+    CPU,
+    HUGEPAGES,
+    SOMAXCONN,
+    SWAP,
+    SWAPPINESS,
+    THP_ENABLED,
+    THREAD,
+    FakeNode,
+)
 
 EVERYTHING: dict[str, Any] = {
     "sysctls": {"vm.swappiness": "1", "net.core.somaxconn": "8192", "net.ipv4.tcp_rmem": "1 2 3"},

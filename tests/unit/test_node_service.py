@@ -17,7 +17,7 @@ from bettong_node_tuner.metrics import TunerMetrics
 from bettong_node_tuner.report import annotation, table
 from bettong_node_tuner.service import Tuner
 from bettong_node_tuner.settings import PREFIX, Mode, TunerSettings
-from tests.fake_node import SWAPPINESS, FakeNode
+from tests.simulation.fake_node import SWAPPINESS, FakeNode
 
 WANTED = {"vm.swappiness": "1", "vm.not_there": "1"}
 

@@ -9,7 +9,7 @@ from bettong_node_tuner.errors import SettingsError
 from bettong_node_tuner.processors import KINDS, targets
 from bettong_node_tuner.settings import PREFIX, TunerSettings, read
 from bettong_node_tuner.targets import Obstacle, Setting, Target
-from tests.fake_node import CPU, SWAP, THREAD, FakeNode
+from tests.simulation.fake_node import CPU, SWAP, THREAD, FakeNode
 
 
 def found(folder: Path, changed: dict[str, str | None] | None = None, **wanted: Any) -> list[Target]:

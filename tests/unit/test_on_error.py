@@ -19,7 +19,7 @@ from bettong.errors import ApplicationError, PoisonError
 from bettong.frames.refused import REASON_CHARACTERS_MAX
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, dead_letters, fold, results, worker
+from tests.samples.worker import data, dead_letters, fold, results, worker
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from bettong import Application
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
 from bettong.worker.output.framing import OutputRecord
-from tests.worker_samples import data, dead_letters, fold, python, results, worker
+from tests.samples.worker import data, dead_letters, fold, python, results, worker
 
 
 @dataclass

@@ -16,7 +16,7 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.output.numbering import PARTS_MAX
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, frames, python, results, worker
+from tests.samples.worker import data, fold, frames, python, results, worker
 
 OUT = "meters.sink.out"
 

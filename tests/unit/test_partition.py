@@ -18,7 +18,7 @@ from bettong.frames.frame import Frame, Kind, encode
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import (
+from tests.samples.worker import (
     Latest,
     Limit,
     Reading,

@@ -32,8 +32,8 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.guards import guard
-from tests.worker_samples import FRAME_BYTES_MAX, Limit, Reading, data, meters
+from tests.samples.worker import FRAME_BYTES_MAX, Limit, Reading, data, meters
+from tests.simulation.crash_guards import guard
 
 # An increment of a state this small has a part of it only.
 KEYS = 3

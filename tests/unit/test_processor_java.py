@@ -14,9 +14,11 @@ import pytest
 from py4j.java_gateway import GatewayClient
 from pyspark import SparkConf
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.errors import ApplicationError, SettingsError
-from bettong.settings import ProcessorSettings, read
-from bettong_processor.java import Java, silence_py4j
+from bettong_processor.java import Java
+from bettong_processor.spark_context import silence_py4j
 from bettong_processor.spark_options import options
 from tests.waiting import eventually
 
@@ -171,8 +173,8 @@ def test_a_context_that_does_not_end_ends_with_its_java(
         address.update((name, os.environ[name]) for name in os.environ if "GATEWAY" in name)
         return java
 
-    monkeypatch.setattr("bettong_processor.java.launch_gateway", connect)
-    monkeypatch.setattr("bettong_processor.java.SparkContext", StuckContext)
+    monkeypatch.setattr("bettong_processor.spark_context.launch_gateway", connect)
+    monkeypatch.setattr("bettong_processor.spark_context.SparkContext", StuckContext)
     with java:
         java.context("app")
         assert address == {"PYSPARK_GATEWAY_PORT": "7", "PYSPARK_GATEWAY_SECRET": "secret"}

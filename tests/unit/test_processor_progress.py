@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.connection_settings import KafkaConnection, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets

@@ -7,10 +7,11 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.errors import SettingsError
-from bettong.settings import ProcessorSettings, read
 from bettong_processor import service
-from tests.worker_samples import meters
+from tests.samples.worker import meters
 
 
 class NobodysLease:

@@ -16,7 +16,7 @@ from bettong_receiver.delivery.observations import DeliveryLog, DeliveryObserver
 from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.formats import formats
 from bettong_receiver.status import metrics_of
-from tests.result_frames import Note, columns, dead_letter, planned, rows
+from tests.samples.result_frames import Note, columns, dead_letter, planned, rows
 
 FORMATS = formats(planned())
 PARTITIONS = 2

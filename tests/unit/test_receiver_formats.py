@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bettong
-from bettong.application.schema import schema_of
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.frames.text import json_line
+from bettong.schema.schema import schema_of
 from bettong_receiver.formats import SinkFormat, describe_dead_letter, formats
 from bettong_receiver.json_lines import JsonLines
-from tests.result_frames import Note, columns, dead_letter, planned, rows
+from tests.samples.result_frames import Note, columns, dead_letter, planned, rows
 
 ORIGIN = "notes/notes-in/3"
 NOTES = [Note("a", 1, 0.1), Note("b", -(2**63), 1e300), Note("é\n", 3, float("nan"))]

@@ -12,7 +12,7 @@ from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
 from bettong_receiver.progress import Counts, DeadLetterOutbox, Progress
-from tests.result_frames import mark, rows, tick
+from tests.samples.result_frames import mark, rows, tick
 
 KEY = PositionKey("app", "raw", 3)
 

@@ -11,7 +11,7 @@ from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import formats
 from bettong_receiver.progress import Progress
 from bettong_receiver.subscriptions import LogFacts, Refusal, Refused, Subscription, starts
-from tests.result_frames import planned, rows, tick
+from tests.samples.result_frames import planned, rows, tick
 
 FORMATS = formats(planned())
 FACTS = LogFacts(beginnings={0: 10, 1: 0}, ends={0: 50, 1: 0})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.recovery import Candidate, StateLocation, candidates, reaches
-from tests.snapshot_samples import whole
+from tests.samples.snapshots import whole
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from bettong import Application, each
 from bettong.application.key import Key
 from bettong.application.plan import plan
-from bettong.application.schema import schema_of
 from bettong.edges.kafka_log.sizes import value_bytes_max
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import decode
 from bettong.frames.refused import NO_ROOM, Refused, pack, packed_bytes_max, unpack
+from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter, Frame, RefusedMessages, Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong.worker.output.framing import OutputRecord

@@ -12,7 +12,7 @@ from bettong.errors import StateChangedError
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import (
+from tests.samples.worker import (
     Latest,
     Limit,
     Reading,

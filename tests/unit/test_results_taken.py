@@ -12,10 +12,10 @@ import pytest
 
 import bettong
 from bettong import Application, Places, Stream, Width
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.worker.calling.vectors import message_of, one_each_of
-from tests.worker_samples import data, dead_letters, fold, python, results, worker
+from tests.samples.worker import data, dead_letters, fold, python, results, worker
 
 
 @dataclass

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId
-from bettong.settings import ProcessorSettings, read
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
@@ -15,8 +16,8 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
 from bettong_processor.restoring import Limits
 from bettong_processor.resuming import check, truncated_logs
-from tests.application_samples import COUNTING
-from tests.worker_samples import data
+from tests.samples.application import COUNTING
+from tests.samples.worker import data
 
 NESTED = """
 from dataclasses import dataclass, field

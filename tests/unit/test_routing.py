@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Width, i16, u8, u64
-from bettong.application.schema import schema_of
 from bettong.frames.columns import Columns
 from bettong.routing import partition_of, partitions_of, partitions_of_keys, split
+from bettong.schema.schema import schema_of
 
 MASK = 2**64 - 1
 

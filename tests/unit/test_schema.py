@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import bettong
 from bettong import Width
-from bettong.application.fields import WIDTH_BYTES_MAX, Kind, field_of
-from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
+from bettong.schema.fields import WIDTH_BYTES_MAX, Kind, field_of
+from bettong.schema.schema import schema_of
 
 TYPES: dict[str, Any] = {
     "u8": bettong.u8, "u16": bettong.u16, "u32": bettong.u32, "u64": bettong.u64,
@@ -71,7 +71,7 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
         from dataclasses import dataclass
         from typing import Annotated
         from bettong import Width, f32, u8
-        from bettong.application.schema import schema_of
+        from bettong.schema.schema import schema_of
 
         @dataclass
         class Named:

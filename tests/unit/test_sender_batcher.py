@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong import Width
-from bettong.application.schema import schema_of
 from bettong.edges.external_kafka import ExternalRecords
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.batcher import (
     BATCH_RECORDS_MAX,

@@ -12,7 +12,7 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.deaths import Care
 from bettong_sender.refusal import Refusal
 from bettong_sender.session import Route, Session, Taken
-from tests.sender_samples import Line, route
+from tests.samples.sender import Line, route
 
 ROWS = [b"a", b"kills", b"b", b"\xff", b"c"]
 

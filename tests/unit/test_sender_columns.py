@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong import Application, Width, f64, u8
-from bettong.application.schema import schema_of
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Session
-from tests.sender_samples import PARTITIONS, route
+from tests.samples.sender import PARTITIONS, route
 
 
 @dataclass

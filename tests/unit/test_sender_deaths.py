@@ -18,7 +18,7 @@ from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.marks import Marks, deaths, told
 from bettong_sender.status import Status
-from tests.sender_samples import route
+from tests.samples.sender import route
 from tests.unit.test_sender_intake import SilentLog
 
 ENDS = {

@@ -18,7 +18,7 @@ from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello, Receipt
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.session import Append, Session
-from tests.sender_samples import (
+from tests.samples.sender import (
     PARTITIONS,
     MemoryLog,
     numbers_in,

@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from bettong.v1.ingest_pb2 import IngestFrame, IngestRequest
-from tests.half_sent import HalfSender, message
-from tests.sender_alone import sender_alone
-from tests.sender_process import BareSession, hello, opened
-from tests.sender_samples import orders, rows_frame
+from tests.samples.sender import orders, rows_frame
+from tests.servers.half_sent import HalfSender, message
+from tests.servers.sender_alone import sender_alone
+from tests.servers.sender_process import BareSession, hello, opened
 from tests.waiting import eventually
 
 MEGABYTE = 1_000_000

@@ -23,8 +23,8 @@ from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.status import Status
-from tests.sender_samples import Line, columns_frame, orders, route, rows_frame
-from tests.sender_samples import source as source_of_orders
+from tests.samples.sender import Line, columns_frame, orders, route, rows_frame
+from tests.samples.sender import source as source_of_orders
 
 LIMITS = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
 

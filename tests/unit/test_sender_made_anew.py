@@ -9,7 +9,7 @@ from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.intake import Intake
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.status import Status
-from tests.sender_samples import route
+from tests.samples.sender import route
 from tests.unit.test_sender_intake import CERTAIN, LIMITS, PromptLog, SilentLog, opened, request
 
 TOPICS = {"shop.stage.orders": "one", "shop.dead-letters": "letters"}

@@ -9,7 +9,7 @@ from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.numbering import DISTANCE_MAX, OPEN_DISTANCE, SILENT_S_MAX
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Append, Session
-from tests.sender_samples import PARTITIONS, MemoryLog, orders, route, rows_frame
+from tests.samples.sender import PARTITIONS, MemoryLog, orders, route, rows_frame
 
 STAGE = "shop.stage.orders"
 HOME = STAGE, partition_of("orders/feed-1", PARTITIONS)

@@ -13,7 +13,7 @@ from bettong.edges.redis_store import Answer, Claim, Settling
 from bettong.errors import LogError, LogUnavailableError, StoreError
 from bettong_sender.ownership import Leases, Ownership
 from bettong_sender.refusal import Code, Refusal
-from tests.lease_model import MemoryLeases
+from tests.simulation.lease_model import MemoryLeases
 
 LEASE_MS = 60_000
 TOKENS = itertools.count()

@@ -18,7 +18,7 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
 from bettong_sender.session import Route, Session
 from bettong_sender.status import Status
-from tests.sender_samples import (
+from tests.samples.sender import (
     FRAME_BYTES_MAX,
     PARTITIONS,
     Line,

@@ -8,17 +8,12 @@ from typing import Any
 
 import pytest
 
+from bettong.config.processor import ProcessorSettings, Schedule
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import PREFIX, LogFormat, ServiceSettings
 from bettong.errors import SettingsError
-from bettong.settings import (
-    PREFIX,
-    LogFormat,
-    ProcessorSettings,
-    ReceiverSettings,
-    Schedule,
-    SenderSettings,
-    ServiceSettings,
-    read,
-)
 
 KINDS: list[type[ServiceSettings]] = [ServiceSettings, SenderSettings, ProcessorSettings, ReceiverSettings]
 

@@ -14,7 +14,7 @@ from bettong.application.plan import plan
 from bettong.errors import StateChangedError
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, results, worker
+from tests.samples.worker import data, fold, results, worker
 
 
 @dataclass

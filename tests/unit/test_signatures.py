@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import pytest
 
 from bettong import ApplicationError
-from bettong.application.schema import schema_of
 from bettong.application.signatures import flat_map_output, map_output, predicate, stateful_output
+from bettong.schema.schema import schema_of
 
 
 @dataclass

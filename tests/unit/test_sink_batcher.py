@@ -6,12 +6,12 @@ import pytest
 
 import bettong
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.schema import schema_of
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
+from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_key
 from bettong_receiver.connectors.postgres import read_rows
@@ -20,7 +20,7 @@ from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.refusals import Refusals
 from bettong_receiver.delivery.route import SinkInput, SinkRecord
 from bettong_receiver.errors import PositionError
-from tests.result_frames import Note, columns, rows
+from tests.samples.result_frames import Note, columns, rows
 
 SCHEMA = schema_of(Note)
 

@@ -16,7 +16,7 @@ from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.delivery.task import SinkTask
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
-from tests.result_frames import rows
+from tests.samples.result_frames import rows
 
 KEY: SinkPartition = ("raw", 0)
 INPUT = SinkInput("raw", "app.sink.raw", lambda frame: list(frame.rows or ()))

@@ -17,7 +17,7 @@ from bettong.routing import partition_of
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.output.numbering import PARTS_MAX
 from bettong.worker.stage_program import StageProgram, program
-from tests.worker_samples import data, dead_letters, fold, frames, python, results, worker
+from tests.samples.worker import data, dead_letters, fold, frames, python, results, worker
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bettong.cli.stalling import Facts, Seen, facts_of, has_started, observed
+from bettong.inspection.health import Facts, Seen, facts_of, has_started, observed
 
 PLACES = [("t", 0), ("t", 1)]
 

@@ -27,7 +27,7 @@ from bettong import ApplicationError
 from bettong.worker.state import codec as state_codec
 from bettong.worker.state.codec import UnfitError
 from bettong.worker.state.objects import check_state
-from tests.state_samples import (
+from tests.samples.states import (
     ByName,
     Checked,
     Colour,

@@ -19,7 +19,7 @@ from bettong.snapshots import snapshot as codec
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong.worker.state.pickles import MARK
-from tests.worker_samples import data, fold, results
+from tests.samples.worker import data, fold, results
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 

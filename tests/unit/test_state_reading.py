@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from bettong.errors import SnapshotError, StateChangedError
 from bettong.worker.state import codec as state_codec
 from bettong.worker.state.table import SavedStates
-from tests.state_samples import Colour, Frozen, Kept, Point, Rights, Slots, fold, read, written
+from tests.samples.states import Colour, Frozen, Kept, Point, Rights, Slots, fold, read, written
 
-SAMPLES = "tests.state_samples"
+SAMPLES = "tests.samples.states"
 
 
 def test_a_pickle_of_an_older_version_is_refused_with_the_remedy() -> None:

@@ -12,7 +12,7 @@ from bettong.worker.state.lifetimes import SlotLifetimes
 from bettong.worker.state.objects import ObjectTable
 from bettong.worker.state.records import RecordTable
 from bettong.worker.state.table import SavedStates, StateTable
-from tests.state_tables import (
+from tests.samples.state_tables import (
     FIRST,
     TTL_NS,
     Make,

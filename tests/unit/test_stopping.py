@@ -12,13 +12,14 @@ import pytest
 import bettong
 from bettong import Application, Places, Stream, Width
 from bettong.application.plan import StageInput, plan
-from bettong.application.schema import schema_of
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
+from bettong.schema.schema import schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.stage_program import program
-from tests.worker_samples import data, fold, worker
+from tests.samples.worker import data, fold, worker
+from tests.simulation.twins import compiled_twin, twin
 
 
 @dataclass
@@ -143,7 +144,7 @@ def test_compiled_it_gives_nothing_behind_the_first_either(kind: str) -> None:
     messages = Columns.of_messages(
         schema_of(Number), [Number("k", each) for each in [*VALUES[:5], *VALUES[6:]]]
     )
-    stream = getattr(source(), kind)(bettong.compiled(copy_of(STATELESS[kind][0])), name="f", on_error="stop")
+    stream = getattr(source(), kind)(compiled_twin(STATELESS[kind][0]), name="f", on_error="stop")
     stream.sink("out")
     (stage,) = plan(stream.app).stages
     calling = CompiledCalling(program(stage, compiled=True).kernels["f"], "stop")
@@ -152,7 +153,7 @@ def test_compiled_it_gives_nothing_behind_the_first_either(kind: str) -> None:
     assert given.rows is not None
     assert given.rows.tolist() == [0, 1]
     stopped(
-        getattr(source(), kind)(bettong.compiled(copy_of(STATELESS[kind][0])), name="f", on_error="stop"),
+        getattr(source(), kind)(compiled_twin(STATELESS[kind][0]), name="f", on_error="stop"),
         compiled=True,
     )
 
@@ -160,7 +161,7 @@ def test_compiled_it_gives_nothing_behind_the_first_either(kind: str) -> None:
 @pytest.mark.parametrize("speed", ["python", "compiled", "vectorized"])
 @pytest.mark.parametrize("kind", STATEFUL)
 def test_a_stateful_function_touches_no_state_behind_the_first(kind: str, speed: str) -> None:
-    function = copy_of(STATEFUL[kind][speed == "vectorized"])
+    function = twin(STATEFUL[kind][speed == "vectorized"])
     if speed != "python":
         function = getattr(bettong, speed)(function)
     of = stopped(
@@ -168,10 +169,3 @@ def test_a_stateful_function_touches_no_state_behind_the_first(kind: str, speed:
     )
     counts = [(of.tables["f"].state_of(key) or {"count": 0})["count"] for key in "abcdefg"]
     assert counts == [1, 1, 1, 0, 0, 0, 0]
-
-
-def copy_of(function: Any) -> Any:
-    """A second function of the same code, for a mark changes the one that it is put on."""
-    twin = type(function)(function.__code__, function.__globals__, function.__name__)
-    twin.__annotations__, twin.__module__ = function.__annotations__, function.__module__
-    return twin

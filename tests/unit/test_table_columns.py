@@ -6,7 +6,7 @@ from typing import Annotated
 import pytest
 
 import bettong
-from bettong.application.schema import schema_of
+from bettong.schema.schema import schema_of
 from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 
 

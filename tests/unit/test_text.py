@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong import Width
-from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
 from bettong.frames.text import float_of, float_text, json_line, message_of, text_of, to_json
+from bettong.schema.schema import schema_of
 
 
 @dataclass

@@ -7,7 +7,15 @@ import pytest
 from bettong import metrics
 from bettong.errors import LogUnavailableError, StoreUnavailableError
 from bettong_processor.progress import Idle
-from tests.idle_partition import BEGIN_NS, LATE_S_MAX, PARTITION, SECOND_NS, TTL_S, MicroBatch, World
+from tests.simulation.idle_partition import (
+    BEGIN_NS,
+    LATE_S_MAX,
+    PARTITION,
+    SECOND_NS,
+    TTL_S,
+    MicroBatch,
+    World,
+)
 
 
 def batches() -> tuple[World, MicroBatch]:

@@ -23,20 +23,22 @@ import bettong
 from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
-from bettong.cli.replay import event_json, events_table
+from bettong.cli.replay import events_table
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.inspection.json_lines import event_json
+from bettong.inspection.key_history import KeyHistory
 from bettong.snapshots.chain import Increment
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.v1.snapshot_pb2 import Snapshot
-from bettong.worker.history import KeyHistory
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Limits, Restoring
-from tests.application_samples import refused
-from tests.worker_samples import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
+from tests.samples.application import refused
+from tests.samples.worker import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
+from tests.simulation.twins import compiled_twin
 
 TTL = timedelta(microseconds=5)
 TTL_NS = 5000
@@ -68,14 +70,6 @@ def count(note: Note, kept: Kept) -> Counted:
     return Counted(note.key, kept.count)
 
 
-@bettong.compiled
-def count_compiled(note: Note, kept: Kept) -> Counted:
-    kept.count += 1
-    if note.key == 99:
-        raise ValueError("99")
-    return Counted(note.key, kept.count)
-
-
 @bettong.vectorized
 def count_all(note: Note, kept: Kept, keys: bettong.Places) -> Counted:
     """Of frames whose keys differ."""
@@ -88,11 +82,7 @@ def is_even(kept: Kept) -> bool:
     return kept.count % 2 == 0
 
 
-@bettong.compiled
-def is_even_compiled(kept: Kept) -> bool:
-    return kept.count % 2 == 0
-
-
+count_compiled, is_even_compiled = compiled_twin(count), compiled_twin(is_even)
 SPEEDS: dict[str, Callable[..., Any]] = {"python": count, "compiled": count_compiled, "vectorized": count_all}
 DELETING = {"python, deleting": (count, is_even), "compiled, deleting": (count_compiled, is_even_compiled)}
 Speed = str

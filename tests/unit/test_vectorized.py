@@ -19,7 +19,7 @@ from bettong import Application, Places, Stream, Width
 from bettong.errors import PoisonError
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram
-from tests.worker_samples import data, dead_letters, fold, python, results, worker
+from tests.samples.worker import data, dead_letters, fold, python, results, worker
 
 OUT = "meters.sink.out"
 LARGE = 20

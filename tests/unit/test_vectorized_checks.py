@@ -16,8 +16,8 @@ from bettong.application.plan import plan
 from bettong.application.ways import Way, way_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
-from tests.application_samples import refused
-from tests.worker_samples import data, dead_letters, fold, python, results, worker
+from tests.samples.application import refused
+from tests.samples.worker import data, dead_letters, fold, python, results, worker
 
 
 @dataclass

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from benchmarks.peers.race import Place, RaceError, Running
 from benchmarks.peers.roster import ROOT
+from bettong.config.processor import Schedule
 from bettong.errors import BettongError
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
-from bettong.settings import Schedule
 
 APPLICATION = Path(__file__).with_name("application.py")
 

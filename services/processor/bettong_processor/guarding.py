@@ -1,9 +1,9 @@
 """The guard of a process, by its settings: what both schedules fold with."""
 
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.snapshot_stores import prepare_folder
 from bettong.logs import Logger
-from bettong.settings import ProcessorSettings
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.reporting import PartitionMetrics

@@ -1,30 +1,31 @@
-"""Spark's Java: starts while Python loads, carries Spark's context, and ends with it."""
+"""Spark's Java: starts while Python loads, carries Spark's context, and ends with it.
 
-import logging
+The less is loaded before it starts, the sooner it runs: what needs pyspark is in `spark_context`.
+"""
+
+from __future__ import annotations
+
 import os
 import shlex
-import struct
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Timer
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
-import py4j
-from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkException
-from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
-
+from bettong.config.processor import ProcessorSettings
+from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
-from bettong.settings import PREFIX, ProcessorSettings
 from bettong_processor.faults import fault_of
 from bettong_processor.spark_options import options
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 # Connections of a Java that dies close a moment before it is gone.
 DEATH_S_MAX = 1.0
@@ -33,7 +34,6 @@ _START_S_MAX = 60.0
 _END_S_MAX = 5.0
 _LOOK_S = 0.05
 _LAUNCHER = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
-_PY4J = str(Path(py4j.__file__).parent)
 
 
 class Java:
@@ -52,7 +52,7 @@ class Java:
     def __enter__(self) -> Self:
         self._folder = TemporaryDirectory(prefix="bettong-java-")
         self._address = Path(self._folder.name) / "address"
-        self._process = _launch(_conf(self._settings), self._address)
+        self._process = _launch(options(self._settings), self._address)
         return self
 
     def context(self, application: str) -> SparkContext:
@@ -63,13 +63,13 @@ class Java:
         self._wait_until_it_listens()
         address = self._address.read_bytes()
         self._folder.cleanup()  # not only at the end, which does not come to those that are killed
-        conf = _conf(self._settings).setAppName(f"bettong {application}")
+        from bettong_processor import spark_context
+
+        conf = {**options(self._settings), "spark.app.name": f"bettong {application}"}
         try:
-            self._context = SparkContext(conf=conf, gateway=_connected(address))
-        except (PySparkException, Py4JError) as error:
+            self._context = spark_context.start(conf, address)
+        except spark_context.ERRORS as error:
             raise self._does_not_start(fault_of(str(error)).text) from None
-        self._context.setLogLevel("WARN")
-        silence_py4j()
         return self._context
 
     def ended(self, wait_s: float) -> bool:
@@ -92,9 +92,9 @@ class Java:
             if self._context is None:
                 self._process.terminate()  # it carries nothing, and may still be starting
             elif not self.ended(0.0):
-                # Fails where Java dies meanwhile, or is killed. Java's own end follows, whatever is said here.
-                with suppress(PySparkException, Py4JError, ConnectionError):
-                    self._context.stop()
+                from bettong_processor import spark_context
+
+                spark_context.stop(self._context)
             if self._process.stdin is not None:
                 self._process.stdin.close()  # that is how pyspark tells it to end
             self.ended(self._end_s_max + DEATH_S_MAX)
@@ -123,17 +123,17 @@ class Java:
         )
 
 
-def _launch(conf: SparkConf, address: Path) -> subprocess.Popen[bytes]:
+def _launch(conf: Mapping[str, str], address: Path) -> subprocess.Popen[bytes]:
     """Starts Spark's Java, which writes into the file `address` where it listens.
 
     As `launch_gateway` of pyspark does, but that forks with Python code in the child, unsafe beside threads, waits
     without an end, and tells nobody which process to end meanwhile.
     """
-    settings = [word for name, value in conf.getAll() for word in ("--conf", f"{name}={value}")]
+    settings = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
     return subprocess.Popen(
         [
             *("/bin/sh", "-c", 'trap "" INT; exec "$0" "$@"'),  # a Ctrl-C is ours: we end it
-            str(Path(_find_spark_home(), "bin", "spark-submit")),
+            str(_spark_home() / "bin" / "spark-submit"),
             *settings,
             *shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")),
         ],
@@ -142,16 +142,16 @@ def _launch(conf: SparkConf, address: Path) -> subprocess.Popen[bytes]:
     )
 
 
-def _connected(address: bytes) -> Any:
-    """The gateway of pyspark to the Java at `address`: its port, the length of its secret, the secret."""
-    port, length = struct.unpack_from(">ii", address)
-    given = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": address[8 : 8 + length].decode()}
-    os.environ |= given
-    try:
-        return launch_gateway()  # type: ignore[no-untyped-call]
-    finally:
-        for name in given:
-            del os.environ[name]
+def _spark_home() -> Path:
+    """Where Spark lies: SPARK_HOME, else in the package pyspark, which is not loaded for that."""
+    if "SPARK_HOME" in os.environ:
+        return Path(os.environ["SPARK_HOME"])
+    package = find_spec("pyspark")
+    if package is None or package.origin is None:
+        raise SettingsError(
+            "the package pyspark is not installed in this environment, and SPARK_HOME not set"
+        )
+    return Path(package.origin).parent
 
 
 def set_environment(settings: ProcessorSettings) -> None:
@@ -164,20 +164,3 @@ def set_environment(settings: ProcessorSettings) -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(_LAUNCHER))
     if settings.spark_master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-
-
-def _conf(settings: ProcessorSettings) -> SparkConf:
-    return SparkConf().setMaster(settings.spark_master).setAll(list(options(settings).items()))
-
-
-def silence_py4j() -> None:
-    """It logs each call that a dead Java does not answer, with its stack; what that means is said once, by us.
-
-    The calls of its own threads too, and those to the root logger.
-    """
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_is_not_of_py4j)
-
-
-def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    return not record.pathname.startswith(_PY4J)

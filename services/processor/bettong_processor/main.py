@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from contextlib import nullcontext
 
-from bettong.settings import ProcessorSettings, read
+from bettong.config.processor import ProcessorSettings
+from bettong.config.reading import read
 from bettong_processor.daemon.prepared import Prepared
 from bettong_processor.java import Java, set_environment
 

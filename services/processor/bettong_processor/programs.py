@@ -6,9 +6,9 @@ from pathlib import Path
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.kernel_folder import kernel_folder
 from bettong.edges.state_key import state_key
-from bettong.settings import ProcessorSettings
 from bettong.worker.stage_program import StageProgram, program
 
 

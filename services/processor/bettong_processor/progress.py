@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bettong import metrics
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
-from bettong.settings import ProcessorSettings
 from bettong_processor.reporting import held_up
 
 # Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.config.processor import ProcessorSettings, Schedule
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
@@ -17,7 +18,6 @@ from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
-from bettong.settings import ProcessorSettings, Schedule
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor import resuming

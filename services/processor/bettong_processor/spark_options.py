@@ -5,9 +5,10 @@ import shlex
 from pathlib import Path
 
 from bettong.class_archives import SPARK, reading
+from bettong.config.processor import ProcessorSettings
+from bettong.config.service import PREFIX
 from bettong.errors import SettingsError
 from bettong.jars import CONNECTOR_JARS
-from bettong.settings import PREFIX, ProcessorSettings
 
 # Frames are handed to Python in Arrow batches of at most this many records and bytes.
 _ARROW_RECORDS_MAX = 1024
@@ -17,6 +18,7 @@ _ARROW_BYTES_MAX = 8 * 1024 * 1024
 def options(settings: ProcessorSettings) -> dict[str, str]:
     """Spark's configuration, with the reason for each entry."""
     options = {
+        "spark.master": settings.spark_master,
         # Our daemon loads and compiles the application before it forks workers.
         "spark.python.daemon.module": "bettong_processor.daemon",
         "spark.python.worker.reuse": "true",

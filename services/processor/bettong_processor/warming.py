@@ -6,7 +6,7 @@ from typing import TypeVar
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from bettong.settings import Schedule
+from bettong.config.processor import Schedule
 
 _Item = TypeVar("_Item")
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 
 from bettong.application.plan import Plan
-from bettong.application.schema import Schema
 from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, decode
 from bettong.frames.text import dead_letter_values, to_json
+from bettong.schema.schema import Schema
 from bettong.topics import DEAD_LETTERS, sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.json_lines import JsonLines

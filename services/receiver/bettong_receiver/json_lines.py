@@ -7,10 +7,10 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any, overload
 
-from bettong.application.fields import Field, Kind
-from bettong.application.schema import Schema
 from bettong.frames.columns import Columns
 from bettong.frames.text import float_text, text_of
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema
 
 
 class JsonLines(Sequence[bytes]):

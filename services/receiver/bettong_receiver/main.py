@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
+from bettong.config.reading import read
+from bettong.config.receiver import ReceiverSettings
 from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
-from bettong.settings import ReceiverSettings, read
 from bettong_receiver.service import Receiver
 
 

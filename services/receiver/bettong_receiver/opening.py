@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from bettong.application.plan import Plan
 from bettong.backoff import Backoff
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogUnavailableError
-from bettong.settings import ReceiverSettings
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import Status

@@ -14,13 +14,13 @@ from bettong.application.destinations import (
     TwoPhase,
 )
 from bettong.application.plan import Plan
-from bettong.application.schema import Schema
 from bettong.application.streams import Sink
-from bettong.connections import Options, options_of, read_connections
+from bettong.config.connections import Options, options_of, read_connections
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.frames.frame import Frame
-from bettong.settings import ReceiverSettings
+from bettong.schema.schema import Schema
 from bettong.topics import sink_topic
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.connectors.kafka_topic import KafkaConnector, Keyed, read_with_key, read_without_key

@@ -15,13 +15,13 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
+from bettong.config.receiver import ReceiverSettings
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
-from bettong.settings import ReceiverSettings
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 
-from bettong.access import Read
+from bettong.config.access import Read
 from bettong.edges.grpc_server import Permissions, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError

@@ -6,9 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.decoders import Decoded, Decoder
-from bettong.application.on_error import ANY_ERROR, reason_of
-from bettong.application.schema import Schema
 from bettong.application.streams import Source
 from bettong.errors import FrameError
 from bettong.frames.columns import Array, Columns
@@ -16,6 +13,9 @@ from bettong.frames.fitting import fitting
 from bettong.frames.refused import Refused
 from bettong.frames.text import json_line
 from bettong.routing import partitions_of, partitions_of_keys, split
+from bettong.schema.decoded import Decoded, Decoder
+from bettong.schema.schema import Schema
+from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.v1.ingest_pb2 import IngestFrame
 from bettong_sender.deaths import Care
 from bettong_sender.refusal import invalid

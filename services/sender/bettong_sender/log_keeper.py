@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 from structlog.stdlib import BoundLogger
 
+from bettong.config.sender import SenderSettings
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.serving import Serving
 from bettong.errors import LogUnavailableError
-from bettong.settings import SenderSettings
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
 

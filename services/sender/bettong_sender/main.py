@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 
-from bettong import settings as settings_module
 from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
 from bettong.garbage import collect_rarely
 from bettong.logs import configure
 from bettong_sender.service import serve
@@ -13,7 +14,7 @@ from bettong_sender.service import serve
 
 def main(overrides: Mapping[str, object]) -> None:
     """Serves until SIGTERM or SIGINT. `overrides` of settings come before the environment. Raises BettongError."""
-    settings = settings_module.read(settings_module.SenderSettings, overrides)
+    settings = read(SenderSettings, overrides)
     logger = configure(settings, "sender")
     planned = plan(load(settings.application))
     collect_rarely()

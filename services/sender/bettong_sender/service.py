@@ -13,8 +13,9 @@ from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
 from bettong.application.streams import Source
-from bettong.connection_settings import KafkaConnection
-from bettong.connections import Options, options_of, read_connections
+from bettong.config.connection_settings import KafkaConnection
+from bettong.config.connections import Options, options_of, read_connections
+from bettong.config.sender import SenderSettings
 from bettong.edges.external_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
 from bettong.edges.kafka_log import LogAdmin, python_options
@@ -22,7 +23,6 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
-from bettong.settings import SenderSettings
 from bettong.topics import boundaries_topic, dead_letter_topic, stage_topic
 from bettong_sender.batcher import records_that_fit
 from bettong_sender.body import warm

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 from structlog.stdlib import BoundLogger
 
-from bettong.access import ListSources, Write
+from bettong.config.access import ListSources, Write
 from bettong.edges.grpc_server import Permissions, caller, hang_up, received_bytes
 from bettong.v1.ingest_pb2 import (
     DESCRIPTOR,

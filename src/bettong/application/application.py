@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 from bettong.application.callables import check_plain
-from bettong.application.decoders import Decoder
 from bettong.application.event_time import IDLE_TIMEOUT, MAX_LEAD, event_time_of
 from bettong.application.external import ExternalTopic
 from bettong.application.key import Key, check_key
 from bettong.application.keys import check_keys
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
-from bettong.application.schema import schema_of
 from bettong.application.streams import Merged, Node, Sink, Source, Stateful, parents_of
 from bettong.errors import ApplicationError, SchemaError
+from bettong.schema.decoded import Decoder
+from bettong.schema.schema import schema_of
 
 # No dot: it parts the names of topics, and two applications must never share one.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -62,8 +62,8 @@ class Application:
 
         `event_time`: a field, or a function of the message, that tells in Unix nanoseconds when it happened; by
         default that is when it was taken in. Messages up to `out_of_order` older than the newest of their client's are
-        not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more than
-        `max_lead` ahead of the time when it is taken in is refused.
+        not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more
+        than `max_lead` ahead of the time when it is taken in is refused.
         """
         check_on_error(f"source {name!r}", on_error)
         try:

@@ -1,43 +1,13 @@
-"""Decoders: bytes from clients become messages.
-
-A decoder gets all messages of a frame at once and says which of them it cannot read, so that one bad message
-never takes its neighbours along. Any function `bytes -> message` serves through `each`; fixed binary layouts are read
-a frame at a time (`layouts`).
-"""
+"""The decoder that calls a function of the user's, `bytes -> message`. Those of fixed layouts: `schema.layouts`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from bettong.application.on_error import ANY_ERROR, reason_of
-from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
-
-Column = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """The messages that could be read, as columns in the schema's order or as message objects.
-
-    `refused` maps the place of each unreadable message to the reason.
-    """
-
-    columns: Sequence[Column] | None = None
-    messages: Sequence[Any] | None = None
-    refused: dict[int, str] = field(default_factory=dict)
-
-
-class Decoder(Protocol):
-    """Reads the `rows` of a frame."""
-
-    def check(self, source: str, schema: Schema) -> None:
-        """Raises ApplicationError when this decoder cannot give messages of `schema`."""
-
-    def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
-        """Reads all rows; never raises for what a client sent."""
+from bettong.schema.decoded import Decoded
+from bettong.schema.schema import Schema
+from bettong.user_errors import ANY_ERROR, reason_of
 
 
 @dataclass(frozen=True, slots=True)

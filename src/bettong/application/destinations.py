@@ -17,9 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 
 # Postgres cuts longer names without an error.
 _IDENTIFIER_BYTES_MAX = 63

@@ -6,9 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from bettong.application.durations import duration_ns
-from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 IDLE_TIMEOUT = timedelta(seconds=60)
 MAX_LEAD = timedelta(hours=1)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from bettong.application.schema import Schema
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 Key = str | Callable[[Any], str | int | bytes]
 

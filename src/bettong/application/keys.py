@@ -3,10 +3,10 @@
 import inspect
 from collections.abc import Iterator
 
-from bettong.application.fields import Kind
 from bettong.application.signatures import plain_type
 from bettong.application.streams import Keyed, Node, Source, Stateful, parents_of
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Kind
 
 _OF_FIELDS = {Kind.TEXT: "text", Kind.BYTES: "bytes", Kind.INT: "integers", Kind.BOOL: "integers"}
 _OF_FUNCTIONS = {str: "text", bytes: "bytes", int: "integers", bool: "integers"}

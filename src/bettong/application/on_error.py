@@ -21,23 +21,9 @@ DEAD_LETTER: OnError = "dead-letter"
 SKIP: OnError = "skip"
 STOP: OnError = "stop"
 
-# What a user's function may raise, and is then its message's failure: everything, KeyboardInterrupt and
-# asyncio.CancelledError too. Where such functions are called no interrupt of Python's own arrives: services handle or
-# ignore SIGINT, and nothing is awaited in there.
-ANY_ERROR: tuple[type[BaseException], ...] = (BaseException,)
-
 
 def check_on_error(owner: str, on_error: object) -> None:
     """Raises ApplicationError, naming `owner`, for what is none of the three."""
     if on_error not in get_args(OnError):
         expected = ", ".join(repr(each) for each in get_args(OnError))
         raise ApplicationError(f"{owner}: on_error={on_error!r}: expected one of {expected}")
-
-
-def reason_of(error: BaseException) -> str:
-    """What a user's function raised, as a dead letter says it. The class alone where to make its text raises, too."""
-    try:
-        text = str(error)
-    except ANY_ERROR:
-        text = "(to make its text raises, too)"
-    return f"{type(error).__name__}: {text}"

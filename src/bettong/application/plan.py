@@ -14,7 +14,6 @@ from bettong.application.application import Application
 from bettong.application.event_time import EventTime
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
-from bettong.application.schema import Schema
 from bettong.application.streams import (
     Keyed,
     Merged,
@@ -27,6 +26,7 @@ from bettong.application.streams import (
     Uniform,
     parents_of,
 )
+from bettong.schema.schema import Schema
 from bettong.topics import all_topics
 
 Computation = Stateless | Stateful

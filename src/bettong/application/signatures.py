@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.callables import check_plain
-from bettong.application.schema import Schema, schema_of
 from bettong.application.ways import Places, Way, way_of
 from bettong.errors import ApplicationError, SchemaError
+from bettong.schema.schema import Schema, schema_of
 
 _MANY = (
     list,

@@ -18,7 +18,6 @@ from bettong.application.event_time import EventTime
 from bettong.application.key import Key, check_key
 from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
-from bettong.application.schema import Schema
 from bettong.application.signatures import (
     check_function,
     check_version,
@@ -29,11 +28,12 @@ from bettong.application.signatures import (
 )
 from bettong.application.ways import Way, one_way, way_of
 from bettong.errors import ApplicationError
+from bettong.schema.schema import Schema
 
 if TYPE_CHECKING:
     from bettong.application.application import Application
-    from bettong.application.decoders import Decoder
     from bettong.application.external import ExternalTopic
+    from bettong.schema.decoded import Decoder
 
 # Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
 Handler = Callable[..., Any]

@@ -13,8 +13,8 @@ from bettong.chaos.feeding import Feed, feeds
 from bettong.chaos.outputs import defaults
 from bettong.chaos.spec import Compare, Fill, Order, Output, Spec
 from bettong.chaos.timetable import Fault, timetable
+from bettong.config.service import ServiceSettings
 from bettong.errors import SettingsError
-from bettong.settings import ServiceSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """The command `bettong`. One module a command; what takes time to import is imported inside the command.
 
 Commands parse, call and print; what they do is done elsewhere: `bettong.local` runs, `bettong.client` sends and
-receives, `bettong.application` describes, and the services run themselves.
+receives, `bettong.inspection` looks at what runs, `bettong.application` describes, and the services run themselves.
 """

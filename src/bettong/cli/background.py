@@ -49,9 +49,9 @@ def up(
 
     from bettong.application.loading import load
     from bettong.application.plan import plan
-    from bettong.cli.readiness import await_running, exit_code, lines
     from bettong.local.background import up as start
     from bettong.local.interrupts import Terminated, terminable
+    from bettong.local.readiness import await_running, exit_code, lines
     from bettong.local.record import find
 
     options = suite_options(

@@ -28,8 +28,8 @@ def check(application: Annotated[str, APPLICATION]) -> None:
 
     from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.config.service import ServiceSettings
     from bettong.edges.kernel_folder import kernel_folder
-    from bettong.settings import ServiceSettings
     from bettong.worker.stage_program import program
 
     planned = plan(load(application))

@@ -13,8 +13,8 @@ import typer
 from bettong.cli.exit_codes import NOT_RUNNING
 
 if TYPE_CHECKING:
-    from bettong.cli.stalling import Facts, Seen
-    from bettong.settings import ProcessorSettings
+    from bettong.config.processor import ProcessorSettings
+    from bettong.inspection.health import Facts, Seen
 
 _STALLED = typer.Option(
     min=1.0,
@@ -40,19 +40,21 @@ def health(
 
     A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
     """
-    from bettong.cli.stalling import has_started, observed
+    from bettong.config.processor import ProcessorSettings
+    from bettong.config.reading import read
+    from bettong.inspection.health import has_started, observed
+    from bettong.inspection.live.health import facts_now, record_of
     from bettong.metrics import STATE
-    from bettong.settings import ProcessorSettings, read
 
     settings = read(ProcessorSettings)
     application, topics, seen = _remembered(memory, settings)
     if running:
         # Asked at a container's start: what was seen of the one before does not count against this one.
         _remember(memory, application, topics, None)
-        record, fault = _record(settings, application)
+        record, fault = record_of(settings, application)
         typer.echo(f"{settings.instance}: {fault or record.get(STATE.name, 'says nothing')}")
         raise typer.Exit(0 if has_started(record) else NOT_RUNNING)
-    facts, now_s = _facts(settings, application, topics), time.time()
+    facts, now_s = facts_now(settings, application, topics), time.time()
     seen = observed(facts, seen, now_s)
     _remember(memory, application, topics, seen)
     still_s = now_s - seen.since_s
@@ -68,48 +70,11 @@ def _said(facts: Facts | None) -> str:
     return f"{facts.folded:,} records folded, {facts.lag:,} wait"
 
 
-def _record(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
-    """The live record of the processor here, or why Redis does not give it."""
-    from bettong.edges.redis_store import LiveMetrics, RedisStore
-    from bettong.errors import StoreError
-
-    try:
-        with RedisStore(settings.redis_connection, application) as store:
-            return LiveMetrics(store).live().get(settings.instance, {}), ""
-    except StoreError as error:
-        return {}, str(error)
-
-
-def _facts(settings: ProcessorSettings, application: str, topics: dict[str, str]) -> Facts | None:
-    from bettong.cli.stalling import facts_of
-    from bettong.edges.kafka_log import LogAdmin
-    from bettong.edges.redis_store import LiveMetrics, RedisStore
-    from bettong.errors import LogError, StoreError
-    from bettong.metrics import OFFSET
-
-    names = {stage: topic for topic, stage in topics.items()}
-    try:
-        with (
-            RedisStore(settings.redis_connection, application) as store,
-            LogAdmin(settings.kafka_connection) as admin,
-        ):
-            live, partitions = LiveMetrics(store).live(), LiveMetrics(store).partitions()
-            ends = admin.ends(topics)
-    except (LogError, StoreError):
-        return None
-    offsets = {
-        (names[stage], partition): int(record[OFFSET.name])
-        for (stage, partition), record in partitions.items()
-        if stage in names and OFFSET.name in record
-    }
-    return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets)
-
-
 def _remembered(memory: Path, settings: ProcessorSettings) -> tuple[str, dict[str, str], Seen | None]:
     """The application's name, its stages by their topics, and what was seen. Loads the application the first time."""
     from bettong.application.loading import load
     from bettong.application.plan import plan
-    from bettong.cli.stalling import Seen
+    from bettong.inspection.health import Seen
     from bettong.topics import stage_topic
 
     try:

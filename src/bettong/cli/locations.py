@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +10,12 @@ import typer
 from bettong.cli.background import DIRECTORY
 
 if TYPE_CHECKING:
-    from bettong.connection_settings import KafkaConnection, RedisConnection
+    from bettong.inspection.locations import Locations
 
 
 def without_password_flag(url: str | None) -> str | None:
     """Passes the URL of a flag on; a wrong use of the command line when it holds a password."""
-    from bettong.endpoints import without_password
+    from bettong.config.endpoints import without_password
 
     try:
         return without_password(url)
@@ -44,21 +43,6 @@ RedisFlag = Annotated[
 DirectoryFlag = Annotated[Path, DIRECTORY]
 
 
-@dataclass(frozen=True, slots=True)
-class Locations:
-    """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
-
-    kafka: KafkaConnection
-    redis: RedisConnection
-    sender: str | None
-    compiled: bool
-    kernel_cache: Path | None
-    frame_bytes_max: int
-    state_dir: Path
-    snapshots: str
-    state_key: bytes | None = field(default=None, repr=False)
-
-
 def locations(
     application: str,
     name: str,
@@ -72,11 +56,14 @@ def locations(
     Raises LocalError when nobody says where Kafka is, or when the suite in `directory` runs another application;
     SettingsError for a wrong environment.
     """
+    from bettong.config.processor import ProcessorSettings
+    from bettong.config.reading import read
+    from bettong.config.service import PREFIX
     from bettong.edges.kernel_folder import kernel_folder
     from bettong.edges.state_key import state_key
     from bettong.errors import LocalError
+    from bettong.inspection.locations import Locations
     from bettong.local.record import find
-    from bettong.settings import PREFIX, ProcessorSettings, read
 
     record = find(directory)
     if record is not None and record.name != name and kafka is None:

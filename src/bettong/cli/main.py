@@ -10,16 +10,16 @@ import typer
 from bettong.cli.background import down, up
 from bettong.cli.chaos import chaos
 from bettong.cli.check import check
-from bettong.cli.dead_letters import dead_letters
+from bettong.cli.dead_letters.commands import dead_letters
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import INTERRUPTED, MEANINGS
 from bettong.cli.health import health
-from bettong.cli.k8s import k8s
+from bettong.cli.k8s.commands import k8s
 from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
 from bettong.cli.services import STUB, SUMMARIES, run_service
-from bettong.cli.state import state
+from bettong.cli.state.commands import state
 from bettong.cli.status import status
 from bettong.cli.tail import tail
 

@@ -15,9 +15,9 @@ from bettong.cli.exit_codes import TERMINATED
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bettong.cli.overview import Overview
     from bettong.edges.redis_store import RedisStore
     from bettong.errors import LocalError
+    from bettong.inspection.overview import Overview
     from bettong.local.options import SuiteOptions
     from bettong.local.record import SuiteRecord
     from bettong.local.suite import Suite
@@ -66,8 +66,8 @@ def run(
     """
     from rich.console import Console
 
-    from bettong.cli.readiness import await_running, lines
     from bettong.local.interrupts import Terminated, terminable
+    from bettong.local.readiness import await_running, lines
     from bettong.local.suite import Suite
 
     options = suite_options(
@@ -118,9 +118,9 @@ def suite_options(
     announce: Path | None,
 ) -> SuiteOptions:
     """The options of a suite, from flags. Raises SettingsError for a schedule that there is not."""
+    from bettong.config.processor import Schedule
     from bettong.errors import SettingsError
     from bettong.local.options import SuiteOptions
-    from bettong.settings import Schedule
 
     if schedule not in {known.value for known in Schedule}:
         known = ", ".join(each.value for each in Schedule)
@@ -155,7 +155,7 @@ def describe(record: SuiteRecord, console: Console, directory: Path) -> None:
 
 def _follow(suite: Suite, console: Console) -> None:
     """One line of counts a second, in place on a terminal, until the suite fails or an interrupt comes."""
-    from bettong.cli.overview import line
+    from bettong.cli.status import line
     from bettong.edges.redis_store import RedisStore
 
     record = suite.record
@@ -182,9 +182,9 @@ def _incomplete(given_up: dict[str, str]) -> LocalError:
 
 def _read_overview(store: RedisStore) -> Overview | None:
     """How it stands; None while Redis is away."""
-    from bettong.cli.overview import overview
     from bettong.edges.redis_store import LiveMetrics
     from bettong.errors import StoreError
+    from bettong.inspection.overview import overview
 
     metrics = LiveMetrics(store)
     try:

@@ -1,7 +1,7 @@
 """`bettong sender|processor|receiver`: one service, here and now; what containers run.
 
 A service is an entry point of the group `bettong.services`: a function that takes settings (those given as flags)
-and runs until SIGTERM or SIGINT. Flags are made from `bettong.settings`: one a setting, documented there.
+and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one a setting, documented there.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bettong.cli.ending import end_well
+from bettong.cli.ending import QuickExit, end_well
 from bettong.errors import SettingsError
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from bettong.settings import ServiceSettings
+    from bettong.config.service import ServiceSettings
 
 GROUP = "bettong.services"
 SUMMARIES = {
@@ -33,17 +33,19 @@ STUB = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_intersp
 
 def run_service(context: typer.Context) -> None:
     """Makes the command of the service that the stub is named after, and runs it."""
+    end = QuickExit()
     name = str(context.info_name)
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
     app.command(name, help=SUMMARIES[name])(service_command(name))
-    raise typer.Exit(end_well(app, context.args, name=f"bettong {name}"))
+    end.status = end_well(app, context.args, name=f"bettong {name}")
+    raise typer.Exit(end.status)
 
 
 def service_command(name: str) -> Callable[..., None]:
     """A function with one keyword a setting, which runs the service with those that are given."""
 
     def command(**flags: object) -> None:
-        from bettong.endpoints import without_password
+        from bettong.config.endpoints import without_password
 
         try:
             without_password(str(flags.get("redis") or ""))
@@ -59,7 +61,9 @@ def service_command(name: str) -> Callable[..., None]:
 
 def settings_of(name: str) -> type[ServiceSettings]:
     """The class of a service's settings."""
-    from bettong.settings import ProcessorSettings, ReceiverSettings, SenderSettings
+    from bettong.config.processor import ProcessorSettings
+    from bettong.config.receiver import ReceiverSettings
+    from bettong.config.sender import SenderSettings
 
     kinds: Mapping[str, type[ServiceSettings]] = {
         "sender": SenderSettings,
@@ -82,7 +86,7 @@ def _parameter(key: str, field: FieldInfo) -> inspect.Parameter:
     """A flag: text that the settings check and convert, or on/off for a switch."""
     from pydantic_core import PydanticUndefined
 
-    from bettong.settings import PREFIX
+    from bettong.config.service import PREFIX
 
     dashed = key.replace("_", "-")
     switch = field.annotation is bool

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from bettong.cli.inspection import Inspection
-    from bettong.cli.overview import Overview, PartitionRow, StageSummary
-    from bettong.cli.service_rows import ServiceRow
+    from bettong.inspection.deployment import Inspection
+    from bettong.inspection.overview import Overview, PartitionRow, StageSummary
+    from bettong.inspection.services import ServiceRow
 
 _REDIS = typer.Option(
     metavar="URL",
@@ -56,8 +56,8 @@ def status(
     """Show services, partitions, dead letters and latency. Exit code 0: all goes on; 7: something does not."""
     from rich.console import Console
 
-    from bettong.cli.inspection import inspect_suite
     from bettong.errors import SettingsError
+    from bettong.local.inspecting import inspect_suite
     from bettong.local.record import find
 
     console = Console(highlight=False)
@@ -81,9 +81,9 @@ def status(
 
 
 def _elsewhere(application: str, redis: str | None, kafka: str | None) -> Inspection:
-    from bettong.cli.inspection import inspect_remote
-    from bettong.connection_settings import ConnectionSettings
-    from bettong.settings import read
+    from bettong.config.connection_settings import ConnectionSettings
+    from bettong.config.reading import read
+    from bettong.inspection.live.deployment import inspect_remote
 
     flags = {"redis": redis, "kafka": kafka}
     settings = read(ConnectionSettings, {name: value for name, value in flags.items() if value is not None})
@@ -217,7 +217,7 @@ def stalled(rows: list[PartitionRow]) -> list[str]:
     """The partitions that stand still although records wait, the first ones in a line each."""
     from rich.markup import escape
 
-    from bettong.cli.overview import stands_still
+    from bettong.inspection.overview import stands_still
 
     still = [row for row in rows if stands_still(row)]
     lines = [
@@ -229,6 +229,21 @@ def stalled(rows: list[PartitionRow]) -> list[str]:
     if len(still) > _NAMED_MAX:
         lines.append(f"[red]{len(still) - _NAMED_MAX} partitions more stand still[/red] (--partitions)")
     return lines
+
+
+def line(now: Overview, before: Overview, seconds: float) -> str:
+    """Counts on one line of about 80 characters; the rate is that of the `seconds` since `before`."""
+    rate = max(0, now.messages - before.messages) / seconds if seconds > 0 else 0.0
+    parts = [
+        f"{now.messages:,} in",
+        f"{rate:,.0f}/s",
+        f"{now.results:,} out",
+        f"{now.dead_letters:,} dead letters",
+        f"lag {now.lag:,}" if now.lag is not None else "lag unknown",
+    ]
+    if now.p50_ms is not None and now.p99_ms is not None:
+        parts.append(f"p50 {now.p50_ms:,.0f} ms  p99 {now.p99_ms:,.0f} ms")
+    return "  ".join(parts)
 
 
 def duration(seconds: float) -> str:

@@ -7,9 +7,10 @@ from typing import Self
 
 import grpc
 
-from bettong.endpoints import is_loopback
+from bettong.config.client import ClientSettings
+from bettong.config.endpoints import is_loopback
+from bettong.config.reading import read_client
 from bettong.errors import RefusedError
-from bettong.settings import ClientSettings, read_client
 
 _OPTIONS = (
     # gRPC would begin with a second and double it, up to two minutes, on top of our own waits: a service that is back

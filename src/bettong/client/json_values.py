@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import KIND, Kind, kind_of
 from bettong.errors import SchemaError
 from bettong.frames.text import bytes_of, float_of
+from bettong.schema.fields import KIND, Kind, kind_of
 
 Reader = Callable[[Any], Any]
 

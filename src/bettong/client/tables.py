@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bettong.application.fields import Kind, kind_of
 from bettong.errors import SchemaError
+from bettong.schema.fields import Kind, kind_of
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Table: TypeAlias = pa.RecordBatch | Mapping[str, Any]

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 from google.protobuf.message import DecodeError
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
 from bettong.topics import exclusions_topic

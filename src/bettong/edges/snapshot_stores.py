@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from bettong.config.endpoints import folder_of
 from bettong.edges.object_store import ObjectSnapshots, check_scheme
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
-from bettong.endpoints import folder_of
 from bettong.errors import SettingsError
 from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
@@ -14,7 +14,7 @@ REDIS = "redis"
 
 
 def snapshot_store(url: str, application: str, redis: RedisStore) -> SnapshotStore:
-    """The application's snapshots at `url`, as `bettong.endpoints.snapshots_url` leaves it.
+    """The application's snapshots at `url`, as `bettong.config.endpoints.snapshots_url` leaves it.
 
     Connects to nothing yet. Raises SettingsError for a URL that cannot be one, or whose package is missing.
     """

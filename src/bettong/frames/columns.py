@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import Field, Kind, not_utf8
-from bettong.application.on_error import ANY_ERROR, reason_of
-from bettong.application.schema import Schema
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.arrow_message import Varying, batch_head, check_batch, value_layout
+from bettong.schema.fields import Field, Kind, not_utf8
+from bettong.schema.schema import Schema
+from bettong.user_errors import ANY_ERROR, reason_of
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Column: TypeAlias = Array | pa.Array

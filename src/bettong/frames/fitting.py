@@ -6,9 +6,9 @@ Columns are made of all rows at once; where they cannot, halves are tried.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from bettong.application.schema import Schema
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
+from bettong.schema.schema import Schema
 
 
 def fitting(schema: Schema, messages: Sequence[Any]) -> tuple[Columns, dict[int, str]]:

@@ -11,9 +11,9 @@ import json
 import math
 from typing import Any
 
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema
 from bettong.errors import SchemaError
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 from bettong.v1.frame_pb2 import DeadLetter
 
 _BASE64 = "base64:"

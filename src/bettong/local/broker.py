@@ -6,7 +6,7 @@ import uuid
 from pathlib import Path
 
 from bettong.class_archives import KAFKA, reading
-from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity
 from bettong.errors import LocalError
 from bettong.jars import BROKER_JARS
 from bettong.local.addresses import LOOPBACK, free_ports

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from bettong.config.processor import Schedule
 from bettong.local.supervision import DEATHS_MAX, WAIT_S_MAX
-from bettong.settings import Schedule
 
 
 class Restarts(BaseModel):
@@ -50,7 +50,7 @@ class SuiteOptions(BaseModel):
     )
     settings: dict[str, str] = Field(
         default_factory=dict,
-        description="More settings for all services, by their names in bettong.settings.",
+        description="More settings for all services, by their names in bettong.config.",
     )
     environment: dict[str, dict[str, str]] = Field(
         default_factory=dict,

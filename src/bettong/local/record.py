@@ -10,7 +10,7 @@ from typing import Literal
 import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bettong.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.errors import LocalError
 
 FILE = "suite.json"

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
 from bettong.errors import LocalError
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import redis_answers

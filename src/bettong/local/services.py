@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
+from bettong.config.service import PREFIX
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import StoreError
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import SINCE, STANDBY, STATE
-from bettong.settings import PREFIX
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
 _START_S_MAX = 180.0
@@ -26,7 +26,7 @@ PROCESSOR, SECOND = "processor", "processor-2"
 
 
 class Service(Server):
-    """`python -m bettong <service>`. `settings` are its settings, by their names in bettong.settings.
+    """`python -m bettong <service>`. `settings` are its settings, by their names in bettong.config.
 
     `name`: of this instance, where there are several of the service.
     """

@@ -11,7 +11,7 @@ from typing import Self
 
 from bettong.application.loading import load
 from bettong.application.plan import plan
-from bettong.connection_settings import KafkaConnection, RedisConnection
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import BettongError, LocalError
 from bettong.local import services
 from bettong.local.addresses import LOOPBACK, free_ports
@@ -26,7 +26,7 @@ from bettong.local.secrets import Secrets
 from bettong.local.server import Server
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
 
-_LOOK_S = 0.1  # between two looks at the processes
+_LOOK_S = 0.05  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
 
 # What the death of each means to who uses the suite.
@@ -281,21 +281,23 @@ class Suite:
         """Notices deaths and starts again what is due."""
         if not self._written:
             self._write()
-        now = time.monotonic()
         for name, server in self._servers.items():
             if server.process is not None:
                 server.process.rotate_log()
-            if name in self._due_s:
-                if now >= self._due_s[name]:
-                    del self._due_s[name]
-                    self._launch_again(name, server)
-            elif name in self._given_up or server.process is None or server.process.ending is None:
-                continue
-            elif server.process.ending.status in FINAL_STATUSES:
-                self._give_up(name, server.obituary())
-            else:
-                last = " ".join(server.process.tail(1)) or "nothing"
-                self._start_later(name, server, f"died ({server.process.ending}; its last line: {last})")
+                if name not in self._due_s and name not in self._given_up:
+                    self._check_process(name, server, server.process)
+            if name in self._due_s and time.monotonic() >= self._due_s[name]:
+                del self._due_s[name]
+                self._launch_again(name, server)
+
+    def _check_process(self, name: str, server: Server, process: Process) -> None:
+        if process.ending is None:
+            return
+        if process.ending.status in FINAL_STATUSES:
+            self._give_up(name, server.obituary())
+        else:
+            last = " ".join(process.tail(1)) or "nothing"
+            self._start_later(name, server, f"died ({process.ending}; its last line: {last})")
 
     def _launch_again(self, name: str, server: Server) -> None:
         try:

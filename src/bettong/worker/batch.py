@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import StageInput
-from bettong.application.schema import Schema
 from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import Schema
+from bettong.user_errors import ANY_ERROR
 
 
 @dataclass(slots=True)

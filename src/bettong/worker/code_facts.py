@@ -25,8 +25,8 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
+from bettong.schema.schema import schema_of
 from bettong.worker import numba_types, prefetching
 from bettong.worker.libraries import of_library
 from bettong.worker.numba_types.callables import numba_knows

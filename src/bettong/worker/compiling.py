@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from bettong.application.plan import Computation
-from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful
 from bettong.application.ways import Way, refusal
+from bettong.schema.schema import Schema, schema_of
 from bettong.worker.kernel import Form, Gives, Kernel, compile_kernel
 from bettong.worker.state.records import check_fixed, first_state
 

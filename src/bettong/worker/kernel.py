@@ -17,8 +17,8 @@ import numba
 import numpy as np
 from numba.np.numpy_support import carray
 
-from bettong.application.fields import Field, Kind
-from bettong.application.schema import Schema
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema
 from bettong.worker import kernel_cache
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compile_errors import explain

@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bettong.application.fields import Kind
 from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Stage, StageInput
-from bettong.application.schema import Schema
 from bettong.application.streams import Filtered, Stateful, Stateless
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 from bettong.v1.snapshot_pb2 import Shape
 from bettong.worker.batch import Batch
 from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_stateful, try_stateless

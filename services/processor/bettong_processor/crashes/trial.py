@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from bettong.application.on_error import ANY_ERROR
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.memory import left_bytes, resident_bytes

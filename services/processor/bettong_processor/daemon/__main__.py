@@ -6,13 +6,11 @@ import sys
 
 from bettong_processor.daemon.prepared import ADDRESS, FLAG, handed_over, take_over
 
-if FLAG in sys.argv:
-    from bettong_processor.daemon.serving import load, serve
+prepared = FLAG in sys.argv
+if prepared or ADDRESS not in os.environ or not handed_over(os.environ[ADDRESS]):
+    from bettong_processor.daemon import serving
 
-    load()
-    if take_over(socket.socket(fileno=int(sys.argv[-1])), tether=sys.stdin.fileno()):
-        serve()
-elif ADDRESS not in os.environ or not handed_over(os.environ[ADDRESS]):
-    from bettong_processor.daemon.serving import serve
-
-    serve()
+    if prepared:
+        serving.load()
+    if not prepared or take_over(socket.socket(fileno=int(sys.argv[-1])), tether=sys.stdin.fileno()):
+        serving.serve()

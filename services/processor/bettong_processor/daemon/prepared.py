@@ -97,9 +97,8 @@ def handed_over(address: str) -> bool:
                 return False
             socket.send_fds(line, [b"\n"], _STANDARD)
             line.sendall(json.dumps(dict(os.environ)).encode() + b"\n")
-            answer = line.recv(
-                _PID.size, socket.MSG_WAITALL
-            )  # it may still be importing; if it dies, this ends
+            # It may still be importing. If it dies, this ends.
+            answer = line.recv(_PID.size, socket.MSG_WAITALL)
         except OSError:
             return False  # it has taken another's place, or is gone
     if len(answer) != _PID.size:

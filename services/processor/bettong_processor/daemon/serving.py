@@ -11,11 +11,12 @@ from contextlib import suppress
 
 from pyspark.daemon import manager
 
+from bettong.config.processor import ProcessorSettings, Schedule
+from bettong.config.reading import read
 from bettong.edges.snapshot_stores import prepare
 from bettong.errors import BettongError
 from bettong.garbage import collect_rarely
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings, Schedule, read
 from bettong_processor.cpus import keep, read_cpus
 from bettong_processor.programs import programs
 

@@ -15,11 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogWriter
 from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.logs import Logger
-from bettong.settings import ProcessorSettings
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
 from bettong_processor.micro_batch.saving import Ends, save

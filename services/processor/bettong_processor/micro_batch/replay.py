@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, Record
 
 # Small enough to stay well within a worker's memory, large enough to keep the broker busy.

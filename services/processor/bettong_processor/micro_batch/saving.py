@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from bettong import metrics
+from bettong.config.processor import ProcessorSettings
 from bettong.logs import Logger
-from bettong.settings import ProcessorSettings
 from bettong.topics import stage_of_topic
 from bettong_processor.micro_batch.task import process_of
 from bettong_processor.programs import programs

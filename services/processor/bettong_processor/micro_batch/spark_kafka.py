@@ -6,7 +6,7 @@ from their files themselves (KIP-421, DirectoryConfigProvider), on each machine.
 
 from pathlib import Path
 
-from bettong.connection_settings import KafkaConnection, KafkaMechanism
+from bettong.config.connection_settings import KafkaConnection, KafkaMechanism
 
 _SECURITY = "org.apache.kafka.common.security"
 _MODULES = {

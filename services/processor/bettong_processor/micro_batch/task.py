@@ -12,10 +12,10 @@ from functools import lru_cache
 import pyarrow as pa
 from pyspark import TaskContext
 
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, snapshot_store
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor import interrupts

@@ -19,11 +19,11 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
 from bettong.application.plan import Plan
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
-from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
 from bettong_processor.faults import fault_of
 from bettong_processor.progress import Progress

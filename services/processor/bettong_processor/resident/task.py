@@ -8,12 +8,12 @@ from typing import cast
 
 from pyspark import TaskContext
 
+from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, Task
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.logs import configure
-from bettong.settings import ProcessorSettings
 from bettong.topics import stage_topic
 from bettong_processor import interrupts
 from bettong_processor.cpus import kept

@@ -6,12 +6,12 @@ A record that is larger than the topic takes is left out, and the position names
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema
 from bettong.edges.external_kafka import Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import JsonLines

@@ -28,10 +28,10 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from bettong.application.destinations import Postgres
-from bettong.application.schema import Schema
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
+from bettong.schema.schema import Schema
 from bettong_receiver.connectors.table_columns import TableColumn, faults, types_of
 from bettong_receiver.delivery.connector import (
     REASON_CHARACTERS_MAX,

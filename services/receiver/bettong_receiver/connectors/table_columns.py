@@ -12,8 +12,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bettong.application.fields import Field, Kind
-from bettong.application.schema import Schema
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema
 
 # Postgres' own names, by the most bytes of an integer that a signed one of theirs holds.
 _INTEGERS = {2: "smallint", 4: "integer", 8: "bigint"}

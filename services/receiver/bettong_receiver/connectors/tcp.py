@@ -14,9 +14,9 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from bettong.connections import Options
+from bettong.config.connections import Options
+from bettong.config.endpoints import servers
 from bettong.edges.redis_store import RedisSink
-from bettong.endpoints import servers
 from bettong.errors import SettingsError
 from bettong_receiver.connectors.redis_positions import RedisPositions
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from bettong.application.destinations import TwoPhaseSink
-from bettong.application.on_error import ANY_ERROR
 from bettong.errors import BettongError
+from bettong.user_errors import ANY_ERROR
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition

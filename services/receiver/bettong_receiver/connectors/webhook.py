@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError
 
-from bettong.connections import Options
+from bettong.config.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError
 from bettong_receiver.connectors.redis_positions import RedisPositions

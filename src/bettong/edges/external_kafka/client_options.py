@@ -6,8 +6,8 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-from bettong.connection_settings import KafkaConnection
-from bettong.connections import Options, named
+from bettong.config.connection_settings import KafkaConnection
+from bettong.config.connections import Options, named
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
 from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
 from bettong.errors import LogError, SettingsError

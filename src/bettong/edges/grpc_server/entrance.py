@@ -5,14 +5,14 @@ from pathlib import Path
 
 import grpc
 
-from bettong.access import Grants, parse
+from bettong.config.access import Grants, parse
+from bettong.config.service import ServingSettings
 from bettong.edges.grpc_server.certificates import server_credentials
 from bettong.edges.grpc_server.guard import Guard, Permissions
 from bettong.edges.grpc_server.parsing import Parsing
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
 from bettong.logs import Logger
-from bettong.settings import ServingSettings
 
 # A file of so many bytes holds some thousand tokens.
 _TOKENS_BYTES_MAX = 1024 * 1024

@@ -8,7 +8,7 @@ from typing import Any, Never
 
 import grpc
 
-from bettong.access import Grants, ListSources, Permission
+from bettong.config.access import Grants, ListSources, Permission
 from bettong.edges.grpc_server.callers import HOLDER
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.edges.grpc_server.wrapper import Behaviour, Context, Handler, Wrapper, behaviour_of, handler_like

@@ -22,7 +22,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError

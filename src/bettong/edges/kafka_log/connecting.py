@@ -11,7 +11,7 @@ from kafka.errors import (
 )
 from kafka.net.compat import KafkaNetClient
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
 from bettong.edges.kafka_log.secured import python_options, settings_fault, why_not
 from bettong.errors import LogError

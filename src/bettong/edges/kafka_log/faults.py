@@ -1,6 +1,6 @@
 """What is wrong with Kafka, as our errors: in the same words, whichever of its clients found out."""
 
-from bettong.endpoints import servers
+from bettong.config.endpoints import servers
 from bettong.errors import LogError, LogUnavailableError
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX
 from bettong.edges.kafka_log.faults import bootstrap_servers, log_error
 from bettong.edges.kafka_log.secured import SILENT, librdkafka_options, refusal, settings_fault

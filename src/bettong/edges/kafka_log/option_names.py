@@ -4,7 +4,7 @@ Most names differ by dots for underscores alone. Source of both: kafka-python's 
 https://docs.confluent.io/platform/current/clients/librdkafka/html/md_CONFIGURATION.html
 """
 
-from bettong.connections import Options
+from bettong.config.connections import Options
 
 _NAMES = {
     "fetch_max_wait_ms": "fetch.wait.max.ms",

@@ -7,7 +7,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
 from bettong.edges.kafka_log.record import Record

@@ -4,8 +4,8 @@ import logging
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from bettong.connection_settings import KafkaConnection
-from bettong.connections import named
+from bettong.config.connection_settings import KafkaConnection
+from bettong.config.connections import named
 from bettong.edges.kafka_log.option_names import of_librdkafka
 from bettong.errors import LogError, LogUnavailableError
 

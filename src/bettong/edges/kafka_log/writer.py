@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from bettong.connection_settings import KafkaConnection
+from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
 from bettong.errors import LogError, LogUnavailableError

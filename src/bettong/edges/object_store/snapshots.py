@@ -30,7 +30,7 @@ class ObjectSnapshots:
     """
 
     def __init__(self, url: str, application: str) -> None:
-        """`url` as `bettong.endpoints.snapshots_url` leaves it. Does not connect yet."""
+        """`url` as `bettong.config.endpoints.snapshots_url` leaves it. Does not connect yet."""
         self._store = ObjectStore(url)
         self._application = application
 

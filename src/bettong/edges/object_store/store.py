@@ -66,12 +66,13 @@ class ObjectStore:
     several threads.
 
     A command that fails and may succeed later is tried again for some seconds; then StoreUnavailableError, at most
-    6 s and one attempt after it was begun. StoreError at once when the store refuses. Both name the URL, which holds
-    no secrets (`bettong.endpoints`), and the remedy. Every command must be harmless when it is carried out twice.
+    6 s and one attempt after it was begun. StoreError at once when the store refuses. Both name the URL, which
+    holds no secrets (`bettong.config.endpoints`), and the remedy. Every command must be harmless when it is
+    carried out twice.
     """
 
     def __init__(self, url: str) -> None:
-        """`url` as `bettong.endpoints.snapshots_url` leaves it."""
+        """`url` as `bettong.config.endpoints.snapshots_url` leaves it."""
         self._url = url
 
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:

@@ -31,7 +31,7 @@ from tenacity import (
     wait_exponential_jitter,
 )
 
-from bettong.connection_settings import RedisConnection
+from bettong.config.connection_settings import RedisConnection
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
 _CONNECT_WAIT_S_MAX = 2.0

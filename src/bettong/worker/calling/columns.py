@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR, STOP, reason_of
+from bettong.application.on_error import STOP
 from bettong.application.plan import Computation
-from bettong.application.schema import schema_of
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import schema_of
+from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
 from bettong.worker.calling.vectors import (

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.on_error import ANY_ERROR, STOP, OnError, reason_of
-from bettong.application.schema import Schema
+from bettong.application.on_error import STOP, OnError
 from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import Schema
+from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Failure, Results
 from bettong.worker.kernel import Gives, Kernel

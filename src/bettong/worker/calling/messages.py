@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR, STOP, reason_of
-from bettong.application.schema import Schema
+from bettong.application.on_error import STOP
 from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
 from bettong.frames.fitting import fitting_values
+from bettong.schema.schema import Schema
+from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling, Failure, Results
 from bettong.worker.progress import FoldProgress

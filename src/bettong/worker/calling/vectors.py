@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bettong.application.fields import Field, Kind, not_utf8
-from bettong.application.schema import Schema
 from bettong.errors import BettongError, SchemaError
 from bettong.frames.columns import Array, Column, Columns, column_of_values
 from bettong.frames.fitting import fitting_rows
+from bettong.schema.fields import Field, Kind, not_utf8
+from bettong.schema.schema import Schema
 from bettong.worker.calling.results import Results
 
 _PLAIN = (bool, int, float, str, bytes)

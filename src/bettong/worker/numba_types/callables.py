@@ -15,8 +15,8 @@ from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 from numba.core.typing.typeof import typeof_impl
 
-from bettong.application.schema import schema_of
 from bettong.errors import SchemaError
+from bettong.schema.schema import schema_of
 from bettong.worker.numba_types.messages import ConstructorType
 
 # The functions that the kernel calls, each compiled once. None while no kernel is compiled.

@@ -22,8 +22,8 @@ from numba.extending import (
     register_model,
 )
 
-from bettong.application.fields import Field, Kind
-from bettong.application.schema import Schema, schema_of
+from bettong.schema.fields import Field, Kind
+from bettong.schema.schema import Schema, schema_of
 from bettong.worker.numba_types.texts import TextType, intrinsic, text_of
 
 

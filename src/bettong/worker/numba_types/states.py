@@ -7,8 +7,8 @@ import numpy as np
 from numba.core import types
 from numba.extending import models, register_model
 
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema
 from bettong.worker.numba_types.texts import TextType
 
 

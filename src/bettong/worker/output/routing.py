@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bettong.application.on_error import ANY_ERROR, reason_of
 from bettong.application.plan import StageOutput
 from bettong.application.streams import Keyed
 from bettong.errors import SchemaError
 from bettong.frames.columns import Array
 from bettong.routing import partition_of, partitions_of, split
 from bettong.topics import sink_topic, stage_topic
+from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, Piece, origin_of

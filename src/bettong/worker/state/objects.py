@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading

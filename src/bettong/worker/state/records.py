@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bettong.application.fields import Kind
-from bettong.application.schema import Schema, schema_of
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
+from bettong.schema.fields import Kind
+from bettong.schema.schema import Schema, schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state.key_table import KeyTable, words_per_key

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from bettong.application.on_error import ANY_ERROR
 from bettong.application.plan import Stage
 from bettong.application.streams import Stateful
 from bettong.errors import StateChangedError
+from bettong.user_errors import ANY_ERROR
 from bettong.v1.snapshot_pb2 import Shape
 
 # Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,

@@ -1,0 +1,1 @@
+"""`bettong dead-letters`: the messages that could not be processed."""

@@ -1,0 +1,212 @@
+"""`bettong dead-letters list | show | retry`: the messages that could not be processed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from bettong.cli.check import APPLICATION
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, locations
+from bettong.cli.run import HERE
+
+if TYPE_CHECKING:
+    from bettong.application.plan import Plan
+    from bettong.frames.dead_letter_id import DeadLetterId
+    from bettong.inspection.live.dead_letters import DeadLetterLog
+    from bettong.inspection.locations import Locations
+
+dead_letters = typer.Typer(
+    no_args_is_help=True, help="List, show and send again the messages that could not be processed."
+)
+
+_Application = Annotated[str, APPLICATION]
+_Computation = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Only those of this computation, source or sink.")
+]
+_Origin = Annotated[
+    str | None,
+    typer.Option(metavar="PATTERN", help="Only those of these origins, e.g. orders/feed-1 or 'orders/*'."),
+]
+_DeadLetter = Annotated[
+    str, typer.Argument(metavar="LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+@dead_letters.command("list")
+def list_(
+    application: _Application,
+    *,
+    computation: _Computation = None,
+    origin: _Origin = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="At most so many.")] = 20,
+    before: Annotated[
+        str | None,
+        typer.Option(metavar="LETTER", help="Older than this one: the last one listed, for the next page."),
+    ] = None,
+    json: _Json = False,
+    kafka: KafkaFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """List dead letters, newest first, and how many there are of each computation."""
+    from rich.console import Console
+
+    from bettong.cli.dead_letters.tables import dead_letters_table
+    from bettong.inspection.dead_letters import matching, page
+    from bettong.inspection.json_lines import dead_letter_json
+
+    log = _log(*_found(application, directory, kafka))
+    order = log.at(_id(before)).order if before is not None else None
+    newest, counts = page(matching(log.dead_letters(), computation, origin), limit, order)
+    marks = log.retried()
+    if json:
+        for found in newest:
+            sys.stdout.write(dead_letter_json(found, marks.get(found.id)) + "\n")
+        return
+    console = Console(highlight=False)
+    if newest:
+        console.print(dead_letters_table(newest, marks))
+    each = ", ".join(f"{name} {count:,}" for name, count in counts.most_common())
+    console.print(
+        f"{counts.total():,} dead letters{': ' if each else ''}{each}", markup=False, soft_wrap=True
+    )
+    if len(newest) == limit and counts.total() > limit:
+        console.print(f"older ones: --before {newest[-1].id}", style="dim")
+
+
+@dead_letters.command()
+def show(
+    application: _Application,
+    dead_letter: _DeadLetter,
+    *,
+    form: Annotated[
+        Literal["auto", "json", "text", "hex", "raw"],
+        typer.Option("--as", help="How the message is shown; raw: its bytes alone, for a file."),
+    ] = "auto",
+    json: _Json = False,
+    kafka: KafkaFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Show one dead letter with all its fields, and whether it can be sent again."""
+    from rich.console import Console
+
+    from bettong.errors import BettongError
+    from bettong.inspection.json_lines import dead_letter_json
+    from bettong.inspection.retry import Cannot, decide
+    from bettong.inspection.text import Form, message_text, moment
+
+    plan, where = _found(application, directory, kafka)
+    log = _log(plan, where)
+    found = log.at(_id(dead_letter))
+    if Form(form) is Form.RAW:
+        sys.stdout.buffer.write(found.dead_letter.message)
+        return
+    mark = log.retried().get(found.id)
+    if json:
+        sys.stdout.write(dead_letter_json(found, mark) + "\n")
+        return
+    decision = decide(plan, found, mark, repeat=False, now_ns=time.time_ns())
+    retry = decision.reason if isinstance(decision, Cannot) else f"goes to source {decision.source}"
+    try:
+        message = message_text(found.dead_letter.message, Form(form))
+    except ValueError as error:
+        raise BettongError(f"the message of {found.id} is no {form}: {error}; see it with --as hex") from None
+    fields = {
+        "id": str(found.id),
+        "taken in": f"{moment(found.time_ns)} UTC",
+        "computation": found.dead_letter.computation,
+        "reason": found.dead_letter.reason,
+        "origin": found.dead_letter.origin,
+        "sequence": str(found.dead_letter.sequence),
+        "index": str(found.dead_letter.index),
+        "message is": ("as received" if found.dead_letter.as_received else "JSON")
+        + (", only its beginning" if found.dead_letter.cut else ""),
+        "retry": retry,
+    }
+    console = Console(highlight=False)
+    for name, value in fields.items():
+        console.print(f"{name:<12} {value}", markup=False, soft_wrap=True)
+    console.print(message, markup=False, soft_wrap=True)
+
+
+@dead_letters.command()
+def retry(
+    application: _Application,
+    *,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="LETTER", help="This one; may be given several times.")
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="All that can be, and were not yet.")] = False,
+    computation: _Computation = None,
+    origin: _Origin = None,
+    limit: Annotated[
+        int, typer.Option(min=1, max=1_000_000, metavar="N", help="With --all: at most so many.")
+    ] = 10_000,
+    repeat: Annotated[
+        bool, typer.Option("--repeat", help="Also where other computations would process a message twice.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
+    sender: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="The sender; by default that of the suite in --dir."),
+    ] = None,
+    kafka: KafkaFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Send messages to their sources again, each once however often this is called.
+
+    Only messages of sources can be sent; the others are told, with the reason. A message passes its whole stage again.
+    """
+    from rich.console import Console
+
+    from bettong.errors import BettongError, LocalError
+    from bettong.inspection.dead_letters import matching
+    from bettong.inspection.live.resending import Resending
+
+    if bool(only) == all_:
+        raise typer.BadParameter("say which: --only LETTER, or --all")
+    plan, where = _found(application, directory, kafka)
+    log = _log(plan, where)
+    target = sender or where.sender
+    if target is None and not dry_run:
+        raise LocalError("where the sender is cannot be told from here: give --sender HOST:PORT")
+    ids = [_id(text) for text in only or ()]
+    chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
+    resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)
+    console = Console(highlight=False)
+    for found in chosen:
+        if (text := resending.retry(found, time.time_ns())) is not None:
+            console.print(text, markup=False, soft_wrap=True)
+        if resending.sent == limit:
+            break
+    for text in resending.summary():
+        console.print(text, markup=False, soft_wrap=True)
+    if resending.sent == limit and not ids:
+        console.print("stopped at --limit: call it again for the rest", markup=False, soft_wrap=True)
+    if ids and resending.held:
+        raise BettongError(f"{resending.held} of {len(ids)} cannot be sent again, see above")
+
+
+def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Locations]:
+    from bettong.application.loading import load
+    from bettong.application.plan import plan
+
+    planned = plan(load(application))
+    return planned, locations(application, planned.application, directory, kafka=kafka)
+
+
+def _log(plan: Plan, where: Locations) -> DeadLetterLog:
+    from bettong.inspection.live.dead_letters import DeadLetterLog
+
+    return DeadLetterLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)
+
+
+def _id(text: str) -> DeadLetterId:
+    from bettong.frames.dead_letter_id import DeadLetterId
+
+    if (id_ := DeadLetterId.of(text)) is None:
+        raise typer.BadParameter(f"{text!r} names no dead letter; expected e.g. 0.12.3, as `list` shows it")
+    return id_

@@ -1,0 +1,1 @@
+"""`bettong k8s`: a release of the chart on a cluster."""

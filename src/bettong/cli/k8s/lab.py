@@ -1,0 +1,142 @@
+"""`bettong k8s lab`: an application tried out on a cluster, with a Kafka and a Redis of its own."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.exit_codes import TERMINATED
+from bettong.cli.k8s.flags import ContextFlag, NamespaceFlag, WaitFlag
+from bettong.cli.k8s.waiting import await_all, connected
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from bettong.cluster.api import Cluster
+    from bettong.cluster.lab import Lab
+
+lab = typer.Typer(help="Try an application out on a cluster: everything bundled, nothing kept.")
+_LOOK_S = 5.0  # between two looks whether something went wrong
+
+
+@lab.callback()
+def group() -> None:
+    """Try an application out on a cluster: everything bundled, nothing kept."""
+
+
+@lab.command()
+def run(
+    application: Annotated[
+        Path, typer.Argument(metavar="APP.py", exists=True, dir_okay=False, help="The application's file.")
+    ],
+    *,
+    namespace: NamespaceFlag = None,
+    context: ContextFlag = None,
+    images: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER:TAG",
+            help="Where the images are: FOLDER/sender and so on; by default the chart's.",
+        ),
+    ] = None,
+    values: Annotated[
+        list[Path] | None, typer.Option("--values", "-f", metavar="FILE", help="More values of the chart.")
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The chart; by default this tree's.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave it there, and end when all is ready.")] = False,
+    timeout: WaitFlag = 600.0,
+) -> None:
+    """Run an application in a namespace of its own, with Kafka and Redis, until Ctrl-C; then all of it is removed.
+
+    A second run with the same application brings what --keep has left up to date.
+    """
+    from rich.console import Console
+
+    from bettong.application.loading import load
+    from bettong.cluster.lab import Lab, chart_of, install, namespace_of, open_namespace, remove
+    from bettong.local.interrupts import Terminated, terminable
+
+    console = Console(highlight=False)
+    name = load(str(application)).name  # what is wrong with it is told here, and not by pods
+    wanted = Lab(
+        application.resolve(),
+        namespace or namespace_of(name),
+        chart_of(chart),
+        context,
+        images,
+        tuple(values or ()),
+    )
+    with connected(context, wanted.namespace) as cluster:
+        own = open_namespace(cluster)
+        try:
+            with terminable():
+                install(wanted)
+                _await(console, cluster, timeout)
+                _describe(console, wanted, own=own, kept=keep)
+                if keep:
+                    return
+                _watch(console, cluster)
+        except Terminated:
+            raise typer.Exit(TERMINATED) from None
+        finally:
+            if not keep:
+                console.print("removing it ...")
+                remove(wanted, cluster, own=own)
+
+
+def _await(console: Console, cluster: Cluster, timeout: float) -> None:
+    from bettong.cluster import acting
+    from bettong.cluster.lab import RELEASE
+    from bettong.cluster.objects import name_of
+
+    names = [name_of(each) for each in acting.deployed(cluster, RELEASE).workloads]
+    if timeout:
+        await_all(console, cluster, RELEASE, names, timeout)
+
+
+def _describe(console: Console, wanted: Lab, *, own: bool, kept: bool) -> None:
+    """Where it is, how messages reach it, and how it goes away."""
+    from bettong.cluster.lab import RELEASE
+
+    there = f"-n {wanted.namespace}" + (f" --context {wanted.context}" if wanted.context else "")
+    name = f"{RELEASE}-bettong"
+    console.print(
+        f"{wanted.application.name} runs in namespace {wanted.namespace}; from other terminals:",
+        soft_wrap=True,
+    )
+    lines = [
+        f"kubectl port-forward {there} service/{name}-sender 7100",
+        f"kubectl port-forward {there} service/{name}-receiver 7200",
+        "bettong send SOURCE FILE --to 127.0.0.1:7100",
+        "bettong tail SINK --receiver 127.0.0.1:7200",
+        f"bettong k8s status {there}",
+        f"bettong k8s logs {there} --follow",
+    ]
+    if kept:
+        drop = f"; kubectl delete namespace {wanted.namespace}" if own else ""
+        lines.append(f"helm uninstall {RELEASE} {there.replace('--context', '--kube-context')}{drop}")
+    for text in lines:
+        console.print(f"  {text}", markup=False, soft_wrap=True)
+    if not kept:
+        console.print("Ctrl-C removes it")
+
+
+def _watch(console: Console, cluster: Cluster) -> None:
+    """Tells what goes wrong, each once, until an interrupt comes."""
+    from rich.markup import escape
+
+    from bettong.cluster import acting
+    from bettong.cluster.lab import RELEASE
+
+    told: set[str] = set()
+    while True:
+        for text in acting.deployed(cluster, RELEASE).warnings():
+            if text not in told:
+                told.add(text)
+                console.print(f"[yellow]{escape(text)}[/yellow]", soft_wrap=True)
+        time.sleep(_LOOK_S)

@@ -1,0 +1,1 @@
+"""`bettong state`: the states that an application keeps."""

@@ -1,0 +1,190 @@
+"""`bettong state list | get | export | reset`: the states that an application keeps, by key."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bettong.cli.check import APPLICATION
+from bettong.cli.keys import key_in, stage_named
+from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
+from bettong.cli.run import HERE
+from bettong.cli.state.files import write_lines, write_parquet
+
+if TYPE_CHECKING:
+    from bettong.application.plan import Plan, Stage
+    from bettong.inspection.live.states import States
+
+state = typer.Typer(
+    no_args_is_help=True,
+    help="Look at states, read from the newest snapshots beside whatever runs; or have them folded again.",
+)
+
+_Application = Annotated[str, APPLICATION]
+_Stage = Annotated[str | None, typer.Option(metavar="NAME", help="Only this stage.")]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+
+
+@state.command("list")
+def list_(
+    application: _Application,
+    *,
+    stage: _Stage = None,
+    json: _Json = False,
+    kafka: KafkaFlag = None,
+    redis: RedisFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """List partitions: up to which offset of the log their state is kept, its size, and how many keys it has."""
+    from rich.console import Console
+    from rich.table import Table
+
+    plan, states = _states(application, directory, kafka, redis)
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for column in ("stage", "partition", "snapshot at", "log ends at", "bytes", "keys"):
+        table.add_column(column, justify="left" if column in ("stage", "keys") else "right")
+    with states:
+        for each in _stages(plan, stage):
+            for partition, log in sorted(states.logs(each).items()):
+                held = states.held(each, partition)
+                keys = held.keys if held is not None else {}
+                offset = held.offset if held is not None else None
+                size = held.size_bytes if held is not None else 0
+                if json:
+                    values = {
+                        "stage": each.name,
+                        "partition": partition,
+                        "snapshot_offset": offset,
+                        "log_end": log.end,
+                        "bytes": size,
+                        "keys": keys,
+                    }
+                    sys.stdout.write(json_module.dumps(values) + "\n")
+                else:
+                    counts = ", ".join(f"{name} {count:,}" for name, count in keys.items())
+                    at = "none" if offset is None else f"{offset:,}"
+                    table.add_row(each.name, str(partition), at, f"{log.end:,}", f"{size:,}", counts)
+    if not json:
+        Console(highlight=False).print(table)
+
+
+@state.command()
+def get(
+    application: _Application,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The key; bytes may be written as base64:...")],
+    *,
+    stage: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The stage; needed when there are several.")
+    ] = None,
+    kafka: KafkaFlag = None,
+    redis: RedisFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Print the states of one key, one JSON object for each computation. `bettong replay` tells how they came about."""
+    from bettong.errors import BettongError
+    from bettong.inspection.json_lines import state_json
+
+    plan, states = _states(application, directory, kafka, redis)
+    chosen = stage_named(plan, stage)
+    value = key_in(chosen, key)
+    with states:
+        partition, found = states.of_key(chosen, value)
+    for each in found:
+        sys.stdout.write(state_json(each) + "\n")
+    if not found:
+        raise BettongError(
+            f"key {key} has no state in stage {chosen.name}: the newest snapshot of its partition, {partition}, holds"
+            " none"
+        )
+
+
+@state.command()
+def export(
+    application: _Application,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to: .jsonl or .parquet; - for standard output.")
+    ],
+    *,
+    stage: _Stage = None,
+    kafka: KafkaFlag = None,
+    redis: RedisFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Write every state to a file: stage, computation, partition, offset, key and state.
+
+    In Parquet the state is JSON text. Partitions are as of their own snapshots: not one moment for all.
+    """
+    from bettong.errors import BettongError
+    from bettong.inspection.json_lines import state_json
+
+    writers = {".jsonl": write_lines, ".parquet": write_parquet}
+    if str(file) != "-" and file.suffix not in writers:
+        raise typer.BadParameter(f"{file}: expected a name that ends with .jsonl or .parquet, or -")
+    plan, states = _states(application, directory, kafka, redis)
+    with states:
+        found = states.all(_stages(plan, stage))
+        if str(file) == "-":
+            for each in found:
+                sys.stdout.write(state_json(each) + "\n")
+            return
+        unfinished = file.with_name(file.name + ".unfinished")
+        try:
+            count = writers[file.suffix](unfinished, found)
+            unfinished.replace(file)
+        except OSError as error:
+            raise BettongError(f"{file} cannot be written: {error}") from None
+        finally:
+            unfinished.unlink(missing_ok=True)
+    typer.echo(f"{count:,} states in {file}")
+
+
+@state.command()
+def reset(
+    application: _Application,
+    *,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without this it only says what would be done.")
+    ] = False,
+    kafka: KafkaFlag = None,
+    redis: RedisFlag = None,
+    directory: DirectoryFlag = HERE,
+) -> None:
+    """Delete all snapshots, so that the next start folds every state from the beginning of the log again.
+
+    For states that other code has made. Results that are out already stay, and are not put out again. Refused while
+    the processor runs, and when a log does not reach back to its beginning any more.
+    """
+    from bettong.errors import LocalError
+
+    plan, states = _states(application, directory, kafka, redis)
+    with states:
+        if (running := states.processors()) and yes:
+            raise LocalError(
+                f"{', '.join(running)} of {plan.application} runs, and would save its states again: stop it first"
+            )
+        records = states.records_to_fold()
+        if not yes:
+            typer.echo(
+                f"would delete all snapshots of {plan.application}; the next start folds {records:,} records"
+            )
+            return
+        states.clear()
+    typer.echo(f"snapshots of {plan.application} deleted; the next start folds {records:,} records again")
+
+
+def _states(application: str, directory: Path, kafka: str | None, redis: str | None) -> tuple[Plan, States]:
+    from bettong.application.loading import load
+    from bettong.application.plan import plan
+    from bettong.inspection.live.states import States
+
+    planned = plan(load(application))
+    where = locations(application, planned.application, directory, kafka=kafka, redis=redis)
+    return planned, States(planned, where)
+
+
+def _stages(plan: Plan, name: str | None) -> list[Stage]:
+    return list(plan.stages) if name is None else [stage_named(plan, name)]

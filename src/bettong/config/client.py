@@ -1,0 +1,48 @@
+"""Settings of clients."""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from bettong.config.service import PREFIX
+
+
+class ClientSettings(BaseSettings):
+    """What a client shows and trusts: `bettong send`, `bettong tail`, and programs that say nothing else."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=f"{PREFIX}CLIENT_", env_ignore_empty=True, frozen=True, extra="ignore"
+    )
+
+    ca: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities that may have signed certificates of senders and receivers; with it,"
+        " clients speak TLS.",
+    )
+    certificate: Path | None = Field(
+        default=None, description="PEM file of the client's own certificate, where services want one."
+    )
+    key: Path | None = Field(
+        default=None, description="PEM file of that certificate's key, without a password."
+    )
+    token: SecretStr | None = Field(default=None, description="The client's token.")
+    token_file: Path | None = Field(
+        default=None, description="File that holds the client's token instead; read anew for each call."
+    )
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        faults = []
+        if (self.certificate is None) is not (self.key is None):
+            faults.append("BETTONG_CLIENT_CERTIFICATE and BETTONG_CLIENT_KEY: give both, or none")
+        if self.certificate is not None and self.ca is None:
+            faults.append(
+                "BETTONG_CLIENT_CERTIFICATE needs BETTONG_CLIENT_CA, without which no TLS is spoken"
+            )
+        if self.token is not None and self.token_file is not None:
+            faults.append("BETTONG_CLIENT_TOKEN and BETTONG_CLIENT_TOKEN_FILE: give one of them")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self

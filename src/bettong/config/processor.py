@@ -1,0 +1,86 @@
+"""Settings of the processor."""
+
+import hashlib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, Field
+
+from bettong.config.endpoints import snapshots_url
+from bettong.config.service import ServiceSettings, instance_field
+
+
+class Schedule(StrEnum):
+    """How Spark hands frames to steps; the results are the same."""
+
+    MICRO_BATCH = "micro-batch"
+    RESIDENT = "resident"
+
+
+class ProcessorSettings(ServiceSettings):
+    """What a processor needs on top."""
+
+    instance: str = instance_field("processor")
+    schedule: Schedule = Field(
+        Schedule.MICRO_BATCH,
+        description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
+    )
+    spark_master: str = Field(
+        "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."
+    )
+    spark_ui: bool | None = Field(
+        None, description="Whether Spark serves its web page, to anybody; by default on clusters alone."
+    )
+    checkpoint: str = Field(
+        "checkpoint",
+        description="Where Spark keeps its offset log, in a folder named by the application: a directory or a URL"
+        " that Spark can write.",
+    )
+    jars: Path | None = Field(
+        None, description="Folder of the Kafka connector's jars; by default the one of this environment."
+    )
+    state_dir: Path = Field(
+        Path("/dev/shm/bettong"),  # noqa: S108 - shared memory is the point: all workers of a machine map it
+        description="Folder in shared memory where the newest state of each partition lies between batches.",
+    )
+    snapshots: Annotated[str, AfterValidator(snapshots_url)] = Field(
+        "redis",
+        description="Where snapshots are kept: redis, file:///folder, or a URL that fsspec knows, s3://bucket/folder."
+        " All workers must reach it.",
+    )
+    snapshot_interval_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
+        1000, description="Least time between two snapshots of a partition, in milliseconds; 0: every batch."
+    )
+    message_ms_max: Annotated[int, Ge(0), Le(3_600_000)] = Field(
+        0,
+        description="How long the processing of one message may take, in milliseconds, before its worker is ended and"
+        " the message treated as one that cannot be processed; 0: for ever. docs/operations.md.",
+    )
+    state_key_file: Path | None = Field(
+        None, description="File of 32 random bytes that nobody else can read; signs states of bettong.Pickle."
+    )
+    batch_frames_max: Annotated[int, Ge(1), Le(1_000_000)] = Field(
+        4096, description="Most frames that one micro-batch takes, over all partitions."
+    )
+
+    gap_alarm_s: Annotated[float, Ge(1), Le(86_400)] = Field(
+        30.0,
+        description="How long a frame may be skipped because one before it is missing, in seconds, before"
+        " `bettong status` and the metrics tell: a client resends within moments.",
+    )
+    exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(
+        0,
+        description="How many CPUs a worker was promised for itself; it checks that at its start and says what it"
+        " found. 0: none.",
+    )
+
+    def checkpoint_of(self, application: str) -> str:
+        """Where the offset log of an application lies."""
+        return f"{self.checkpoint.rstrip('/')}/{application}"
+
+    def state_folder(self, application: str) -> Path:
+        """Where the newest states of this deployment of an application lie; those of others lie elsewhere."""
+        deployment = hashlib.blake2b(f"{self.kafka}\0{self.checkpoint}".encode(), digest_size=6).hexdigest()
+        return self.state_dir / f"{application}-{deployment}"

@@ -1,0 +1,53 @@
+"""Reads settings from the environment, and tells all that is wrong with them at once."""
+
+import os
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from bettong.config.client import ClientSettings
+from bettong.config.connection_settings import ConnectionSettings
+from bettong.config.processor import ProcessorSettings
+from bettong.config.receiver import ReceiverSettings
+from bettong.config.sender import SenderSettings
+from bettong.config.service import PREFIX
+from bettong.config.setting_faults import fault_text, misspelt
+from bettong.errors import SettingsError
+
+_SERVICES = (SenderSettings, ProcessorSettings, ReceiverSettings)
+
+_Settings = TypeVar("_Settings", bound=ConnectionSettings)
+
+
+def read(kind: type[_Settings], overrides: Mapping[str, Any] | None = None) -> _Settings:
+    """The settings of a service (or how Kafka and Redis are reached) from the environment, `overrides` (flags) first.
+
+    Raises SettingsError that lists every fault at once.
+    """
+    faults = misspelt(os.environ, PREFIX, _names())
+    try:
+        found = kind(
+            **{key: value for key, value in (overrides or {}).items() if value is not None and value != ""}
+        )
+    except ValidationError as error:
+        faults += [fault_text(each, PREFIX) for each in error.errors()]
+    else:
+        if not faults:
+            return found
+    raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
+
+
+def read_client() -> ClientSettings:
+    """A client's settings from the environment. Raises SettingsError that lists every fault at once."""
+    try:
+        return ClientSettings()
+    except ValidationError as error:
+        faults = [fault_text(each, f"{PREFIX}CLIENT_") for each in error.errors()]
+    raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
+
+
+def _names() -> set[str]:
+    """Of all settings of all services, and of clients."""
+    names = {name.upper() for kind in _SERVICES for name in kind.model_fields}
+    return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}

@@ -1,0 +1,66 @@
+"""Settings of the sender."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, Field
+
+from bettong.config.endpoints import listening
+from bettong.config.service import MEBIBYTE, ServingSettings, instance_field
+
+
+class SenderSettings(ServingSettings):
+    """What a sender needs on top."""
+
+    instance: str = instance_field("sender")
+    sender_listen: Annotated[str, AfterValidator(listening)] = Field(
+        "127.0.0.1:7100", description="Where the sender serves gRPC, host:port."
+    )
+    sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
+        32, description="Frames that one session may have under way without a receipt."
+    )
+    sender_sessions_max: Annotated[int, Ge(1), Le(65_536)] = Field(
+        1024, description="Sessions of clients at a time; the next is refused with RESOURCE_EXHAUSTED."
+    )
+    sender_sessions_per_client_max: Annotated[int, Ge(1), Le(65_536)] = Field(
+        128,
+        description="Sessions of one client at a time: of a token, else of a certificate's name, else of an address"
+        " (all of loopback are one); the next is refused with RESOURCE_EXHAUSTED.",
+    )
+    sender_buffer_bytes_max: Annotated[int, Ge(MEBIBYTE), Le(64 * 1024 * MEBIBYTE)] = Field(
+        256 * MEBIBYTE,
+        description="Bytes of all sessions under way to Kafka; beyond it no credits are granted.",
+    )
+    sender_receive_bytes_max: Annotated[int, Ge(MEBIBYTE), Le(64 * 1024 * MEBIBYTE)] = Field(
+        128 * MEBIBYTE,
+        description="Bytes held of frames that have come in part. Beyond it the connections are closed that have sent"
+        " most of them; on Linux alone. Sessions times the largest frame cannot reach it: 25 by default.",
+    )
+    frame_messages_max: Annotated[int, Ge(1), Le(16 * MEBIBYTE)] = Field(
+        65_536,
+        description="Most messages of one frame from a client: time and memory go by the message, and others wait.",
+    )
+    sender_lease_ms: Annotated[int, Ge(500), Le(600_000)] = Field(
+        5_000,
+        description="How long a stream stays its client's after its sender died, and how long sessions go on"
+        " without Redis, in milliseconds.",
+    )
+    sender_marks: Path = Field(
+        # Private to this user, or refused: see `bettong_sender.marks`.
+        default_factory=lambda: Path(f"/tmp/bettong-sender-{os.getuid()}"),  # noqa: S108
+        examples=["/tmp/bettong-sender-<uid>"],  # noqa: S108
+        description="Folder of this sender's own in which it marks what it is reading, so that a frame that kills it"
+        " is found out after its next start.",
+    )
+    sender_topics: str = Field(
+        "all",
+        description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."
+        " Exactly one sender may read a source.",
+    )
+
+    @property
+    def listen(self) -> str:
+        """See ServingSettings."""
+        return self.sender_listen

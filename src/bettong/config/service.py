@@ -1,0 +1,124 @@
+"""Settings that every service has, and those of services that serve gRPC."""
+
+import socket
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from annotated_types import Ge, Le
+from pydantic import AfterValidator, Field, model_validator
+
+from bettong.config.connection_settings import ConnectionSettings
+from bettong.config.endpoints import is_loopback, listening
+
+PREFIX = "BETTONG_"
+
+MEBIBYTE = 1024 * 1024
+
+
+def instance_field(service: str) -> Any:
+    """The setting of a service's name: those of one host must differ, for each writes a record of its own."""
+    return Field(
+        default_factory=lambda: f"{service}-{socket.gethostname()}",
+        examples=["<service>-<host>"],
+        description="This process's name in logs and live metrics; no two may have the same.",
+    )
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class ServiceSettings(ConnectionSettings):
+    """What every service needs."""
+
+    application: str = Field(description="The application: path of a Python file, or path:name.")
+    partitions: Annotated[int, Ge(1), Le(4096)] = Field(
+        16, description="Partitions of every topic; fixed for the life of an application."
+    )
+    replication: Annotated[int, Ge(1), Le(9)] = Field(1, description="Copies Kafka keeps of each partition.")
+    # Below 16 KiB a dead letter with the longest reason would not fit.
+    frame_bytes_max: Annotated[int, Ge(16_384), Le(256 * MEBIBYTE)] = Field(
+        4 * MEBIBYTE, description="Largest frame in bytes, from clients and between stages."
+    )
+    instance: str = instance_field("service")
+    connections: Path | None = Field(
+        None,
+        description="JSON file of the external systems that sinks and sources name: addresses and passwords.",
+    )
+    compiled: bool = Field(
+        default=True, description="Run @bettong.compiled functions compiled; off runs them as plain Python."
+    )
+    kernel_cache: Path = Field(
+        Path("~/.cache/bettong/kernels"), description="Folder where compiled functions are kept between runs."
+    )
+    log_format: LogFormat = Field(LogFormat.TEXT, description="Log lines as text or as JSON.")
+    log_level: Annotated[str, Field(pattern="^(debug|info|warning|error)$")] = Field(
+        "info", description="Least level of log lines that are written."
+    )
+    metrics_listen: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Where live metrics are served to Prometheus, host:port, in plain text over HTTP: keep it from"
+        " strangers. docs/metrics.md.",
+    )
+    live_interval_ms: Annotated[int, Ge(50), Le(60_000)] = Field(
+        500, description="How often live metrics are written to Redis, in milliseconds."
+    )
+
+
+class ServingSettings(ServiceSettings):
+    """What services need that serve gRPC."""
+
+    tls_certificate: Path | None = Field(
+        None,
+        description="PEM file of this service's certificate and those that lead to its authority; with it, gRPC is"
+        " served by TLS alone. Read again when it changes.",
+    )
+    tls_key: Path | None = Field(None, description="PEM file of the certificate's key, without a password.")
+    tls_clients: Path | None = Field(
+        None,
+        description="PEM file of authorities; with it, clients must show a certificate of one of them.",
+    )
+    tokens: Path | None = Field(
+        None,
+        description="TOML file of tokens and what each may: docs/security.md. With it, calls without one are refused."
+        " Read again when it changes.",
+    )
+    connection_age_max_s: Annotated[int, Ge(0), Le(86_400)] = Field(
+        0,
+        description="How old a client's connection may grow, in seconds, before the client must connect anew, perhaps"
+        " to a service that came later; 0: for ever. A call that goes on is cut 5 s after that, and clients resume it.",
+    )
+    drain_ms: Annotated[int, Ge(0), Le(3_600_000)] = Field(
+        0,
+        description="How long a service that was told to stop goes on, in milliseconds, after its health says so: time"
+        " for clients and balancers to look elsewhere.",
+    )
+    health_listen: Annotated[str, AfterValidator(listening)] | None = Field(
+        None,
+        description="Where gRPC's health service, and nothing else, is served without TLS, host:port: for probes that"
+        " speak none, as Kubernetes' do.",
+    )
+
+    @property
+    def listen(self) -> str:
+        """Where gRPC is served, host:port."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        faults = []
+        if (self.tls_certificate is None) is not (self.tls_key is None):
+            faults.append("BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY: give both, or none")
+        if self.tls_clients is not None and self.tls_certificate is None:
+            faults.append("BETTONG_TLS_CLIENTS needs BETTONG_TLS_CERTIFICATE and BETTONG_TLS_KEY")
+        if self.tokens is not None and self.tls_certificate is None and not is_loopback(self.listen):
+            faults.append(
+                f"BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE: at {self.listen} tokens would come in plain text"
+            )
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self

@@ -1,0 +1,33 @@
+"""What is wrong with settings, as people are told. Pure."""
+
+import difflib
+from collections.abc import Collection, Iterable
+
+from pydantic_core import ErrorDetails
+
+# How alike two names are of which one is taken for the other misspelt: one letter in eight.
+_MISSPELT_MIN = 0.85
+
+
+def misspelt(variables: Iterable[str], prefix: str, names: Collection[str]) -> list[str]:
+    """Variables that are almost a setting's. Others with our prefix may be anybody's: Kubernetes sets some."""
+    faults = []
+    for variable in sorted(variables):
+        name = variable.removeprefix(prefix)
+        if name == variable or name in names:
+            continue
+        if near := difflib.get_close_matches(name, names, n=1, cutoff=_MISSPELT_MIN):
+            faults.append(f"{variable}: there is no such setting; is {prefix}{near[0]} meant?")
+    return faults
+
+
+def fault_text(fault: ErrorDetails, prefix: str) -> str:
+    """A fault, with the name of the variable."""
+    text = fault["msg"].removeprefix("Value error, ")
+    if not fault["loc"]:
+        # Of several settings together; their text names them.
+        return text
+    name = f"{prefix}{'_'.join(str(part) for part in fault['loc']).upper()}"
+    # A URL may hold a password.
+    shown = fault["type"] != "missing" and fault["loc"] not in {("redis",), ("snapshots",)}
+    return f"{name}: {text}" + (f" (got {fault['input']!r})" if shown else "")

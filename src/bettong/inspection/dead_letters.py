@@ -1,0 +1,63 @@
+"""Dead letters as they are found in the log, and which of them are asked for. Pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from bettong.frames.dead_letter_id import DeadLetterId
+from bettong.v1.frame_pb2 import DeadLetter
+
+# What a page keeps of a message: enough to know it by.
+_MESSAGE_BYTES_LISTED = 200
+
+Order = tuple[int, DeadLetterId]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A dead letter, and when its message was taken in (Unix ns)."""
+
+    id: DeadLetterId
+    time_ns: int
+    dead_letter: DeadLetter
+
+    @property
+    def order(self) -> Order:
+        """Oldest first."""
+        return self.time_ns, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """That a dead letter was sent again: begun when (Unix ns), and whether it is known to have arrived."""
+
+    time_ns: int
+    done: bool
+
+
+def matching(dead_letters: Iterable[Found], computation: str | None, origin: str | None) -> Iterator[Found]:
+    """Those of a computation, and of origins that match a pattern; None stands for all."""
+    for found in dead_letters:
+        of_computation = computation is None or found.dead_letter.computation == computation
+        if of_computation and (origin is None or fnmatchcase(found.dead_letter.origin, origin)):
+            yield found
+
+
+def page(dead_letters: Iterable[Found], limit: int, before: Order | None) -> tuple[list[Found], Counter[str]]:
+    """The newest `limit` that are older than `before`, newest first, and how many there are of each computation.
+
+    Holds no more than `limit`, each with the beginning of its message.
+    """
+    counts: Counter[str] = Counter()
+    newest: list[tuple[Order, Found]] = []
+    for found in dead_letters:
+        counts[found.dead_letter.computation] += 1
+        if before is None or found.order < before:
+            found.dead_letter.message = found.dead_letter.message[:_MESSAGE_BYTES_LISTED]
+            push = heapq.heappush if len(newest) < limit else heapq.heappushpop
+            push(newest, (found.order, found))
+    return [found for _, found in sorted(newest, reverse=True)], counts

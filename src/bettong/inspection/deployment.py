@@ -1,0 +1,81 @@
+"""What is known of a deployment at a moment: its services, how far its logs are folded, and what nobody can tell.
+
+Facts from three sides: processes (of a suite on this machine), Redis (what services say), Kafka (where logs end). One
+that does not answer takes away what only it knows, never the rest. `bettong status` shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bettong.inspection.overview import (
+    Overview,
+    PartitionRow,
+    Record,
+    StageSummary,
+    overview,
+    partition_rows,
+    stages,
+    stands_still,
+)
+from bettong.inspection.services import RUNNING, ServiceRow
+from bettong.metrics import STANDBY
+
+Offsets = Mapping[tuple[str, int], int]  # by (stage, partition)
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Where the logs of the stages begin and end."""
+
+    begins: Offsets
+    ends: Offsets
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What services (by name) and partitions have said, and where logs end; `logs` is None where nobody was asked.
+
+    `silent`: of kafka and redis those that do not answer, and why.
+    """
+
+    live: Mapping[str, Record] = field(default_factory=dict)
+    partitions: Mapping[tuple[str, int], Record] = field(default_factory=dict)
+    logs: Logs | None = None
+    silent: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """`unknown`: what does not answer, and so what is not known, in a line each."""
+
+    application: str
+    services: list[ServiceRow]
+    overview: Overview
+    stages: list[StageSummary]
+    partitions: list[PartitionRow]
+    unknown: list[str]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether all services run, all answer, and no partition stands still."""
+        runs = all(row.state in {RUNNING, STANDBY} for row in self.services)
+        return runs and not self.unknown and not any(map(stands_still, self.partitions))
+
+
+def inspection(application: str, services: list[ServiceRow], answers: Answers) -> Inspection:
+    """What the answers amount to."""
+    logs = answers.logs
+    begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
+    # What Kafka does not say now was said by it before: old metrics of lag are no better than a guess.
+    known = "kafka" not in answers.silent
+    told = partition_rows(answers.live, answers.partitions, begins=begins, ends=ends, lag_known=known)
+    return Inspection(
+        application=application,
+        services=services,
+        overview=overview(answers.live, answers.partitions, told),
+        stages=stages(answers.partitions),
+        partitions=told,
+        unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
+    )

@@ -1,0 +1,382 @@
+"""One key's history: the log of its partition folded again, with an eye on that key. Answers "why?".
+
+The fold is that of PartitionWorker. Around each stateful computation stands a watch, which hands it the rows one
+stretch after the other, so that the key's state can be looked at before and after each of its messages. A fold takes
+rows in their order, so that changes no result. Another one, around the router, sees which rows leave the stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
+from bettong.application.plan import StageInput, StageOutput
+from bettong.errors import FrameError, PoisonError
+from bettong.frames.columns import Columns
+from bettong.frames.frame import Frame, decode
+from bettong.frames.frame import Kind as FrameKind
+from bettong.frames.text import bytes_of
+from bettong.schema.fields import Kind
+from bettong.topics import dead_letter_topic
+from bettong.v1.frame_pb2 import DeadLetter
+from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.exclusions import Exclusion
+from bettong.worker.operators.stateful import StatefulOperator
+from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.routing import Router
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.progress import FoldProgress
+from bettong.worker.stage_program import Operators, StageProgram
+from bettong.worker.state.records import key_column
+from bettong.worker.state.table import StateTable
+
+KeyValue = str | int | bytes
+
+EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stateful computation took a row of the key: the state before and after, as JSON can hold it."""
+
+    computation: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A message of the key, and what it led to.
+
+    `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
+    as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
+    the message there (dead-letter, skip), and why.
+
+    Or a record without a message of the key that ended states of it, whose time was over: EXPIRED, of the message null.
+    """
+
+    offset: int
+    origin: str
+    sequence: int
+    index: int
+    time_ns: int
+    verdict: str
+    message: str
+    steps: tuple[Step, ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
+    failures: tuple[tuple[str, OnError, str], ...] = ()
+
+
+class KeyHistory:
+    """Folds a partition as PartitionWorker does, and tells what becomes of one key."""
+
+    def __init__(
+        self,
+        program: StageProgram,
+        assignment: Assignment,
+        key: KeyValue,
+        exclusions: Mapping[int, Exclusion],
+    ) -> None:
+        """`key`: as messages have it; see `key_of` for that of a text. `exclusions`: see PartitionWorker."""
+        self._watch = _Watch()
+        self._program = _WatchedProgram(
+            program.stage, program.kernels, program.shapes, self._watch, state_key=program.state_key
+        )
+        self._worker = PartitionWorker(self._program, assignment)
+        self._worker.exclusions = exclusions
+        self._key = key
+        self._dead_letter_topic = dead_letter_topic(assignment.application)
+        self._inputs = {entry.stream: entry for entry in program.stage.inputs}
+        self._expiring = program.expiring()
+        self.stopped: PoisonError | None = None
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next record to fold."""
+        return self._worker.next_offset
+
+    def restore(self, increments: Iterable[bytes]) -> None:
+        """Begins after a snapshot: the increments of a chain, oldest first. Raises SnapshotError."""
+        for each in increments:
+            self._worker.restore(each)
+
+    def fold(self, offset: int, value: bytes) -> list[Event]:
+        """Folds the next record, and returns what happened to the key's states and messages in it.
+
+        Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
+        as PartitionWorker does.
+        """
+        frame, columns, indexes = self._read_record(value)
+        self._watch.begin(indexes)
+        counters = self._worker.counters
+        before = (counters.duplicates, counters.gaps)
+        states = self._states()
+        records: list[OutputRecord] = []
+        try:
+            records = self._worker.fold(offset, value)
+        except PoisonError as error:
+            self.stopped = error
+        if frame is None:
+            return []
+        if not indexes or columns is None:
+            return list(self._expired(offset, frame, states)) if self.stopped is None else []
+        counters = self._worker.counters
+        verdict = (
+            "duplicate"
+            if counters.duplicates > before[0]
+            else "gap"
+            if counters.gaps > before[1]
+            else "taken"
+        )
+        return list(self._events(offset, frame, columns, indexes, verdict, records))
+
+    def _states(self) -> dict[str, Any]:
+        """The key's states that may end by their time to live."""
+        return {name: self._worker.tables[name].state_of(self._key) for name in self._expiring}
+
+    def _expired(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
+        """What a record without a message of the key has ended."""
+        steps = tuple(
+            Step(name, before[name], None)
+            for name, after in self._states().items()
+            if before[name] is not None and after is None
+        )
+        if steps:
+            yield Event(
+                offset=offset,
+                origin=frame.origin,
+                sequence=frame.sequence,
+                index=0,
+                time_ns=frame.ingest_ns,
+                verdict=EXPIRED,
+                message="null",
+                steps=steps,
+            )
+
+    def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
+        """A record, its columns, and the indexes of the key's messages; none of what cannot be read."""
+        frame = None
+        try:
+            frame = decode(value)
+            entry = self._inputs.get(frame.stream)
+            readable = frame.kind is FrameKind.DATA and frame.columns is not None
+            if entry is None or not readable or frame.schema != entry.schema.fingerprint:
+                return frame, None, []
+            columns = Columns.of_payload(entry.schema, frame.columns or b"")
+        except FrameError:
+            return frame, None, []
+        return frame, columns, places_of(entry, columns, self._key)
+
+    def _events(
+        self,
+        offset: int,
+        frame: Frame,
+        columns: Columns,
+        indexes: list[int],
+        verdict: str,
+        records: list[OutputRecord],
+    ) -> Iterator[Event]:
+        failures = self._failures(frame.stream, indexes, records)
+        if (stopped := self.stopped) is not None:
+            # What computations before it made of messages behind it stays nowhere.
+            indexes = [index for index in indexes if index <= stopped.index]
+            self._watch.steps.pop(stopped.index, None)
+            failures[stopped.index] = [(stopped.computation, STOP, stopped.reason)]
+        outputs = self._watch.outputs if self.stopped is None else {}
+        for index in indexes:
+            yield Event(
+                offset=offset,
+                origin=frame.origin,
+                sequence=frame.sequence,
+                index=index,
+                time_ns=frame.ingest_ns,
+                verdict=verdict,
+                message=_json_at(columns, index),
+                steps=tuple(self._watch.steps.get(index, ())),
+                outputs=tuple(outputs.get(index, ())),
+                failures=tuple(failures.get(index, ())),
+            )
+
+    def _failures(
+        self, source: str, indexes: list[int], records: list[OutputRecord]
+    ) -> dict[int, list[tuple[str, OnError, str]]]:
+        """By index in the frame. What the sender refused has no key, and its index in its client's frame.
+
+        The dead letter of a whole record is every message's.
+        """
+        policies = self._program.stage.on_error()
+        found: dict[int, list[tuple[str, OnError, str]]] = {}
+        for record in records:
+            if record.topic == self._dead_letter_topic:
+                for row in decode(record.value).rows or ():
+                    dead_letter = DeadLetter.FromString(row)
+                    if dead_letter.whole_record:
+                        for index in indexes:
+                            found.setdefault(index, []).append(
+                                (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
+                            )
+                        continue
+                    if dead_letter.computation == source:
+                        continue
+                    policy = policies.get(dead_letter.computation, DEAD_LETTER)
+                    found.setdefault(dead_letter.index, []).append(
+                        (dead_letter.computation, policy, dead_letter.reason)
+                    )
+        return found
+
+
+def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
+    """The indexes of the messages of a key in a frame."""
+    if not isinstance(entry.key, str):
+        values = FrameKeys(entry, columns).values() if entry.key is not None else []
+        return [index for index, value in enumerate(values) if type(value) is type(key) and value == key]
+    column = columns.columns[columns.schema.position(entry.key)]
+    if isinstance(column, pa.Array):
+        kind = str if pa.types.is_string(column.type) else bytes
+        if not isinstance(key, kind):
+            return []
+        same = pc.equal(column, pa.scalar(key, column.type)).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(same).tolist()
+    wanted = key_column(key, column.dtype)
+    return [] if wanted is None else np.flatnonzero(column == wanted[0]).tolist()
+
+
+def key_of(entry: StageInput, text: str) -> KeyValue:
+    """The key that a text stands for, as messages have it: bytes as `frames.text.text_of` writes them.
+
+    A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
+    """
+    if not isinstance(entry.key, str):
+        returns = getattr(entry.key, "__annotations__", {}).get("return", str)
+        kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
+        return _read_key(text, kind, width=0)
+    field = entry.schema.fields[entry.schema.position(entry.key)]
+    width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
+    key = _read_key(text, field.kind, width=width)
+    if field.dtype is not None and key_column(key, field.dtype) is None:
+        raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
+    return key
+
+
+class _Watch:
+    """What is noted of one frame: its indexes that count; by index the steps, and what left for which target."""
+
+    def __init__(self) -> None:
+        self.indexes: frozenset[int] = frozenset()
+        self.steps: dict[int, list[Step]] = {}
+        self.outputs: dict[int, list[tuple[str, str]]] = {}
+
+    def begin(self, indexes: list[int]) -> None:
+        """Another frame."""
+        self.indexes = frozenset(indexes)
+        self.steps, self.outputs = {}, {}
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedProgram(StageProgram):
+    """A program whose states and outputs are watched, and that tells what it skips."""
+
+    watch: _Watch = field(default_factory=_Watch)
+
+    def on_error(self) -> dict[str, OnError]:
+        """What is skipped becomes a dead letter here, for its reason: nobody reads it but the history."""
+        own = self.stage.on_error()
+        return {name: DEAD_LETTER if policy == SKIP else policy for name, policy in own.items()}
+
+    def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
+        """See StageProgram."""
+        plain = StageProgram.operators(self, tables, progress)
+        return tuple(
+            (reads, _WatchedStateful(each, self.watch) if isinstance(each, StatefulOperator) else each)
+            for reads, each in plain
+        )
+
+    def router(self, application: str, partition: int, partitions: int) -> Router:
+        """See StageProgram."""
+        return _WatchedRouter(application, self.stage.name, partition, partitions, self.watch)
+
+
+class _WatchedStateful:
+    """A stateful computation."""
+
+    def __init__(self, operator: StatefulOperator, watch: _Watch) -> None:
+        self.name = operator.name
+        self._operator = operator
+        self._watch = watch
+
+    def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
+        """See Operator."""
+        if not self._watch.indexes or not batch.length:
+            return self._operator.on_batch(batch, dead_letters)
+        table = self._operator.table
+        given: list[Batch] = []
+        for start, stop, watched in _stretches(batch, self._watch.indexes):
+            part = batch.slice(start, stop)
+            key = part.key_values()[0] if watched else None
+            before = table.state_of(key) if key is not None else None
+            given.append(self._operator.on_batch(part, dead_letters))
+            if key is not None:
+                step = Step(self.name, before, table.state_of(key))
+                self._watch.steps.setdefault(batch.source(start), []).append(step)
+        return Batch.concatenated(given)
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchedRouter(Router):
+    """Notes which rows of the key leave."""
+
+    watch: _Watch
+
+    def route(
+        self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
+    ) -> Iterator[OutputRecord]:
+        """See Router."""
+        # Several rows may come from one message: here each row stands for itself.
+        failed = DeadLetters()
+        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        for each in failed.found:
+            dead_letters.add(each.computation, each.reason, batch.source(each.index))
+        stayed = {each.index for each in failed.found}
+        for row, source in enumerate(batch.all_sources().tolist()):
+            if source in self.watch.indexes and row not in stayed:
+                left = (output.target.name, _json_at(batch.columns, row))
+                self.watch.outputs.setdefault(source, []).append(left)
+
+
+def _stretches(batch: Batch, indexes: frozenset[int]) -> Iterator[tuple[int, int, bool]]:
+    """(start, stop, whether it is one row of the key): all rows, in their order."""
+    start = 0
+    for row in range(batch.length):
+        if batch.source(row) in indexes:
+            if start < row:
+                yield start, row, False
+            yield row, row + 1, True
+            start = row + 1
+    if start < batch.length:
+        yield start, batch.length, False
+
+
+def _json_at(columns: Columns, index: int) -> str:
+    return message_text(columns)(index).decode()
+
+
+def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:
+    if kind is Kind.TEXT:
+        return text
+    if kind is Kind.BYTES:
+        return bytes_of(text).ljust(width, b"\0")
+    if kind is Kind.BOOL and text in ("true", "false"):
+        return int(text == "true")
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no {'whole number' if kind is Kind.INT else 'true or false'}"
+        ) from None

@@ -1,0 +1,41 @@
+"""What Redis and Kafka say of one processor, for its health."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bettong.config.processor import ProcessorSettings
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.errors import LogError, StoreError
+from bettong.inspection.health import Facts, facts_of
+from bettong.metrics import OFFSET
+
+
+def record_of(settings: ProcessorSettings, application: str) -> tuple[dict[str, str], str]:
+    """The live record of the processor that has these settings, or why Redis does not give it."""
+    try:
+        with RedisStore(settings.redis_connection, application) as store:
+            return LiveMetrics(store).live().get(settings.instance, {}), ""
+    except StoreError as error:
+        return {}, str(error)
+
+
+def facts_now(settings: ProcessorSettings, application: str, topics: Mapping[str, str]) -> Facts | None:
+    """How far it is; None when Kafka or Redis does not answer. `topics`: its stages by their topics."""
+    names = {stage: topic for topic, stage in topics.items()}
+    try:
+        with (
+            RedisStore(settings.redis_connection, application) as store,
+            LogAdmin(settings.kafka_connection) as admin,
+        ):
+            live, partitions = LiveMetrics(store).live(), LiveMetrics(store).partitions()
+            ends = admin.ends(list(topics))
+    except (LogError, StoreError):
+        return None
+    offsets = {
+        (names[stage], partition): int(record[OFFSET.name])
+        for (stage, partition), record in partitions.items()
+        if stage in names and OFFSET.name in record
+    }
+    return facts_of(speaks=settings.instance in live, ends=ends, offsets=offsets)

@@ -1,0 +1,138 @@
+"""The history of a key, folded from the log beside what runs: nothing is stopped and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from bettong.application.plan import Plan, Stage
+from bettong.edges.exclusion_log import ExclusionLog
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import RedisStore
+from bettong.edges.snapshot_stores import snapshot_store
+from bettong.errors import LogTruncatedError
+from bettong.inspection.key_history import Event, KeyHistory, KeyValue
+from bettong.inspection.live.log_stretch import stretch
+from bettong.inspection.locations import Locations
+from bettong.routing import partition_of
+from bettong.snapshots.chain import chains
+from bettong.snapshots.store import SnapshotStore, read_chain
+from bettong.topics import exclusions_topic, stage_topic
+from bettong.worker.exclusions import Exclusion
+from bettong.worker.partition import Assignment
+from bettong.worker.stage_program import program
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLog:
+    """The log of the partition that a key is in, one of `partitions`: from `begin` up to but not including `end`."""
+
+    stage: Stage
+    topic: str
+    partition: int
+    partitions: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """What is folded: the records from `first` up to but not including `until`, after `snapshot`."""
+
+    log: PartitionLog
+    first: int
+    until: int
+    snapshot: list[bytes] | None
+
+
+def log_of(plan: Plan, stage: Stage, key: KeyValue, where: Locations) -> PartitionLog:
+    """The log that holds the messages of a key. Raises LogError."""
+    topic = stage_topic(plan.application, stage.name)
+    with LogAdmin(where.kafka) as admin:
+        beginnings, ends = admin.beginnings([topic]), admin.ends([topic])
+    partition = partition_of(key, len(ends))
+    return PartitionLog(
+        stage, topic, partition, len(ends), beginnings[topic, partition], ends[topic, partition]
+    )
+
+
+def stretch_of(
+    plan: Plan, log: PartitionLog, where: Locations, until: int, *, from_snapshot: bool
+) -> Stretch:
+    """Where to begin: at the beginning of the log, else after a snapshot; with `from_snapshot` after the newest one.
+
+    Raises StoreError, and LogTruncatedError when the log does not reach back and no snapshot does.
+    """
+    if log.begin == 0 and not from_snapshot:
+        return Stretch(log, 0, until, None)
+    stage, partition = log.stage, log.partition
+    with RedisStore(where.redis, plan.application) as redis:
+        store = snapshot_store(where.snapshots, plan.application, redis)
+        kept = _snapshot(store, stage, partition, range(log.begin, until + 1), newest=from_snapshot)
+        if kept is not None:
+            return Stretch(log, kept[0], until, kept[1])
+        if log.begin == 0:
+            return Stretch(log, 0, until, None)
+        known = store.increments(stage.name, partition)
+        offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
+    raise LogTruncatedError(
+        f"partition {partition} of stage {stage.name}: its log begins at {log.begin}, and no snapshot lies between"
+        f" there and {until} (there are: {offsets}): how the state came about cannot be told any more; give a higher"
+        " --until"
+    )
+
+
+def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> KeyHistory:
+    """A history that has folded nothing yet. Raises LogError."""
+    log = found.log
+    assignment = Assignment(
+        application=plan.application,
+        partition=log.partition,
+        partitions=log.partitions,
+        frame_bytes_max=where.frame_bytes_max,
+    )
+    ready = program(log.stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key)
+    history = KeyHistory(ready, assignment, key, _exclusions(plan, log, where))
+    if found.snapshot is not None:
+        history.restore(found.snapshot)
+    return history
+
+
+def folded(history: KeyHistory, found: Stretch, where: Locations) -> Iterator[list[Event]]:
+    """What became of the key in each record, until the stretch or the history ends. Raises LogError."""
+    partition = (found.log.topic, found.log.partition)
+    records = stretch(
+        where.kafka,
+        {partition: found.first},
+        {partition: found.until},
+        frame_bytes_max=where.frame_bytes_max,
+    )
+    for record in records:
+        yield history.fold(record.offset, record.value)
+        if history.stopped is not None:
+            return
+
+
+def _snapshot(
+    store: SnapshotStore, stage: Stage, partition: int, wanted: range, *, newest: bool
+) -> tuple[int, list[bytes]] | None:
+    """The newest or oldest snapshot whose offset is wanted, as the increments that make it."""
+    usable = [each for each in chains(store.increments(stage.name, partition)) if each[-1].offset in wanted]
+    for chain in usable if newest else reversed(usable):
+        kept = read_chain(store, stage.name, partition, chain)
+        if kept is not None:  # else it was replaced by newer ones meanwhile
+            return chain[-1].offset, kept
+    return None
+
+
+def _exclusions(plan: Plan, log: PartitionLog, where: Locations) -> Mapping[int, Exclusion]:
+    """What the partition's fold leaves out. A processor of an older version has made no topic for that."""
+    with LogAdmin(where.kafka) as admin:
+        if not admin.topics(exclusions_topic(plan.application)):
+            return {}
+    exclusions = ExclusionLog(where.kafka, plan.application, frame_bytes_max=where.frame_bytes_max)
+    try:
+        exclusions.refresh()
+    finally:
+        exclusions.close()
+    return exclusions.known(log.stage.name, log.partition)

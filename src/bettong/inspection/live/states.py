@@ -1,0 +1,130 @@
+"""The states of an application, as its newest snapshots hold them: read beside whatever runs, a partition at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+from bettong.application.plan import Plan, Stage
+from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.edges.snapshot_stores import snapshot_store
+from bettong.errors import LogTruncatedError, SnapshotError
+from bettong.inspection.key_history import KeyValue
+from bettong.inspection.locations import Locations
+from bettong.inspection.overview import service_of
+from bettong.inspection.states import Held, KeyState, LogEnds
+from bettong.routing import partition_of
+from bettong.snapshots.chain import chains
+from bettong.snapshots.directory import DirectorySnapshots
+from bettong.snapshots.store import read_chain
+from bettong.topics import stage_topic
+from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.stage_program import StageProgram, program
+
+
+class States:
+    """Reads snapshots. A context manager. Methods raise LogError, StoreError and SnapshotError."""
+
+    def __init__(self, plan: Plan, where: Locations) -> None:
+        self._plan = plan
+        self._where = where
+        self._store = RedisStore(where.redis, plan.application)
+        self._snapshots = snapshot_store(where.snapshots, plan.application, self._store)
+        self._programs: dict[str, StageProgram] = {}
+
+    def logs(self, stage: Stage) -> dict[int, LogEnds]:
+        """Where the log of each partition of a stage begins and ends."""
+        topic = stage_topic(self._plan.application, stage.name)
+        with LogAdmin(self._where.kafka) as admin:
+            begins, ends = admin.beginnings([topic]), admin.ends([topic])
+        return {partition: LogEnds(begins[topic, partition], end) for (_, partition), end in ends.items()}
+
+    def held(self, stage: Stage, partition: int) -> Held | None:
+        """The newest snapshot that is not damaged; None when there is none.
+
+        Raises SnapshotError when there are some and none can be used.
+        """
+        fault: SnapshotError | None = None
+        for chain in chains(self._snapshots.increments(stage.name, partition)):
+            kept = read_chain(self._snapshots, stage.name, partition, chain)
+            if kept is None:
+                continue
+            worker = PartitionWorker(
+                self._program(stage),
+                Assignment(self._plan.application, partition, partition + 1, self._where.frame_bytes_max),
+            )
+            try:
+                for each in kept:
+                    worker.restore(each)
+            except SnapshotError as error:
+                fault = error
+            else:
+                return Held(stage.name, partition, worker.next_offset, sum(map(len, kept)), worker)
+        if fault is not None:
+            raise fault
+        return None
+
+    def of_key(self, stage: Stage, key: KeyValue) -> tuple[int, list[KeyState]]:
+        """The partition of a key, and its state in each computation that has one."""
+        partition = partition_of(key, len(self.logs(stage)))
+        held = self.held(stage, partition)
+        if held is None:
+            return partition, []
+        states = ((name, table.state_of(key)) for name, table in held.worker.tables.items())
+        return partition, [held.state(name, key, state) for name, state in states if state is not None]
+
+    def all(self, stages: list[Stage]) -> Iterator[KeyState]:
+        """Every state, partition by partition."""
+        for stage in stages:
+            for partition in sorted(self.logs(stage)):
+                if (held := self.held(stage, partition)) is not None:
+                    for name, table in held.worker.tables.items():
+                        for key, state in table.items():
+                            yield held.state(name, key, state)
+
+    def processors(self) -> list[str]:
+        """The processors that live, by their own word."""
+        live = LiveMetrics(self._store).live()
+        return [name for name, record in live.items() if service_of(record) == "processor"]
+
+    def records_to_fold(self) -> int:
+        """How many records there are to fold from the beginning of each log.
+
+        Raises LogTruncatedError where one does not reach back to its beginning.
+        """
+        logs = {
+            (each.name, partition): log
+            for each in self._plan.stages
+            for partition, log in self.logs(each).items()
+        }
+        if trimmed := [f"{name}/{partition}" for (name, partition), log in logs.items() if log.begin > 0]:
+            raise LogTruncatedError(
+                f"the log of {', '.join(trimmed)} does not reach back to its beginning: without its snapshot the state"
+                " could never be folded again. Start under another application name instead"
+            )
+        return sum(log.end for log in logs.values())
+
+    def clear(self) -> None:
+        """Deletes all snapshots of the application, and what lies in this machine's shared memory."""
+        self._snapshots.clear()
+        for folder in self._where.state_dir.glob(f"{self._plan.application}-{'[0-9a-f]' * 12}"):
+            DirectorySnapshots(folder).clear()
+
+    def close(self) -> None:
+        """Lets go of Redis."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _program(self, stage: Stage) -> StageProgram:
+        if stage.name not in self._programs:
+            where = self._where
+            self._programs[stage.name] = program(
+                stage, compiled=where.compiled, cache=where.kernel_cache, state_key=where.state_key
+            )
+        return self._programs[stage.name]

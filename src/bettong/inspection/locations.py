@@ -1,0 +1,23 @@
+"""Where the parts of an application are. Who asks finds that out: the command line, a service from its settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
+
+
+@dataclass(frozen=True, slots=True)
+class Locations:
+    """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
+
+    kafka: KafkaConnection
+    redis: RedisConnection
+    sender: str | None
+    compiled: bool
+    kernel_cache: Path | None
+    frame_bytes_max: int
+    state_dir: Path
+    snapshots: str
+    state_key: bytes | None = field(default=None, repr=False)

@@ -1,0 +1,107 @@
+"""The state of each service: pure, from its live record and, on this machine, its process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from bettong import metrics
+from bettong.inspection.overview import SERVICES, Record, is_silent, service_of
+
+RUNNING = "running"
+DOWN = "down"
+SILENT = "silent"
+GIVEN_UP = "given up"  # down, and nobody starts it again
+_STARTING = "starting"
+_UNKNOWN = "unknown"
+_WITHOUT_METRICS = ("kafka", "redis")  # they run, or they do not
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """What is known of a process on this machine.
+
+    `fault`: how it ended the last time, with its last words. `final_status`: the exit code, where nobody starts it
+    again.
+    """
+
+    pid: int
+    started_s: float
+    restarts: int
+    runs: bool
+    log: str
+    fault: str = ""
+    final_status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    """One service. `since_s` (Unix seconds) is None when nobody knows."""
+
+    name: str
+    state: str
+    since_s: float | None = None
+    detail: str = ""
+    process: ProcessFacts | None = None
+
+
+def local_rows(
+    live: Mapping[str, Record], processes: Mapping[str, ProcessFacts], silent: Mapping[str, str] | None = None
+) -> list[ServiceRow]:
+    """A row for each process of a suite; what it says of itself counts only while it runs.
+
+    `silent`: of kafka and redis those that do not answer, and why.
+    """
+    away = silent or {}
+    return [_local_row(name, live.get(name), facts, away) for name, facts in sorted(processes.items())]
+
+
+def remote_rows(live: Mapping[str, Record]) -> list[ServiceRow]:
+    """A row for each instance that writes metrics, and one for each service of which none does."""
+    rows = [_told_row(name, record) for name, record in sorted(live.items())]
+    present = {service_of(record) for record in live.values()}
+    missing = [ServiceRow(name, DOWN, detail="writes no metrics") for name in SERVICES if name not in present]
+    return rows + missing
+
+
+def _local_row(
+    name: str, record: Record | None, facts: ProcessFacts, silent: Mapping[str, str]
+) -> ServiceRow:
+    if facts.final_status is not None:
+        remedy = "mend it, then bettong down and up"
+        return ServiceRow(name, GIVEN_UP, detail=f"{_ending(facts)}; {remedy}", process=facts)
+    if not facts.runs:
+        return ServiceRow(name, DOWN, detail=_ending(facts), process=facts)
+    if name in silent:
+        return ServiceRow(name, SILENT, facts.started_s, silent[name], facts)
+    if name in _WITHOUT_METRICS:
+        return ServiceRow(name, RUNNING, facts.started_s, process=facts)
+    if record is None and "redis" in silent:
+        return ServiceRow(
+            name, _UNKNOWN, detail="it runs; Redis, which knows how it does, is away", process=facts
+        )
+    told = _told_row(name, record) if record is not None else None
+    if told is None or (told.since_s or 0.0) < facts.started_s - 1.0:  # of the process before this one
+        again = f"again, after it {_ending(facts)}" if facts.fault else ""
+        return ServiceRow(name, _STARTING, facts.started_s, again, facts)
+    return ServiceRow(name, told.state, told.since_s, told.detail, facts)
+
+
+def _ending(facts: ProcessFacts) -> str:
+    if not facts.fault:
+        return f"see {facts.log}"
+    end = "stopped for good" if facts.final_status is not None else "died"
+    return f"{end}: {facts.fault}; see {facts.log}"
+
+
+def _told_row(name: str, record: Record) -> ServiceRow:
+    since = record.get(metrics.SINCE.name)
+    state, detail = record.get(metrics.STATE.name) or _UNKNOWN, record.get(metrics.DETAIL.name, "")
+    if is_silent(record):
+        last = f"{state}, {detail}" if detail else state
+        seconds = float(record[metrics.AGE_S])
+        detail = (
+            f"has said nothing for {seconds:.0f} s: dead, cut off or standing still; its last word: {last}"
+        )
+        return ServiceRow(name, SILENT, float(since) if since else None, detail)
+    return ServiceRow(name, state, float(since) if since else None, detail)

@@ -1,0 +1,55 @@
+"""The states of an application, as its snapshots hold them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from bettong.frames.text import text_of
+from bettong.inspection.key_history import KeyValue
+from bettong.worker.partition import PartitionWorker
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """Where the log of a partition begins and ends."""
+
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyState:
+    """One key's state in one computation, as JSON can hold it."""
+
+    stage: str
+    computation: str
+    partition: int
+    offset: int
+    key: str
+    state: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A partition's newest usable snapshot: the state of all records below `offset`, and its size as it is stored."""
+
+    stage: str
+    partition: int
+    offset: int
+    size_bytes: int
+    worker: PartitionWorker
+
+    @property
+    def keys(self) -> dict[str, int]:
+        """How many keys each computation has."""
+        return {name: table.keys for name, table in self.worker.tables.items()}
+
+    def state(self, computation: str, key: KeyValue, state: Any) -> KeyState:
+        """One of its states, with where it comes from."""
+        return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
+
+
+def key_text(key: KeyValue) -> str:
+    """A key as people write it."""
+    return text_of(key) if isinstance(key, bytes) else str(key)

@@ -1,0 +1,45 @@
+"""Whether a suite that was just started goes on, or what does not and why: for `bettong up` and `run`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bettong.inspection.services import RUNNING, ServiceRow
+from bettong.local.record import SuiteRecord
+from bettong.local.services import SECOND
+from bettong.metrics import STANDBY
+
+# Every process answers by then. Topics are opened, partitions assigned and destinations opened in a second or two; what
+# takes longer has a reason, which is better told than waited for.
+_WAIT_S_MAX = 10.0
+_LOOK_S = 0.2
+
+
+def await_running(look: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
+    """The services that do not run, each with its reason, after at most 10 s; empty as soon as all do.
+
+    `look` gives the suite's record anew. A second processor is not waited for: it starts when everything runs.
+    """
+    from bettong.local.inspecting import inspect_suite
+
+    deadline_s = time.monotonic() + _WAIT_S_MAX
+    while True:
+        record = look()
+        rows = inspect_suite(record).services if record is not None else []
+        waiting = [row for row in rows if row.state not in {RUNNING, STANDBY} and row.name != SECOND]
+        ended = any(row.process is not None and row.process.final_status is not None for row in waiting)
+        if not waiting or ended or time.monotonic() > deadline_s:
+            return waiting
+        time.sleep(_LOOK_S)
+
+
+def lines(rows: list[ServiceRow]) -> list[str]:
+    """What to tell of services that do not run."""
+    return [f"{row.name}: {row.state}: {row.detail or 'it does not say why'}" for row in rows]
+
+
+def exit_code(rows: list[ServiceRow], otherwise: int) -> int:
+    """That of a service that ended for good, else `otherwise`."""
+    codes = [row.process.final_status for row in rows if row.process is not None]
+    return next((code for code in codes if code is not None), otherwise)

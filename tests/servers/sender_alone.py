@@ -1,0 +1,116 @@
+"""A sender as a process of its own without Kafka and Redis, for what clients can do to it before either is asked.
+
+Everything is the sender's own but the log, which takes records and keeps none, and the leases, which nobody disputes.
+"""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
+from bettong.edges.grpc_server import Entrance
+from bettong.edges.serving import Serving
+from bettong.errors import LogError
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.probes import grpc_serves
+from bettong.logs import configure
+from bettong_sender.client_shares import ClientShares
+from bettong_sender.feed import Feed
+from bettong_sender.intake import Intake, Limits
+from bettong_sender.ownership import Ownership
+from bettong_sender.receiving import Receiving
+from bettong_sender.service import _listen
+from bettong_sender.servicer import PERMISSIONS, IngestServicer
+from bettong_sender.status import Status
+from tests.samples.sender import route
+from tests.waiting import eventually
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+class _KeepsNothing:
+    def __init__(self) -> None:
+        self._ends: Counter[tuple[str, int]] = Counter()
+
+    def append(
+        self, topic: str, partition: int, value: bytes, on_done: Callable[[int | LogError], None]
+    ) -> None:
+        del value
+        self._ends[topic, partition] += 1
+        on_done(self._ends[topic, partition])
+
+
+class _Undisputed:
+    """A lease, and who gives it."""
+
+    durable = 0
+    in_doubt = False
+
+    @contextlib.asynccontextmanager
+    async def hold(self, holder: Feed, *, client: str, peer: str) -> AsyncIterator["_Undisputed"]:
+        del holder, client, peer
+        yield self
+
+    async def confirm(self, lease: "_Undisputed", opened: Any) -> None:
+        del lease
+        await opened()
+
+
+async def _serve() -> None:
+    settings = read(SenderSettings)
+    logger = configure(settings, "sender")
+    limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
+    routes = {"orders": route(frame_bytes_max=settings.frame_bytes_max)}
+    intake = Intake("shop", routes, limits, Status(0), clock=time.time_ns)
+    topics = {name: name for each in routes.values() for name in (each.stage_topic, each.dead_letter_topic)}
+    intake.use(_KeepsNothing(), topics)
+    servicer = IngestServicer(
+        intake,
+        cast("Ownership", _Undisputed()),
+        ClientShares(settings.sender_sessions_per_client_max),
+        Receiving(
+            bytes_max=settings.sender_receive_bytes_max,
+            message_bytes_max=settings.frame_bytes_max + 1024 * 1024,
+        ),
+        asyncio.Event(),
+        logger,
+    )
+    serving = Serving("bettong.v1.IngestService")
+    server = await _listen(settings, Entrance(settings, PERMISSIONS, logger), servicer, serving)
+    await serving.say(serving=True)
+    await asyncio.gather(servicer.watch(), server.wait_for_termination())
+
+
+@contextmanager
+def sender_alone(folder: Path, settings: Mapping[str, str]) -> Iterator[tuple[str, int, Path]]:
+    """Its address, its process and its log; ends with the block."""
+    address, log = f"{LOOPBACK}:{free_ports(1)[0]}", folder / "sender.log"
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(_ROOT),
+        "BETTONG_APPLICATION": "app.py",
+        "BETTONG_SENDER_LISTEN": address,
+        **settings,
+    }
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.servers.sender_alone"], env=environment, stderr=output, cwd=_ROOT
+        )
+    try:
+        eventually(lambda: grpc_serves(address), seconds=60)
+        yield address, process.pid, log
+    finally:
+        process.kill()
+        process.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())
