@@ -4,7 +4,7 @@ The state after offset o is a fold of the log's first o records and of nothing e
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bettong.application.streams import Stateful
 from bettong.application.timers import NEVER, Clock
@@ -327,8 +327,9 @@ class PartitionWorker:
         return verdict is Verdict.TAKE
 
     def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:
-        emitter = FrameEmitter(frame, offset, self.assignment.frame_bytes_max, self._sent)
-        clock = self._event_clock
+        clock, bytes_max = self._event_clock, self.assignment.frame_bytes_max
         if clock is None:
-            return emitter
-        return replace(emitter, watermark_ns=clock.watermark_ns, tell=clock.teller(self._now_ns))
+            return FrameEmitter(frame, offset, bytes_max, self._sent)
+        return FrameEmitter(
+            frame, offset, bytes_max, self._sent, clock.watermark_ns, clock.teller(self._now_ns)
+        )
