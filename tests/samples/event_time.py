@@ -28,6 +28,7 @@ Speed = Literal["python", "compiled"]
 TTL = timedelta(microseconds=1)
 TTL_NS = 1000
 IDLE_NS = 1_000_000_000
+FIRST_OUT, STAGE, LAST_OUT = "meters.sink.sightings", "meters.stage.places", "meters.sink.places-seen"
 
 
 @dataclass
@@ -119,6 +120,11 @@ def visits(origin: str, sequence: int, found: Sequence[Visit], *, log_ns: int, w
             columns=Columns.of_messages(schema, found).payload(),
         )
     )
+
+
+def alone(at_ns: int, *, who: int = 1, place: int = 1, number: int = 1, log_ns: int = 0) -> bytes:
+    """One visit of client `a`, whose watermark is its time."""
+    return visits("a", number, [Visit(who, place, at_ns)], log_ns=log_ns, watermark_ns=at_ns)
 
 
 def control(kind: Kind, origin: str, *, log_ns: int, acknowledged: int = 0, watermark_ns: int = 0) -> bytes:

@@ -62,7 +62,7 @@ class ToldWatermarks:
 
     def load(self, known: Iterable[tuple[Origin, int, Told]]) -> None:
         """Takes over what `stored` gave, by origin and partition, as far as there are such destinations now."""
-        places = {(to.origin, to.partition): to for to in self._told}
+        places: dict[tuple[str, int], Destination] = {(to.origin, to.partition): to for to in self._told}
         for origin, partition, told in known:
             if (origin, partition) in places:
                 self._told[places[origin, partition]] = told
