@@ -15,7 +15,8 @@ import numpy as np
 import bettong
 from bettong import NEVER, Application
 from bettong.application.plan import Plan, plan
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, Kind, encode, tick_origin
+from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -166,12 +167,12 @@ def tick(log_ns: int, watermark_ns: int | None = None) -> bytes:
     event_ns = log_ns if watermark_ns is None else watermark_ns
     return encode(
         Frame(
-            origin="in/tick",
+            origin=tick_origin("in"),
             sequence=0,
             previous=0,
             kind=Kind.TICK,
             ingest_ns=log_ns,
-            watermarks={"in/x": event_ns},
+            watermarks={Origin("in/x"): event_ns},
         )
     )
 

@@ -20,6 +20,7 @@ from bettong import Application
 from bettong.application.plan import plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.identifiers import Origin
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.output.told import TICK_NS
@@ -146,7 +147,10 @@ def test_applied_twice_or_late_a_tick_changes_nothing() -> None:
 
 def test_watermarks_of_streams_that_do_not_enter_here_are_not_kept() -> None:
     one, _ = workers()
-    fold(one, [encode(replace(decode(told(5, a=50)), watermarks={"visitors/a": 9, "visits/a": 7}))])
+    fold(
+        one,
+        [encode(replace(decode(told(5, a=50)), watermarks={Origin("visitors/a"): 9, Origin("visits/a"): 7}))],
+    )
     clock = Snapshot.FromString(one.snapshot()[8:]).event_clock
     assert [each.origin for each in clock.origins] == ["visits/a"]
 
@@ -191,7 +195,7 @@ def test_partitions_that_get_no_frame_are_told_by_a_tick_after_a_while() -> None
     later = fold(one, [tick(log_ns + TICK_NS)])
     told_to = {record.partition for record in later}
     assert told_to == {0, 1, 2, 3} - data_to
-    assert {each.watermarks["places/visits/0"] for each in ticks(later)} == {60}
+    assert {each.watermarks[Origin("places/visits/0")] for each in ticks(later)} == {60}
     fold(one, [tick(log_ns + 2 * TICK_NS)])
     assert one.due_ns is not None
     assert one.due_ns > log_ns + 2 * TICK_NS, "all know, until the client is idle"

@@ -31,7 +31,7 @@ def lines(key: str | Callable[[Line], str] | None = None, on_error: OnError = "d
 
 def read(of: Route, frame: IngestFrame, care: Care | None, oversized: dict[int, str] | None = None) -> Taken:
     session = Session(of, Hello(source="orders", stream="feed"), [-1] * of.partitions)
-    return session.number(session.read(frame, oversized or {}, care), 0, 2)
+    return session.number(session.read(frame, 2, oversized or {}, care), 0, 2)
 
 
 def columns(of: Route, messages: list[Line]) -> IngestFrame:

@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from bettong.identifiers import Origin
+
 # Of a death that no message is known of.
 UNNAMED = -1
 
@@ -30,7 +32,7 @@ class Death:
     """
 
     id: str
-    origin: str
+    origin: Origin
     sequence: int
     row: int
     how: str
@@ -80,7 +82,7 @@ def care_for(deaths: Iterable[Death], touch: Callable[[int], None]) -> Care | No
     return Care(
         touch,
         {
-            death.row: f"its decoder or key function killed the sender twice: {death.how}"
+            death.row: f"a function of its source killed the sender twice: {death.how}"
             for death in alone
             if death.row != UNNAMED
         },

@@ -20,6 +20,7 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
+from bettong.services import SENDER
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
@@ -34,6 +35,7 @@ from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.session import Route
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import State, Status
+from bettong_sender.ticking import Ticking
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -63,6 +65,7 @@ def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
             partitions=settings.partitions,
             frame_bytes_max=settings.frame_bytes_max,
             frame_messages_max=settings.frame_messages_max,
+            needs_time=plan.stage_of(source.name).needs_time,
         )
         for source in plan.sources
     }
@@ -81,7 +84,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     entrance = Entrance(settings, PERMISSIONS, logger)
-    identity = Identity("sender", plan.application, settings.instance)
+    identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
@@ -141,7 +144,8 @@ async def _serve(
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
-    beside = [asyncio.create_task(ownership.run()), asyncio.create_task(servicer.watch())]
+    ticking = Ticking(intake, settings.tick_ms / 1000)
+    beside = [asyncio.create_task(each) for each in (ownership.run(), servicer.watch(), ticking.run())]
     running: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():

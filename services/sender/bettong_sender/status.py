@@ -5,6 +5,8 @@ from enum import Enum
 
 from bettong import metrics
 from bettong.frames.refused import reason_text
+from bettong.identifiers import Origin
+from bettong.services import SENDER
 from bettong_sender.session import Taken
 
 
@@ -21,7 +23,8 @@ class State(Enum):
 class Status:
     """The state, since when (Unix s), what is waited for; and counts.
 
-    `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read.
+    `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read;
+    `watermark_lags`: of sources, in seconds.
     """
 
     since_s: int
@@ -34,8 +37,10 @@ class Status:
     dead_letters: int = 0
     dead_letter_last: str = ""
     skipped: int = 0
+    ticks: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     source_lags: dict[str, int] = field(default_factory=dict)
+    watermark_lags: dict[str, float] = field(default_factory=dict)
 
     def enter(self, state: State, now_s: int, detail: str = "") -> None:
         """Another state, or another detail of the same."""
@@ -43,7 +48,7 @@ class Status:
             self.state, self.since_s = state, now_s
         self.detail = detail
 
-    def took(self, taken: Taken, origin: str, sequence: int) -> None:
+    def took(self, taken: Taken, origin: Origin, sequence: int) -> None:
         """Counts a client's frame."""
         self.frames += 1
         self.messages += taken.messages
@@ -60,7 +65,7 @@ class Status:
         waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
         state = State.WAITING if self.sources and self.state is State.RUNNING else self.state
         return {
-            metrics.SERVICE.name: "sender",
+            metrics.SERVICE.name: SENDER.name,
             metrics.STATE.name: state.value,
             metrics.SINCE.name: self.since_s,
             metrics.DETAIL.name: "; ".join(waits),
@@ -73,4 +78,6 @@ class Status:
             metrics.DEAD_LETTERS.name: self.dead_letters,
             metrics.DEAD_LETTER_LAST.name: self.dead_letter_last,
             metrics.SKIPPED.name: self.skipped,
+            metrics.TICKS.name: self.ticks,
+            **{f"{metrics.WATERMARK_LAG.name}/{name}": lag for name, lag in self.watermark_lags.items()},
         }

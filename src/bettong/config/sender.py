@@ -9,14 +9,15 @@ from pydantic import AfterValidator, Field
 
 from bettong.config.endpoints import listening
 from bettong.config.service import MEBIBYTE, ServingSettings, instance_field
+from bettong.services import SENDER
 
 
 class SenderSettings(ServingSettings):
     """What a sender needs on top."""
 
-    instance: str = instance_field("sender")
+    instance: str = instance_field(SENDER.name)
     sender_listen: Annotated[str, AfterValidator(listening)] = Field(
-        "127.0.0.1:7100", description="Where the sender serves gRPC, host:port."
+        f"127.0.0.1:{SENDER.grpc_port}", description="Where the sender serves gRPC, host:port."
     )
     sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
         32, description="Frames that one session may have under way without a receipt."
@@ -47,6 +48,12 @@ class SenderSettings(ServingSettings):
         description="How long a stream stays its client's after its sender died, and how long sessions go on"
         " without Redis, in milliseconds.",
     )
+    # Below 10 ms the TICKs of a source in many partitions would be more records than its frames are.
+    tick_ms: Annotated[int, Ge(10), Le(60_000)] = Field(
+        200,
+        description="How long a partition may get no frame of a client whose event time moves on, in milliseconds,"
+        " before a record tells it how far that has come; only where a stage goes by event time. docs/sources.md.",
+    )
     sender_marks: Path = Field(
         # Private to this user, or refused: see `bettong_sender.marks`.
         default_factory=lambda: Path(f"/tmp/bettong-sender-{os.getuid()}"),  # noqa: S108
@@ -56,7 +63,7 @@ class SenderSettings(ServingSettings):
     )
     sender_topics: str = Field(
         "all",
-        description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."
+        description="Sources with from_= whose external systems this sender reads: all, none, or names with commas."
         " Exactly one sender may read a source.",
     )
 

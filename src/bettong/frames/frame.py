@@ -7,6 +7,7 @@ from enum import IntEnum
 from google.protobuf.message import DecodeError
 
 from bettong.errors import FrameError
+from bettong.identifiers import Origin
 from bettong.v1 import frame_pb2
 
 # What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
@@ -34,7 +35,7 @@ class Kind(IntEnum):
 class Frame:
     """One record of a topic. `columns` or `rows` holds the messages; fields as in the proto. See `frames.refused`."""
 
-    origin: str
+    origin: Origin
     sequence: int
     previous: int
     kind: Kind = Kind.DATA
@@ -47,13 +48,22 @@ class Frame:
     columns: bytes | None = None
     refused: frame_pb2.RefusedMessages | None = None
     # By origin, of a TICK.
-    watermarks: Mapping[str, int] = field(default_factory=dict)
+    watermarks: Mapping[Origin, int] = field(default_factory=dict)
     event_times: bytes = b""
 
     @property
     def stream(self) -> str:
         """The name of the stream that the messages belong to."""
         return self.origin.partition("/")[0]
+
+
+# Stands for a record that is no frame.
+UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=0, previous=0)
+
+
+def tick_origin(stream: str) -> Origin:
+    """What stands for the origin of a TICK to a stream, or to a stage: nobody numbers it."""
+    return Origin(f"{stream}/tick")
 
 
 def encode(frame: Frame) -> bytes:
@@ -111,7 +121,7 @@ def decode(data: bytes) -> Frame:
             + ("it has no messages" if empty else f"previous {envelope.previous} is not lower")
         )
     return Frame(
-        origin=envelope.origin,
+        origin=Origin(envelope.origin),
         sequence=envelope.sequence,
         previous=envelope.previous,
         kind=kind,
@@ -123,6 +133,6 @@ def decode(data: bytes) -> Frame:
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
         refused=refused,
-        watermarks={each.origin: each.watermark_ns for each in envelope.watermarks},
+        watermarks={Origin(each.origin): each.watermark_ns for each in envelope.watermarks},
         event_times=envelope.event_times,
     )

@@ -7,6 +7,7 @@ from bettong.application.plan import Stage
 from bettong.application.timers import NEVER
 from bettong.delivery import DeliveryTable
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, Kind
+from bettong.identifiers import Origin
 from bettong.v1 import snapshot_pb2
 from bettong.worker.output.framing import Destination, OutputRecord
 from bettong.worker.output.told import Told, ToldWatermarks
@@ -103,5 +104,6 @@ class EventClock:
             },
         )
         self._told.load(
-            (each.origin, each.partition, Told(each.watermark_ns, each.log_ns)) for each in stored.told
+            (Origin(each.origin), each.partition, Told(each.watermark_ns, each.log_ns))
+            for each in stored.told
         )

@@ -7,7 +7,8 @@ only when origins have brought the watermark further: one that moves on by the l
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, Kind, encode, tick_origin
+from bettong.identifiers import Origin
 from bettong.worker.output.framing import Destination, OutputRecord
 
 # Log clock. Less would cost more TICKs than the frames they stand for; more would delay windows of quiet partitions.
@@ -59,7 +60,7 @@ class ToldWatermarks:
         """Who was ever told."""
         return ((to, told) for to, told in self._told.items() if told.log_ns)
 
-    def load(self, known: Iterable[tuple[str, int, Told]]) -> None:
+    def load(self, known: Iterable[tuple[Origin, int, Told]]) -> None:
         """Takes over what `stored` gave, by origin and partition, as far as there are such destinations now."""
         places = {(to.origin, to.partition): to for to in self._told}
         for origin, partition, told in known:
@@ -68,9 +69,8 @@ class ToldWatermarks:
 
 
 def _tick(to: Destination, ingest_ns: int, watermark_ns: int) -> OutputRecord:
-    stream = to.origin.partition("/")[0]
     frame = Frame(
-        origin=f"{stream}/tick",
+        origin=tick_origin(to.origin.partition("/")[0]),
         sequence=0,
         previous=0,
         kind=Kind.TICK,
