@@ -73,6 +73,12 @@ OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
 DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
 EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
+DUE = Metric(
+    "due_ns",
+    "Unix ns",
+    "the log clock at which something is due in a partition although no record comes: the end of a state. Nothing: no"
+    " value",
+)
 FAULT = Metric(
     "fault",
     "text",
@@ -182,6 +188,7 @@ SERIES = (
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
     Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
+    Series("bettong_partition_due_timestamp_seconds", DUE, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),

@@ -29,6 +29,7 @@ from bettong_processor.crashes.marks import Marks
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 from bettong_processor.crashes.trial import Record, Trial
 from bettong_processor.crashes.watch import Watch
+from bettong_processor.ticks import tick
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
 from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
@@ -242,8 +243,15 @@ def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_p
     assert dead_letters(output(tmp_path)) == []
 
 
-def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -> None:
-    of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [(frame(1, [0, 9]), "origin in/a, sequence 1"), (tick("in", 1), "origin in/tick, sequence 0")],
+    ids=["messages", "a TICK"],
+)
+def test_a_death_that_was_none_of_its_messages_changes_nothing(
+    tmp_path: Path, first: bytes, named: str
+) -> None:
+    of, log = ready(), [first, frame(2, [0])]
     for _ in range(2):
         child = os.fork()
         if child == 0:
@@ -253,7 +261,7 @@ def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -
         fold_in_a_process(of, [], tmp_path, 0)  # it has noticed
     assert lived(of, log, tmp_path) == 1
     assert dead_letters(output(tmp_path)) == []
-    assert "workers died 2 time(s) at offset 0, origin in/a, sequence 1" in (tmp_path / "told").read_text()
+    assert f"workers died 2 time(s) at offset 0, {named}" in (tmp_path / "told").read_text()
 
 
 def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None:

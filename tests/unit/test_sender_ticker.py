@@ -22,8 +22,6 @@ def told(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
         assert not found.get(append.partition, {}).keys() & frame.watermarks.keys()
         told = {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
         found.setdefault(append.partition, {}).update(told)
-            {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
-        )
     return found
 
 

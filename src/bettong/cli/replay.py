@@ -54,7 +54,9 @@ def replay(
             help="Begin at the newest snapshot that reaches: quicker, but what came before it is not shown.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a message, and a state that ended.")
+    ] = False,
     kafka: KafkaFlag = None,
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
@@ -96,6 +98,7 @@ def events_table(events: Sequence[Event]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    from bettong.inspection.key_history import EXPIRED
     from bettong.inspection.text import moment
 
     table = Table(box=box.HORIZONTALS, show_lines=True, header_style="dim", pad_edge=False)
@@ -105,13 +108,16 @@ def events_table(events: Sequence[Event]) -> Table:
         states = [f"{step.computation}: {_cut(step.before)} -> {_cut(step.after)}" for step in event.steps]
         results = [f"{target}: {_cut_text(message)}" for target, message in event.outputs]
         results += [f"{policy} of {computation}: {reason}" for computation, policy, reason in event.failures]
-        if event.verdict != "taken":
+        message = f"{_cut_text(event.message)}\n{event.origin}, frame {event.sequence} [{event.index}]"
+        if event.verdict == EXPIRED:
+            message = f"(none: {event.origin})"
+            results.append("its time to live is over")
+        elif event.verdict != "taken":
             results.append(f"skipped: a {event.verdict}")
-        source = f"{event.origin}, frame {event.sequence} [{event.index}]"
         table.add_row(
             str(event.offset),
             moment(event.time_ns).replace(" ", "\n"),
-            escape(f"{_cut_text(event.message)}\n{source}"),
+            escape(message),
             escape("\n".join(states)),
             escape("\n".join(results)),
         )

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput, StageOutput
+from bettong.application.timers import Clock
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
@@ -44,6 +45,8 @@ from bettong.worker.state.table import StateTable
 # What the values of a field that is a key are read as.
 _OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
 
+EXPIRED = "expired"
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -61,6 +64,8 @@ class Event:
     `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
+
+    Or a record without a message of the key that ended states of it, whose time was over: EXPIRED, of the message null.
     """
 
     offset: int
@@ -95,6 +100,7 @@ class KeyHistory:
         self._key = key
         self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
+        self._expiring = [name for clock in Clock for name in program.expiring(clock)]
         self.stopped: PoisonError | None = None
 
     @property
@@ -108,7 +114,7 @@ class KeyHistory:
             self._worker.restore(each)
 
     def fold(self, offset: int, value: bytes) -> list[Event]:
-        """Folds the next record, and returns what happened to messages of the key in it.
+        """Folds the next record, and returns what happened to the key's states and messages in it.
 
         Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
@@ -117,13 +123,16 @@ class KeyHistory:
         self._watch.begin(indexes)
         counters = self._worker.counters
         before = (counters.duplicates, counters.gaps)
+        states = self._states()
         records: list[OutputRecord] = []
         try:
             records = self._worker.fold(offset, value)
         except PoisonError as error:
             self.stopped = error
-        if not indexes or frame is None or columns is None:
+        if frame is None:
             return []
+        if not indexes or columns is None:
+            return list(self._expired(offset, frame, states)) if self.stopped is None else []
         counters = self._worker.counters
         verdict = (
             "duplicate"
@@ -134,17 +143,41 @@ class KeyHistory:
         )
         return list(self._events(offset, frame, columns, indexes, verdict, records))
 
+    def _states(self) -> dict[str, Any]:
+        """The key's states that may end by their time to live."""
+        return {name: self._worker.tables[name].state_of(self._key) for name in self._expiring}
+
+    def _expired(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
+        """What a record without a message of the key has ended."""
+        steps = tuple(
+            Step(name, before[name], None)
+            for name, after in self._states().items()
+            if before[name] is not None and after is None
+        )
+        if steps:
+            yield Event(
+                offset=offset,
+                origin=frame.origin,
+                sequence=frame.sequence,
+                index=0,
+                time_ns=frame.ingest_ns,
+                verdict=EXPIRED,
+                message="null",
+                steps=steps,
+            )
+
     def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
-        """A record, its columns, and the indexes of the key's messages; none when it has no messages to read."""
+        """A record, its columns, and the indexes of the key's messages; none of what cannot be read."""
+        frame = None
         try:
             frame = decode(value)
             entry = self._inputs.get(frame.stream)
             readable = frame.kind is FrameKind.DATA and frame.columns is not None
             if entry is None or not readable or frame.schema != entry.schema.fingerprint:
-                return None, None, []
+                return frame, None, []
             columns = Columns.of_payload(entry.schema, frame.columns or b"")
         except FrameError:
-            return None, None, []
+            return frame, None, []
         return frame, columns, places_of(entry, columns, self._key)
 
     def _events(

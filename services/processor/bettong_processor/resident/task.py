@@ -24,6 +24,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.ticks import TickClock
 
 # A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
 # busy machine must not look like a dead one.
@@ -103,5 +104,6 @@ class SlotTask:
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
                     ),
+                    clock=TickClock(time.time_ns, log),
                     log=log,
                 ).fold_until_stopped()

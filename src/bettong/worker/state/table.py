@@ -51,7 +51,7 @@ class StateTable(Protocol):
 
     @property
     def due_ns(self) -> int | None:
-        """The log clock at which `expire` ends a state next; None when none ends by itself. Costs nothing a key."""
+        """The time of that clock at which `expire` ends a state next; None when none ends by itself. Cheap."""
 
     def take_deleted(self) -> int:
         """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
