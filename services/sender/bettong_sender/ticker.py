@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.identifiers import Origin
 from bettong_sender.ledger import Ledger
 from bettong_sender.session import NO_PARTITION, Append, Route, Session, Taken
 
@@ -106,7 +107,7 @@ class Round:
             waiting = iter(origins.items())
             while some := dict(islice(waiting, ORIGINS_PER_TICK_MAX)):
                 tick = Frame(
-                    origin=f"{source}/tick",
+                    origin=Origin(f"{source}/tick"),
                     sequence=0,
                     previous=0,
                     kind=Kind.TICK,
