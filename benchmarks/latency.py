@@ -27,7 +27,7 @@ from benchmarks.echo import Reading
 from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
 from bettong.application.plan import plan
-from bettong.chaos.spec import Target
+from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.processor import Schedule
@@ -162,7 +162,7 @@ def once(
                     _append(writer, source, place, partitions, pace.frame_messages, due_s)
                     if pace.due_s(place) > losing_s:
                         losing_s = float("inf")
-                        psutil.Process(processes(Target.EXECUTOR, suite.record.services)[0].pid).kill()
+                        psutil.Process(processes(OtherProcess.EXECUTOR, suite.record.services)[0].pid).kill()
             deadline = time.time() + _LATE_S_MAX
             while seen.counts < pace.frames * pace.frame_messages and time.time() < deadline:
                 time.sleep(0.1)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bettong.chaos.spec import Target
+from bettong.chaos.memory import BOUNDS_MB
+from bettong.chaos.spec import TARGETS
 from bettong.config.reading import settings_class
 from bettong.config.service import ServiceSettings, ServingSettings
 from bettong.metrics import SERIES, Scope
@@ -70,5 +71,7 @@ def test_an_image_runs_the_service_and_says_where_it_serves(entry: ServiceEntry)
     assert stage.last("EXPOSE") == (str(entry.grpc_port) if entry.grpc_port is not None else "")
 
 
-def test_faults_reach_every_service() -> None:
-    assert SERVICES.keys() <= {target.value for target in Target}
+def test_faults_reach_every_service_and_its_memory_is_bounded() -> None:
+    assert SERVICES.keys() <= set(TARGETS)
+    assert BOUNDS_MB.keys() == set(TARGETS)
+    assert all(bound > 0 for bound in BOUNDS_MB.values())
