@@ -26,12 +26,12 @@ from benchmarks import machine
 from benchmarks.echo import Reading
 from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode

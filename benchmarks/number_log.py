@@ -11,9 +11,9 @@ from benchmarks import implied_volatility, number_load
 from benchmarks.log_load import Feeder, Splitter, await_folded, rounds
 from benchmarks.measuring import Sample, Stopwatch
 from benchmarks.worker_alone import FRAME_BYTES_MAX, HOT, KEYS_FEW, KEYS_MANY, RARE
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Array

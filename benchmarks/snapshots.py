@@ -21,9 +21,10 @@ from benchmarks.log_load import Splitter
 from benchmarks.number_load import APPLICATION, all_keys, frames
 from benchmarks.number_log import FRAME_MESSAGES, SUMS, Load, Way, speed
 from benchmarks.worker_alone import FRAME_BYTES_MAX
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
+from bettong.garbage import CollectionPaused
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 
@@ -101,7 +102,8 @@ def pauses_ms(keys: int, *, compiled: bool) -> list[float]:
     offset, pauses = 0, []
     for _ in range(_INCREMENTS):
         for _, frame in frames(splitter, planned.sources[0], all_keys(keys), FRAME_MESSAGES):
-            worker.fold(offset, frame)
+            with CollectionPaused():
+                worker.fold(offset, frame)
             offset += 1
         begun = time.perf_counter()
         worker.increment()

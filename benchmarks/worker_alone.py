@@ -9,10 +9,11 @@ from benchmarks.log_load import Splitter
 from benchmarks.measuring import Sample
 from benchmarks.waits import Waits
 from benchmarks.workload import Workload, column_frames, log_frame, planned
-from bettong.application.loading import load as load_application
 from bettong.application.plan import Plan, plan
+from bettong.edges.application_file import load as load_application
 from bettong.frames.columns import Array
 from bettong.frames.frame import decode
+from bettong.garbage import CollectionPaused
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -65,7 +66,8 @@ def waits(ready: StageProgram, frames: list[bytes], load: Workload) -> list[Samp
         if begun_ns >= cut_ns:
             worker.increment()
             cut_ns = begun_ns + _SNAPSHOT_S * 1e9
-        found = worker.fold(offset, frame)
+        with CollectionPaused():
+            found = worker.fold(offset, frame)
         waits.note_ns(time.perf_counter_ns() - begun_ns)
         records += found
     _check(records, load)
@@ -118,7 +120,8 @@ def _fold(worker: PartitionWorker, frames: Sequence[bytes]) -> tuple[list[Output
     begun = time.process_time()
     snapshot_at = time.monotonic()
     for frame in frames:
-        records.extend(worker.fold(worker.next_offset, frame))
+        with CollectionPaused():
+            records.extend(worker.fold(worker.next_offset, frame))
         if time.monotonic() - snapshot_at >= _SNAPSHOT_S:
             worker.increment()
             snapshot_at = time.monotonic()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
+from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds

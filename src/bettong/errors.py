@@ -85,7 +85,7 @@ class LogTruncatedError(LogError):
 class PoisonError(BettongError):
     """A computation with `on_error="stop"` cannot process a message. The same code would fail on it again.
 
-    `index`: of the message in its frame.
+    `index`: of the message in its frame; -1 where a timer fired and no message led to it.
     """
 
     exit_code = 8

@@ -1,4 +1,4 @@
-"""How often Python looks for garbage that counting references does not free."""
+"""When Python looks for garbage that counting references does not free."""
 
 import gc
 
@@ -13,3 +13,21 @@ def collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
+
+
+class CollectionPaused:
+    """Python's collector waits within `with`, and is afterwards as it was.
+
+    For the fold of a frame: it would look at the frame's results again and again, and what it could free is little, for
+    messages and results are gone when their frame is through.
+    """
+
+    __slots__ = ("_collects",)
+
+    def __enter__(self) -> None:
+        self._collects = gc.isenabled()
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        if self._collects:
+            gc.enable()

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.object_store import ObjectSnapshots
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
 from tests.samples.snapshots import whole
 from tests.servers.s3 import BUCKET

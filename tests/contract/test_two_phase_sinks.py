@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.destinations import TwoPhase
-from bettong.application.loading import load
+from bettong.application.external.two_phase import TwoPhase
 from bettong.application.plan import plan
+from bettong.edges.application_file import load
 from bettong.testing import TwoPhaseSinkContract
 from examples.sqlite_ledger import SqliteLedger, read_ledger
 

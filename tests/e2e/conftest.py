@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.local.options import SuiteOptions
@@ -100,7 +100,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
         def start(
             application: str,
             *,
-            schedule: Schedule = Schedule.MICRO_BATCH,
+            schedule: Schedule = Schedule.RESIDENT,
             compiled: bool = True,
             standby: bool = False,
             keep: Path | None = None,

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.chaos.spec import Target
 from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.edges.redis_store import LiveMetrics, RedisStore

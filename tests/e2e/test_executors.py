@@ -15,11 +15,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.application.streams import Source
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
+from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.v1.ingest_pb2 import IngestFrame
 from examples.market_spread_oracle import by_symbol, rejected

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client.sender import Sender
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogWriter
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.inspection.live.resending import send_again

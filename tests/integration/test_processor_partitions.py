@@ -9,6 +9,7 @@ import structlog
 
 import bettong
 from bettong.application.plan import plan
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.errors import LogTruncatedError, StateChangedError, StoreError
@@ -17,7 +18,6 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.partition import Assignment, PartitionWorker

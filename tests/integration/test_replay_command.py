@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import Stage, plan
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
+from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns

@@ -17,14 +17,14 @@ from pathlib import Path
 import pytest
 import structlog
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
+from bettong.edges.application_file import load
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.frames.frame import decode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import sink_topic, stage_topic
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import Stage, plan
 from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
+from bettong.edges.application_file import load
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns
@@ -20,7 +21,6 @@ from bettong.frames.frame import Frame, encode
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program

@@ -235,7 +235,7 @@ def test_a_schedule_that_there_is_not_is_refused(bettong: Callable[..., Ran]) ->
     assert status == 4
     assert (
         complaint
-        == "bettong: error: --schedule hourly: there is no such schedule, expected micro-batch, resident\n"
+        == "bettong: error: --schedule hourly: there is no such schedule, expected resident, micro-batch\n"
     )
 
 

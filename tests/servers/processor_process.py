@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from bettong import metrics
-from bettong.application.loading import load
 from bettong.application.plan import plan
+from bettong.edges.application_file import load
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.chaos.outputs import Difference, defaults, differences, messages, table, without_numbers
 from bettong.chaos.spec import Compare, Output, Split
+from bettong.edges.application_file import load
 from bettong.errors import SchemaError
 
 ROOT = Path(__file__).parents[2]

@@ -72,7 +72,7 @@ def test_every_frame_is_dealt_once_in_order(
 
 
 def prepare_schema() -> object:
-    from bettong.application.loading import load
+    from bettong.edges.application_file import load
 
     return load(WORDS).sources[0].schema.arrow
 

@@ -18,9 +18,9 @@ import numba
 import numpy as np
 import pytest
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.application.ways import Way
+from bettong.edges.application_file import load
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compiling import functions_of
 

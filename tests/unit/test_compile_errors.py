@@ -13,6 +13,7 @@ import pytest
 
 import bettong
 from bettong import ApplicationError, Width
+from bettong.edges.kernel_cache import KernelFolder
 from bettong.schema.schema import schema_of
 from bettong.worker.kernel import Form, Gives, compile_kernel
 
@@ -193,7 +194,7 @@ def wrong_line(function: Callable[..., Any]) -> int:
     return inspect.getsourcelines(function)[1]
 
 
-def told(function: Callable[..., Any], cache: Path | None) -> str:
+def told(function: Callable[..., Any], cache: KernelFolder | None) -> str:
     with pytest.raises(ApplicationError) as caught:
         compile_kernel(
             function, Form(schema_of(Word), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=cache
@@ -216,4 +217,4 @@ def test_a_mistake_is_told_with_function_line_and_reason(function: Callable[...,
 def test_a_mistake_is_told_alike_when_kernels_are_cached(
     function: Callable[..., Any], tmp_path: Path
 ) -> None:
-    assert told(function, tmp_path) == told(function, None)
+    assert told(function, KernelFolder(tmp_path)) == told(function, None)

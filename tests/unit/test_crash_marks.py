@@ -5,9 +5,9 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import decode, encode
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong_processor.crashes.guard import messages_of
 from bettong_processor.crashes.marks import Deaths, Marks
 from tests.samples.worker import Reading, data

@@ -2,6 +2,7 @@
 
 import ctypes
 import faulthandler
+import gc
 import json
 import os
 import re
@@ -375,3 +376,29 @@ def test_a_record_that_stands_still_is_told_of_with_its_message(
         own.of(worker)(0, frame(1, [0, 5, 0]))
         assert told[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
         eventually(lambda: told[-1] == "in/0: ", what="it is told that it goes on")
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_the_garbage_collector_waits_for_a_frame_and_is_afterwards_as_it_was(
+    tmp_path: Path, *, was_on: bool
+) -> None:
+    seen: list[bool] = []
+
+    def look(number: Number, state: Seen) -> Number:
+        seen.append(gc.isenabled())
+        if number.deed:
+            raise ValueError("no")
+        return number
+
+    worker = PartitionWorker(ready(look, "stop"), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    fold = guard(tmp_path).of(worker, lambda: True)
+    (gc.enable if was_on else gc.disable)()
+    try:
+        fold(0, frame(1, [0]))
+        assert gc.isenabled() == was_on
+        with pytest.raises(PoisonError):
+            fold(1, frame(2, [1]))
+        assert gc.isenabled() == was_on
+    finally:
+        gc.enable()
+    assert seen[-2:] == [False, False]

@@ -135,6 +135,10 @@ def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
             found("numbers", as_received=True, whole_record=True),
             "it is a whole record of the log, not one message",
         ),
+        (
+            found("add", fired=True, message=b'{"key":"a","timer":"t","at":1}'),
+            "a timer led to it, and no message",
+        ),
         (found("same", cut=True), "only the beginning of its message is kept"),
         (found("same", message=b"{"), "source 'numbers' does not take it any more: no message of Number"),
         (found("same", message=b'{"name":"a"}'), "expected fields name, value, found name"),

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import StoreError
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from tests.samples.snapshots import whole
 
 

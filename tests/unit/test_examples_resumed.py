@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 import structlog
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
 from bettong.delivery import DeliveryTable, Verdict
+from bettong.edges.application_file import load
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
 from bettong.errors import StoreError
 from bettong.frames.frame import Kind, decode
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_topic
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions

@@ -14,26 +14,26 @@ from typing import Any
 
 import pytest
 
+from bettong.edges.kernel_cache import KernelFolder
+from bettong.edges.kernel_folder import folder_of
 from bettong.schema.schema import schema_of
-from bettong.worker import kernel_cache
 from bettong.worker.kernel import Form, Gives, compile_kernel
-from bettong.worker.kernel_cache import folder_of
-from bettong.worker.kernel_cache import load as load_kernel
 from tests.unit.test_code_facts import APPLICATION, PLAIN
 
 # Prints the result of one message.
 RUN = """
 import sys
 from pathlib import Path
-from bettong.application.loading import load
+from bettong.edges.application_file import load
 from bettong.application.plan import plan
+from bettong.edges.kernel_cache import KernelFolder
 from bettong.worker.stage_program import program
 from tests.samples.worker import data, fold, results, worker
 
 app = load(sys.argv[1])
 Number = app.sources[0].schema.message
 (stage,) = plan(app).stages
-ready = program(stage, compiled=True, cache=Path(sys.argv[2]))
+ready = program(stage, compiled=True, cache=KernelFolder(Path(sys.argv[2])))
 records = fold(worker(ready), [data("in/a", 1, [Number(1, 10)])])
 print(results(records, "meters.sink.out", Number)[0].value)
 """
@@ -78,7 +78,7 @@ def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_
         return Number(pointer(number.value))
 
     schema = schema_of(Number)
-    kernel = compile_kernel(add, Form(schema, None, Gives.ONE, schema), cache=tmp_path)
+    kernel = compile_kernel(add, Form(schema, None, Gives.ONE, schema), cache=KernelFolder(tmp_path))
     assert kernel.form.takes is schema
     assert list(tmp_path.iterdir()) == []
 
@@ -86,7 +86,7 @@ def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_
 def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> None:
     source = "def kernel(): return 1\n"
     for name in ("old", "used", "new"):
-        assert load_kernel(tmp_path, name, source, {}) is not None
+        assert KernelFolder(tmp_path).load(name, source, {}) is not None
     code = tmp_path / "__pycache__"
     code.mkdir(exist_ok=True)
     month_ago_s = time.time() - 31 * 24 * 3600
@@ -95,9 +95,9 @@ def test_a_kernel_that_no_run_loads_for_a_month_is_removed(tmp_path: Path) -> No
         for path in tmp_path.glob(f"kernel_{name}.*"):
             os.utime(path, (month_ago_s, month_ago_s))
     stamp = (tmp_path / "kernel_used.py").stat().st_mtime
-    load_kernel(tmp_path, "used", source, {})
+    KernelFolder(tmp_path).load("used", source, {})
     assert (tmp_path / "kernel_used.py").stat().st_mtime == stamp, "else Numba would compile it anew"
-    load_kernel(tmp_path, "newest", source, {})
+    KernelFolder(tmp_path).load("newest", source, {})
     left = {path.name for path in tmp_path.rglob("kernel_*") if path.suffix in {".py", ".nbi"}}
     assert left == {
         "kernel_used.py",
@@ -124,7 +124,7 @@ def test_a_kernel_that_another_process_removes_at_this_moment_does_no_harm(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = "def kernel(): return 1\n"
-    load_kernel(tmp_path, "old", source, {})
+    KernelFolder(tmp_path).load("old", source, {})
     as_it_is, glob = getattr(Path, method), Path.glob
     month_ago_s = time.time() - 31 * 24 * 3600
     for path in glob(tmp_path, "kernel_old.*"):
@@ -137,21 +137,21 @@ def test_a_kernel_that_another_process_removes_at_this_moment_does_no_harm(
         return as_it_is(path, *given)
 
     monkeypatch.setattr(Path, method, disturbed)
-    assert (load_kernel(tmp_path, name, source, {}) is not None) == is_loaded
+    assert (KernelFolder(tmp_path).load(name, source, {}) is not None) == is_loaded
     assert not (tmp_path / "kernel_old.py").exists()
 
 
 def test_a_kernel_that_another_process_removes_once_it_is_loaded_is_compiled_without_a_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    def disturbed(folder: Path, name: str, *given: Any) -> Any:
-        kernel = load_kernel(folder, name, *given)
-        (folder / f"kernel_{name}.py").unlink()
-        return kernel
+    class Disturbed(KernelFolder):
+        def load(self, name: str, *given: Any) -> Any:
+            kernel = super().load(name, *given)
+            (self.folder / f"kernel_{name}.py").unlink()
+            return kernel
 
-    monkeypatch.setattr(kernel_cache, "load", disturbed)
     schema = schema_of(Number)
-    kernel = compile_kernel(renumbered, Form(schema, None, Gives.ONE, schema), cache=tmp_path)
+    kernel = compile_kernel(renumbered, Form(schema, None, Gives.ONE, schema), cache=Disturbed(tmp_path))
     assert kernel.form.takes is schema
     assert not list(tmp_path.glob("kernel_*.py"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bettong import ApplicationError
-from bettong.application.loading import load
+from bettong.edges.application_file import load
 
 ONE = """from dataclasses import dataclass
 import bettong

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from itertools import count
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 import bettong
 from bettong.application.plan import plan
 from bettong.delivery import ORIGIN_TTL_NS
-from bettong.errors import LogTruncatedError, PoisonError, SnapshotError, StateChangedError
+from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
 from bettong.worker.output.framing import OutputRecord
@@ -256,28 +255,3 @@ def test_a_snapshot_without_the_state_of_a_computation_is_refused(tally: StagePr
         StateChangedError, match="no state of computation 'tally': it was saved by another version"
     ):
         worker(tally).restore(before.snapshot())
-
-
-@pytest.mark.parametrize("was_on", [True, False])
-def test_the_garbage_collector_waits_for_a_frame_and_is_afterwards_as_it_was(*, was_on: bool) -> None:
-    seen: list[bool] = []
-
-    def look(reading: Reading) -> Reading:
-        seen.append(gc.isenabled())
-        if reading.value < 0:
-            raise ValueError("negative")
-        return reading
-
-    app = bettong.Application("meters")
-    app.source("readings", schema=Reading).map(look, on_error="stop").sink("out")
-    of = worker(program(plan(app).stages[0], compiled=False))
-    (gc.enable if was_on else gc.disable)()
-    try:
-        fold(of, [data("readings/a", 1, [Reading("m", 1)])])
-        assert gc.isenabled() == was_on
-        with pytest.raises(PoisonError):
-            fold(of, [data("readings/a", 2, [Reading("m", -1)])])
-        assert gc.isenabled() == was_on
-    finally:
-        gc.enable()
-    assert seen == [False, False]

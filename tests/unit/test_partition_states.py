@@ -22,8 +22,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given, note, settings
 
 from bettong import Application, ApplicationError, Stream
 from bettong.application.ways import Way
+from bettong.edges.kernel_cache import KernelFolder
 from tests.simulation.function_table import FUNCTIONS
 from tests.simulation.functions import coded
 from tests.simulation.graph_runs import check, expected
@@ -26,14 +26,14 @@ from tests.simulation.random_graphs import Case, cases
 
 
 @pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> KernelFolder:
     """Where the compiled functions of all examples are kept."""
-    return tmp_path_factory.mktemp("kernels")
+    return KernelFolder(tmp_path_factory.mktemp("kernels"))
 
 
 @settings(max_examples=500, derandomize=True)
 @given(case=cases())
-def test_any_graph_gives_what_the_interpreter_says(kernels: Path, case: Case) -> None:
+def test_any_graph_gives_what_the_interpreter_says(kernels: KernelFolder, case: Case) -> None:
     note(str(case))
     check(case, cache=kernels)
 
@@ -42,7 +42,7 @@ def test_any_graph_gives_what_the_interpreter_says(kernels: Path, case: Case) ->
 @pytest.mark.timeout(3600)
 @settings(max_examples=20_000)
 @given(case=cases())
-def test_many_more_graphs_give_what_the_interpreter_says(kernels: Path, case: Case) -> None:
+def test_many_more_graphs_give_what_the_interpreter_says(kernels: KernelFolder, case: Case) -> None:
     note(str(case))
     check(case, cache=kernels)
 
@@ -199,7 +199,7 @@ def test_the_interpreter_says(example: Example) -> None:
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 def test_a_graph_gives_it_however_messages_are_cut_into_frames(
-    kernels: Path, example: Example, *, cut: bool
+    kernels: KernelFolder, example: Example, *, cut: bool
 ) -> None:
     check(example.case((cut,) * len(example.values)), cache=kernels)
 
@@ -240,7 +240,7 @@ STOPS: dict[str, tuple[list[Node], list[int], str, int]] = {
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])
 @pytest.mark.parametrize(("nodes", "values", "computation", "place"), STOPS.values(), ids=STOPS)
 def test_a_partition_stops_at_the_first_message_that_must_stop_it(
-    kernels: Path, nodes: list[Node], values: list[int], computation: str, place: int, *, cut: bool
+    kernels: KernelFolder, nodes: list[Node], values: list[int], computation: str, place: int, *, cut: bool
 ) -> None:
     case = Example(nodes, values, {}).case((cut,) * len(values))
     with pytest.raises(StoppedError) as stopped:

@@ -7,11 +7,11 @@ import pytest
 
 from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import LogTruncatedError, StateChangedError
 from bettong.identifiers import PartitionId
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
 from bettong_processor.restoring import Limits

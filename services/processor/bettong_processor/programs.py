@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.config.processor import ProcessorSettings
-from bettong.edges.kernel_folder import kernel_folder
+from bettong.edges.application_file import load
+from bettong.edges.kernel_cache import kernel_cache
 from bettong.edges.state_key import state_key
 from bettong.worker.stage_program import StageProgram, program
 
@@ -32,11 +32,11 @@ def programs(settings: ProcessorSettings) -> Programs:
 
 @lru_cache(maxsize=4)
 def _programs(application: str, compiled: bool, cache: Path, key: bytes | None) -> Programs:  # noqa: FBT001
-    planned, folder = plan(load(application)), kernel_folder(cache)
+    planned, kernels = plan(load(application)), kernel_cache(cache)
     return Programs(
         planned,
         {
-            stage.name: program(stage, compiled=compiled, cache=folder, state_key=key)
+            stage.name: program(stage, compiled=compiled, cache=kernels, state_key=key)
             for stage in planned.stages
         },
     )

@@ -8,9 +8,10 @@ from contextlib import ExitStack
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.config.processor import ProcessorSettings, Schedule
+from bettong.edges.application_file import load
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisLead, RedisStore
@@ -18,7 +19,6 @@ from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor import resuming
 from bettong_processor.java import Java

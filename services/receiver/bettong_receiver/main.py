@@ -4,10 +4,10 @@ import asyncio
 import signal
 from collections.abc import Mapping
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
+from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
 from bettong_receiver.service import Receiver

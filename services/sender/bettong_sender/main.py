@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
+from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely
 from bettong.logs import configure
 from bettong_sender.service import serve

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from bettong.application.callables import check_plain
 from bettong.application.event_time import IDLE_TIMEOUT, MAX_LEAD, event_time_of
-from bettong.application.external import ExternalTopic
+from bettong.application.external.transport import Transport, check_transport
 from bettong.application.key import Key, check_key
 from bettong.application.keys import check_keys
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
@@ -47,7 +47,7 @@ class Application:
         key: Key | None = None,
         decoder: Decoder | None = None,
         on_error: OnError = DEAD_LETTER,
-        kafka: ExternalTopic | None = None,
+        from_: Transport | None = None,
         event_time: str | Callable[[Any], int] | None = None,
         out_of_order: timedelta = timedelta(0),
         idle_timeout: timedelta | None = IDLE_TIMEOUT,
@@ -58,7 +58,7 @@ class Application:
         `key` is a field's name or a function of the message: all messages of a key go to one partition and
         share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
         `on_error`: what becomes of a message that the decoder or the key's function refuses.
-        `kafka` is a topic that is read beside what clients send.
+        `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
 
         `event_time`: a field, or a function of the message, that tells in Unix nanoseconds when it happened; by
         default that is when it was taken in. Messages up to `out_of_order` older than the newest of their client's are
@@ -75,16 +75,12 @@ class Application:
         if decoder is not None:
             check_plain(f"decoder of {name!r}", decoder.decode)
             decoder.check(name, layout)
-        if kafka is not None:
-            if not isinstance(kafka, ExternalTopic):
-                raise ApplicationError(
-                    f"source {name!r}: kafka={kafka!r}: expected bettong.ExternalTopic(...)"
-                )
-            kafka.check(name, decodes=decoder is not None)
+        if from_ is not None:
+            check_transport(name, from_, decodes=decoder is not None)
         times = event_time_of(
             name, layout, event_time, out_of_order=out_of_order, idle_timeout=idle_timeout, max_lead=max_lead
         )
-        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, kafka, times))
+        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, from_, times))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""

@@ -26,6 +26,7 @@ from bettong.application.streams import (
     Uniform,
     parents_of,
 )
+from bettong.application.timers import Clock
 from bettong.schema.schema import Schema
 from bettong.topics import all_topics
 
@@ -41,6 +42,8 @@ class StageInput:
     key: Key | None
     # Of a source; None for what another stage computes, whose frames tell it.
     event_time: EventTime | None = None
+    # See EventTime. For what another stage computes the longest one of the sources behind it.
+    idle_timeout_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,8 @@ class StageOutput:
     target: Keyed | Sink
     # The stage that the target enters; None for a sink.
     stage: str | None
+    # Whether that stage needs time: then frames to it tell event times.
+    needs_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +134,22 @@ def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         needing |= {
             stage.name for stage in stages if any(output.stage in needing for output in stage.outputs)
         }
-    return tuple(replace(stage, needs_time=stage.name in needing) for stage in stages)
+    return tuple(
+        replace(
+            stage,
+            needs_time=stage.name in needing,
+            outputs=tuple(replace(output, needs_time=output.stage in needing) for output in stage.outputs),
+        )
+        for stage in stages
+    )
 
 
 def goes_by_event_time(node: Computation) -> bool:
     """Whether a computation waits for watermarks."""
-    del node
-    return False
+    if not isinstance(node, Stateful):
+        return False
+    lives_by_it = node.lifetime is not None and node.lifetime.clock is Clock.EVENT
+    return lives_by_it or any(timer.clock is Clock.EVENT for timer in node.timers)
 
 
 def _groups(app: Application) -> list[list[Uniform]]:
@@ -166,7 +180,7 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
     for node in group:
         if isinstance(node, Source | Keyed):
             times = node.event_time if isinstance(node, Source) else None
-            inputs.append(StageInput(node.name, node.schema, node.key, times))
+            inputs.append(StageInput(node.name, node.schema, node.key, times, _idle_timeout_ns(node)))
         elif isinstance(node, Computation):
             operators.append(Operator(node, tuple(read.name for read in _reads(node))))
     outputs = [
@@ -176,6 +190,14 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
         for schema, streams in _by_schema(read for read in _reads(node) if read in members).items()
     ]
     return Stage(group[0].name, tuple(inputs), tuple(operators), tuple(outputs))
+
+
+def _idle_timeout_ns(stream: Stream) -> int | None:
+    """The longest one of the sources that a stream comes from; None when one of them waits for ever."""
+    if isinstance(stream, Source):
+        return stream.event_time.idle_timeout_ns
+    found = [_idle_timeout_ns(parent) for parent in parents_of(stream)]
+    return None if None in found else max(each for each in found if each is not None)
 
 
 def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:

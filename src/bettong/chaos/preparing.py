@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from bettong.application.loading import load
 from bettong.application.plan import Plan, plan
 from bettong.chaos import disk
 from bettong.chaos.feeding import Feed, feeds
@@ -14,6 +13,7 @@ from bettong.chaos.outputs import defaults
 from bettong.chaos.spec import Compare, Fill, Order, Output, Spec
 from bettong.chaos.timetable import Fault, timetable
 from bettong.config.service import ServiceSettings
+from bettong.edges.application_file import load
 from bettong.errors import SettingsError
 
 

@@ -34,7 +34,7 @@ def up(
     application: Annotated[str, APPLICATION],
     *,
     directory: Annotated[Path, DIRECTORY] = HERE,
-    schedule: Annotated[str, SCHEDULE] = "micro-batch",
+    schedule: Annotated[str, SCHEDULE] = "resident",
     partitions: Annotated[int, PARTITIONS] = 16,
     python: Annotated[bool, PYTHON] = False,
     standby: Annotated[bool, STANDBY] = False,
@@ -47,8 +47,8 @@ def up(
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.application_file import load
     from bettong.local.background import up as start
     from bettong.local.interrupts import Terminated, terminable
     from bettong.local.readiness import await_running, exit_code, lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +11,16 @@ import typer
 if TYPE_CHECKING:
     from rich.tree import Tree
 
+    from bettong.application.lifetime import Lifetime
     from bettong.application.plan import Operator, Plan, Stage, StageOutput
+    from bettong.application.timers import StateTimer
 
 APPLICATION = typer.Argument(
     metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
 )
 
-_KINDS = {"Mapped": "map", "Filtered": "filter", "FlatMapped": "flat_map", "Stateful": "stateful"}
+# The classes of computations that are not named as the methods which make them.
+_METHODS = {"Mapped": "map", "Filtered": "filter", "FlatMapped": "flat_map"}
 
 
 def check(application: Annotated[str, APPLICATION]) -> None:
@@ -26,14 +30,14 @@ def check(application: Annotated[str, APPLICATION]) -> None:
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.application.plan import plan
     from bettong.config.service import ServiceSettings
-    from bettong.edges.kernel_folder import kernel_folder
+    from bettong.edges.application_file import load
+    from bettong.edges.kernel_cache import kernel_cache
     from bettong.worker.stage_program import program
 
     planned = plan(load(application))
-    cache = kernel_folder(ServiceSettings.model_fields["kernel_cache"].default)
+    cache = kernel_cache(ServiceSettings.model_fields["kernel_cache"].default)
     for stage in planned.stages:
         # Nothing is saved here, so nothing needs a true key.
         program(stage, compiled=True, cache=cache, state_key=b"check")
@@ -66,7 +70,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
             takes += _policy(source.on_error)
-            takes += f", reads the topic {source.kafka.topic}" if source.kafka is not None else ""
+            takes += f", reads {source.from_.title}" if source.from_ is not None else ""
         branch.add(f"{what} [green]{entry.stream}[/green]: {entry.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
@@ -79,24 +83,33 @@ def _computation(operator: Operator) -> str:
 
     node = operator.node
     state = (
-        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}"
+        f", state {_named(node.state)}{_ttl(node.lifetime)}{_deleted(node.delete_when)}{_timers(node.timers)}"
         if isinstance(node, Stateful)
         else ""
     )
-    kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
+    name = type(node).__name__
+    kind, reads = _METHODS.get(name, name.lower()), " + ".join(operator.reads)
     facts = f"{node.way.value}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
-def _ttl(ttl_ns: int | None) -> str:
+def _ttl(lifetime: Lifetime | None) -> str:
     """How long a state lives, as `timedelta` writes it."""
-    if ttl_ns is None:
+    if lifetime is None:
         return ""
-    return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
+    ttl = str(timedelta(microseconds=lifetime.ttl_ns // 1000)).replace("days,", "days").replace("day,", "day")
+    return f", ttl {ttl}" + (" by event time" if lifetime.clock.name == "EVENT" else "")
 
 
 def _deleted(delete_when: object) -> str:
     return f", deleted when {_named(delete_when)}" if delete_when is not None else ""
+
+
+def _timers(timers: Sequence[StateTimer]) -> str:
+    """Each timer, by what clock it fires, and what is called then."""
+    return "".join(
+        f", timer {timer.field} by {timer.clock.value} calls {_named(timer.function)}" for timer in timers
+    )
 
 
 def _stage_output(planned: Plan, output: StageOutput) -> str:

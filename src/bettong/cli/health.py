@@ -72,8 +72,8 @@ def _said(facts: Facts | None) -> str:
 
 def _remembered(memory: Path, settings: ProcessorSettings) -> tuple[str, dict[str, str], Seen | None]:
     """The application's name, its stages by their topics, and what was seen. Loads the application the first time."""
-    from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.application_file import load
     from bettong.inspection.health import Seen
     from bettong.topics import stage_topic
 

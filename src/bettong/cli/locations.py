@@ -59,7 +59,7 @@ def locations(
     from bettong.config.processor import ProcessorSettings
     from bettong.config.reading import read
     from bettong.config.service import PREFIX
-    from bettong.edges.kernel_folder import kernel_folder
+    from bettong.edges.kernel_cache import kernel_cache
     from bettong.edges.state_key import state_key
     from bettong.errors import LocalError
     from bettong.inspection.locations import Locations
@@ -88,7 +88,7 @@ def locations(
         redis=record.redis_connection if record is not None and redis is None else settings.redis_connection,
         sender=record.sender if record is not None else None,
         compiled=record.compiled if record is not None else settings.compiled,
-        kernel_cache=kernel_folder(settings.kernel_cache),
+        kernel_cache=kernel_cache(settings.kernel_cache),
         frame_bytes_max=settings.frame_bytes_max,
         state_dir=settings.state_dir,
         snapshots=record.snapshots if record is not None else settings.snapshots,

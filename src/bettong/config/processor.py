@@ -15,8 +15,8 @@ from bettong.config.service import ServiceSettings, instance_field
 class Schedule(StrEnum):
     """How Spark hands frames to steps; the results are the same."""
 
-    MICRO_BATCH = "micro-batch"
     RESIDENT = "resident"
+    MICRO_BATCH = "micro-batch"
 
 
 class ProcessorSettings(ServiceSettings):
@@ -24,8 +24,8 @@ class ProcessorSettings(ServiceSettings):
 
     instance: str = instance_field("processor")
     schedule: Schedule = Field(
-        Schedule.MICRO_BATCH,
-        description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
+        Schedule.RESIDENT,
+        description="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
     )
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."

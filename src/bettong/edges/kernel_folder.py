@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bettong.worker.kernel_cache import folder_of
-
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -42,3 +40,11 @@ def kernel_folder(cache: Path, tell: Callable[[str], object] = sys.stderr.write)
         # No home that can be written: nothing is kept, as in a container.
         return None
     return folder
+
+
+def folder_of(cache: Path) -> Path | None:
+    """The folder with `~` resolved; None, that is no cache, for a user without a home."""
+    try:
+        return cache.expanduser()
+    except RuntimeError:
+        return None

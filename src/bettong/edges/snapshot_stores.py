@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 from bettong.config.endpoints import folder_of
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.object_store import ObjectSnapshots, check_scheme
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.errors import SettingsError
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import SnapshotStore
 
 REDIS = "redis"

@@ -7,7 +7,7 @@ rows in their order, so that changes no result. Another one, around the router, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,14 +21,17 @@ from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
 from bettong.frames.frame import Kind as FrameKind
-from bettong.frames.text import bytes_of
+from bettong.frames.key_values import read_key
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.due import Due
+from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -37,9 +40,10 @@ from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.records import key_column
 from bettong.worker.state.table import StateTable
 
-KeyValue = str | int | bytes
+# What the values of a field that is a key are read as.
+_OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
 
-EXPIRED = "expired"
+TIME_PASSED = "time-passed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class Event:
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
 
-    Or a record without a message of the key that ended states of it, whose time was over: EXPIRED, of the message null.
+    Or TIME_PASSED: a record without a message of the key, by whose time states of it ended or timers fired; `message`
+    is null.
     """
 
     offset: int
@@ -94,7 +99,7 @@ class KeyHistory:
         self._key = key
         self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
-        self._expiring = program.expiring()
+        self._timed = program.timed()
         self.stopped: PoisonError | None = None
 
     @property
@@ -126,7 +131,7 @@ class KeyHistory:
         if frame is None:
             return []
         if not indexes or columns is None:
-            return list(self._expired(offset, frame, states)) if self.stopped is None else []
+            return list(self._time_passed(offset, frame, states)) if self.stopped is None else []
         counters = self._worker.counters
         verdict = (
             "duplicate"
@@ -138,15 +143,14 @@ class KeyHistory:
         return list(self._events(offset, frame, columns, indexes, verdict, records))
 
     def _states(self) -> dict[str, Any]:
-        """The key's states that may end by their time to live."""
-        return {name: self._worker.tables[name].state_of(self._key) for name in self._expiring}
+        """The key's states that time may end or change."""
+        return {name: self._worker.tables[name].state_of(self._key) for name in self._timed}
 
-    def _expired(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
-        """What a record without a message of the key has ended."""
+    def _time_passed(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
+        """What a record without a message of the key has changed."""
+        after = self._states()
         steps = tuple(
-            Step(name, before[name], None)
-            for name, after in self._states().items()
-            if before[name] is not None and after is None
+            Step(name, before[name], after[name]) for name in self._timed if before[name] != after[name]
         )
         if steps:
             yield Event(
@@ -155,7 +159,7 @@ class KeyHistory:
                 sequence=frame.sequence,
                 index=0,
                 time_ns=frame.ingest_ns,
-                verdict=EXPIRED,
+                verdict=TIME_PASSED,
                 message="null",
                 steps=steps,
             )
@@ -223,7 +227,7 @@ class KeyHistory:
                                 (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if dead_letter.computation == source:
+                    if dead_letter.fired or dead_letter.computation == source:
                         continue
                     policy = policies.get(dead_letter.computation, DEAD_LETTER)
                     found.setdefault(dead_letter.index, []).append(
@@ -249,17 +253,17 @@ def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
 
 
 def key_of(entry: StageInput, text: str) -> KeyValue:
-    """The key that a text stands for, as messages have it: bytes as `frames.text.text_of` writes them.
+    """The key that a text stands for, as messages have it: see `frames.key_values.key_text`.
 
     A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
     """
     if not isinstance(entry.key, str):
         returns = getattr(entry.key, "__annotations__", {}).get("return", str)
-        kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
-        return _read_key(text, kind, width=0)
+        types = {kind.__name__: kind for kind in KEY_TYPES}
+        return read_key(text, types.get(getattr(returns, "__name__", returns), str))
     field = entry.schema.fields[entry.schema.position(entry.key)]
     width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
-    key = _read_key(text, field.kind, width=width)
+    key = read_key(text, _OF_FIELDS.get(field.kind, str), width=width)
     if field.dtype is not None and key_column(key, field.dtype) is None:
         raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
     return key
@@ -313,7 +317,7 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.indexes or not batch.length:
+        if not self._watch.indexes or not batch.length or isinstance(dead_letters, FiringDeadLetters):
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
@@ -327,6 +331,15 @@ class _WatchedStateful:
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
         return Batch.concatenated(given)
 
+    @property
+    def due(self) -> Due | None:
+        """See Operator."""
+        return self._operator.due
+
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
+        """See Operator."""
+        return self._operator.on_time(log_ns, watermark_ns, dead_letters)
+
 
 @dataclass(frozen=True, slots=True)
 class _WatchedRouter(Router):
@@ -338,9 +351,15 @@ class _WatchedRouter(Router):
         self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
     ) -> Iterator[OutputRecord]:
         """See Router."""
+        if isinstance(dead_letters, FiringDeadLetters):
+            yield from Router.route(self, emitter, output, batch, dead_letters)
+            return
         # Several rows may come from one message: here each row stands for itself.
         failed = DeadLetters()
-        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        alone = Batch(batch.columns, batch.keys)
+        if output.needs_time:
+            alone = alone.at(EventTimes.of(batch.event_times()))
+        yield from Router.route(self, emitter, output, alone, failed)
         for each in failed.found:
             dead_letters.add(each.computation, each.reason, batch.source(each.index))
         stayed = {each.index for each in failed.found}
@@ -365,18 +384,3 @@ def _stretches(batch: Batch, indexes: frozenset[int]) -> Iterator[tuple[int, int
 
 def _json_at(columns: Columns, index: int) -> str:
     return message_text(columns)(index).decode()
-
-
-def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:
-    if kind is Kind.TEXT:
-        return text
-    if kind is Kind.BYTES:
-        return bytes_of(text).ljust(width, b"\0")
-    if kind is Kind.BOOL and text in ("true", "false"):
-        return int(text == "true")
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is no {'whole number' if kind is Kind.INT else 'true or false'}"
-        ) from None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
+from bettong.worker.kernel import KernelCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class Locations:
     redis: RedisConnection
     sender: str | None
     compiled: bool
-    kernel_cache: Path | None
+    kernel_cache: KernelCache | None
     frame_bytes_max: int
     state_dir: Path
     snapshots: str

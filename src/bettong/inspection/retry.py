@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bettong.application.streams import FlatMapped, Stateful
+from bettong.application.streams import Filtered, Mapped, Stateful
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
@@ -50,6 +50,8 @@ def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns:
             "it was being sent again hours ago, by a command that did not end: whether it arrived cannot be told"
         )
     dead_letter = found.dead_letter
+    if dead_letter.fired:
+        return Cannot("a timer led to it, and no message: there is nothing to send again")
     if dead_letter.cut:
         return Cannot("only the beginning of its message is kept: it was too long for a dead letter")
     stream, _, who = dead_letter.origin.partition("/")
@@ -100,8 +102,9 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
     # One message may have become several rows before: the others of them were processed.
     names = [name for name in _before(reads, computation, stage) if name in reached]
     before = [nodes[name] for name in names if name in nodes]
-    several = any(
-        isinstance(node, FlatMapped) or (isinstance(node, Stateful) and node.many) for node in before
+    several = not all(
+        isinstance(node, Mapped | Filtered) or (isinstance(node, Stateful) and not node.many)
+        for node in before
     )
     meeting = (reads.get(name, ()) for name in (*names, computation))
     outputs = (output.streams for output in stage.outputs if output.target.name == computation)

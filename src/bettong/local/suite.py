@@ -9,9 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bettong.application.loading import load
 from bettong.application.plan import plan
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
+from bettong.edges.application_file import load
 from bettong.errors import BettongError, LocalError
 from bettong.local import services
 from bettong.local.addresses import LOOPBACK, free_ports

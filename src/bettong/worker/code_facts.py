@@ -12,12 +12,10 @@ library that does not change.
 """
 
 import hashlib
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from enum import Enum, EnumMeta
-from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -26,17 +24,12 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from bettong.errors import SchemaError
+from bettong.loaded_modules import loaded_module
 from bettong.schema.schema import schema_of
-from bettong.worker import numba_types, prefetching
 from bettong.worker.libraries import of_library
 from bettong.worker.numba_types.callables import numba_knows
 
 _CONSTANTS = frozenset({int, float, complex, bool, str, bytes, range, type(None), type(...)})
-# Our extensions of Numba: they take part in all machine code.
-_EXTENSIONS = b"".join(
-    path.read_bytes()
-    for path in (*sorted(Path(numba_types.__path__[0]).glob("*.py")), Path(prefetching.__file__))
-)
 
 
 class _UnknownError(Exception):
@@ -46,11 +39,12 @@ class _UnknownError(Exception):
 def fingerprint(function: Callable[..., Any], *parts: str) -> str | None:
     """Names the machine code of a function, and of all that it calls, under these further parts.
 
+    Of what does not change within a process (Bettong's own extensions of Numba, packages, Python) the parts must tell.
     None when something that decides the machine code cannot be known.
     """
-    digest = hashlib.blake2b(_EXTENSIONS, digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     try:
-        for part in (*parts, *_Facts().of(function), numba.__version__, np.__version__, sys.version):
+        for part in (*parts, *_Facts().of(function)):
             digest.update(part.encode() + b"\0")
     except _UnknownError:
         return None
@@ -175,7 +169,7 @@ def _is_of_library(value: Any) -> bool:
 
 def _is_found_by_name(value: Any) -> bool:
     name = getattr(value, "__name__", "")
-    return getattr(sys.modules.get(value.__module__), name, None) is value
+    return getattr(loaded_module(value.__module__), name, None) is value
 
 
 def _code(code: CodeType) -> Iterator[str]:

@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from inspect import isgeneratorfunction
-from pathlib import Path
 from typing import Any, get_type_hints
 
 from bettong.application.plan import Computation
 from bettong.application.streams import Filtered, FlatMapped, Stateful
 from bettong.application.ways import Way, refusal
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.kernel import Form, Gives, Kernel, compile_kernel
+from bettong.worker.kernel import Form, Gives, Kernel, KernelCache, compile_kernel
 from bettong.worker.state.records import check_fixed, first_state
 
 
-def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kernel]:
+def compile_node(node: Computation, *, cache: KernelCache | None) -> dict[Schema, Kernel]:
     """The kernels of a computation, one a schema that it takes. Slow (seconds) unless `cache` has them.
 
     Raises ApplicationError when a schema, the state or a function cannot be compiled.
@@ -22,7 +21,25 @@ def compile_node(node: Computation, *, cache: Path | None) -> dict[Schema, Kerne
     if isinstance(node, Stateful):
         first_state(node)
         state = schema_of(node.state)
-    functions = functions_of(node)
+    return _kernels(node, functions_of(node), state, cache=cache)
+
+
+def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:
+    """The kernels of the functions of its timers, by field. `fired`: what they take. Raises as `compile_node`."""
+    state = schema_of(node.state)
+    return {
+        timer.field: _kernels(node, {fired: timer.function}, state, cache=cache)[fired]
+        for timer in node.timers
+    }
+
+
+def _kernels(
+    node: Computation,
+    functions: Mapping[Schema, Callable[..., Any]],
+    state: Schema | None,
+    *,
+    cache: KernelCache | None,
+) -> dict[Schema, Kernel]:
     delete_when = node.delete_when if isinstance(node, Stateful) else None
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):

@@ -6,12 +6,11 @@ Python does, as 64-bit integers and floats, so that arithmetic means the same; a
 when it is stored.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numba
 import numpy as np
@@ -19,7 +18,6 @@ from numba.np.numpy_support import carray
 
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
-from bettong.worker import kernel_cache
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compile_errors import explain
 from bettong.worker.numba_types.callables import kernel_compilation
@@ -77,14 +75,28 @@ class Kernel:
     reasons: tuple[str, ...]
 
 
+class KernelCache(Protocol):
+    """Keeps kernels between runs, in files: Numba caches what comes from one."""
+
+    @property
+    def version(self) -> str:
+        """Of all that takes part in machine code besides users' functions."""
+
+    def load(self, name: str, source: str, names: Mapping[str, Any]) -> Callable[..., Any] | None:
+        """The function `kernel` of a source, kept under a name, with `names` as its globals.
+
+        None when it cannot be kept: then it is compiled without a cache.
+        """
+
+
 def compile_kernel(
     function: Callable[..., Any],
     form: Form,
     *,
     delete_when: Callable[..., Any] | None = None,
-    cache: Path | None,
+    cache: KernelCache | None,
 ) -> Kernel:
-    """The kernel of a function, kept in the folder `cache` between runs if it has a name (see `code_facts`).
+    """The kernel of a function, kept in `cache` between runs if it has a name (see `code_facts`).
 
     `delete_when`: of a form that deletes.
 
@@ -97,10 +109,10 @@ def compile_kernel(
     if cache is not None:
         schemas = [schema for schema in (form.takes, form.state, form.output) if schema is not None]
         layouts = [",".join(field.token for field in schema.fields) for schema in schemas]
-        name = fingerprint(function, source, *layouts)
+        name = fingerprint(function, cache.version, source, *layouts)
         if name is not None and delete_when is not None:
             name = fingerprint(delete_when, name)
-        kernel = kernel_cache.load(cache, name, source, names) if name is not None else None
+        kernel = cache.load(name, source, names) if name is not None else None
     signature = numba.void(*[numba.int64] * 4, *[numba.uintp] * len(_addresses(form)))
     try:
         with kernel_compilation():

@@ -17,6 +17,7 @@ from typing import Protocol
 from bettong.application.on_error import DEAD_LETTER, STOP
 from bettong.errors import FrameError, SupersededError
 from bettong.frames.frame import Frame, decode
+from bettong.garbage import CollectionPaused
 from bettong.logs import Logger
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.halving import halved
@@ -116,7 +117,8 @@ class GuardedFold:
         self.mark.begin(offset)
         self._at_work.fold = (self, offset, value)
         try:
-            return self.worker.fold(offset, value)
+            with CollectionPaused():
+                return self.worker.fold(offset, value)
         finally:
             self._at_work.fold = None
             self.mark.end()

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from bettong.garbage import CollectionPaused
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
@@ -93,7 +94,8 @@ class Trial:
         try:
             _give_way()
             self.worker.progress.mark = mark
-            self.worker.fold_part(self.record.offset, self.record.value, indexes)
+            with CollectionPaused():
+                self.worker.fold_part(self.record.offset, self.record.value, indexes)
         except ANY_ERROR:
             pass
         finally:

@@ -191,8 +191,8 @@ def retry(
 
 
 def _found(application: str, directory: DirectoryFlag, kafka: str | None) -> tuple[Plan, Locations]:
-    from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.application_file import load
 
     planned = plan(load(application))
     return planned, locations(application, planned.application, directory, kafka=kafka)

@@ -57,8 +57,8 @@ def run(
     """
     from rich.console import Console
 
-    from bettong.application.loading import load
     from bettong.cluster.lab import Lab, chart_of, install, namespace_of, open_namespace, remove
+    from bettong.edges.application_file import load
     from bettong.local.interrupts import Terminated, terminable
 
     console = Console(highlight=False)

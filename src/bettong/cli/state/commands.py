@@ -177,8 +177,8 @@ def reset(
 
 
 def _states(application: str, directory: Path, kafka: str | None, redis: str | None) -> tuple[Plan, States]:
-    from bettong.application.loading import load
     from bettong.application.plan import plan
+    from bettong.edges.application_file import load
     from bettong.inspection.live.states import States
 
     planned = plan(load(application))

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Self
 
 from bettong.application.plan import Plan, Stage
+from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError, SnapshotError
-from bettong.inspection.key_history import KeyValue
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
 from bettong.inspection.states import Held, KeyState, LogEnds
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.snapshots.chain import chains
-from bettong.snapshots.directory import DirectorySnapshots
 from bettong.snapshots.store import read_chain
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker

@@ -8,7 +8,6 @@ modules define or import. Everything is looked up in what is loaded already, wit
 
 import dataclasses
 import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, EnumMeta
@@ -17,6 +16,7 @@ from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from bettong.application.streams import Stateful
+from bettong.loaded_modules import loaded_module
 from bettong.worker.libraries import of_library
 
 # By these a class says how its objects are to be taken apart and made again, which only pickle would ask.
@@ -101,7 +101,7 @@ class Classes:
         module, _, path = reference.partition(":")
         if module not in self._modules:
             return None
-        found: Any = sys.modules.get(module)
+        found: Any = loaded_module(module)
         for name in path.split("."):
             if not isinstance(found, type | ModuleType):
                 return None
@@ -115,7 +115,7 @@ class Classes:
     def _reached(self) -> dict[str, type[Any]]:
         """What type hints reach, by reference."""
         node, found = self._node, dict[str, type[Any]]()
-        todo: list[Any] = [node.state, *node.handlers.values(), node.schema.message]
+        todo: list[Any] = [node.state, *functions_of(node), node.schema.message]
         todo += [schema.message for schema in node.handlers]
         seen = set[int]()
         while todo:
@@ -138,18 +138,23 @@ class Classes:
     def _modules(self) -> frozenset[str]:
         """The modules that define the computation's functions, those they import, and so on through their own."""
         node = self._node
-        functions = [node.state, *node.handlers.values(), *([node.migrate] if node.migrate else [])]
+        functions = [node.state, *functions_of(node), *([node.migrate] if node.migrate else [])]
         todo = [str(getattr(_bare(each), "__module__", "")) for each in functions]
         found = set[str]()
         while todo:
             name = todo.pop()
-            module = sys.modules.get(name)
+            module = loaded_module(name)
             if name in found or module is None:
                 continue
             found.add(name)
             if not of_library(name):
                 todo.extend(_imported(module))
         return frozenset(found)
+
+
+def functions_of(node: Stateful) -> list[Callable[..., Any]]:
+    """The functions that change states: of messages and of timers."""
+    return [*node.handlers.values(), *(timer.function for timer in node.timers)]
 
 
 def _imported(module: ModuleType) -> Iterator[str]:

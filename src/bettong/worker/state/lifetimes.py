@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.frames.frame import CLOCK_NS_MAX
 
 _STORED = np.dtype("<i8")
 # In place of the clock at its last message: of a slot that no key has.
@@ -30,6 +31,10 @@ class KeyLifetimes:
         self._log_ns = 0
         self._last_ns: OrderedDict[Any, int] = OrderedDict()
         self._is_ordered = True
+
+    def note_clock(self, log_ns: int) -> None:
+        """The log clock is there now."""
+        self._log_ns = log_ns
 
     def renew(self, keys: Iterable[Any]) -> None:
         """These keys have a message now."""
@@ -60,6 +65,10 @@ class KeyLifetimes:
         """The log clock at which the next key's time is over; None without a key."""
         self._put_in_order()
         return next((last_ns + self._ttl_ns for last_ns in self._last_ns.values()), None)
+
+    def end_ns(self, key: Any) -> int:
+        """When the time of a key is over."""
+        return self._last_ns[key] + self._ttl_ns
 
     def forget(self, keys: Iterable[Any]) -> None:
         """The states of these keys have ended."""
@@ -107,6 +116,10 @@ class SlotLifetimes:
             self._last_ns = np.concatenate([self._last_ns, np.full(slots - known, _NO_KEY_NS)])
             self._ring = np.concatenate([self._ring, _no_ring(slots)[known + 1 :]])
 
+    def note_clock(self, log_ns: int) -> None:
+        """The log clock is there now."""
+        self._log_ns = log_ns
+
     def renew(self, slots: Array) -> None:
         """The keys of these slots have a message now."""
         self._last_ns[slots] = self._log_ns
@@ -125,6 +138,10 @@ class SlotLifetimes:
         self._put_in_order()
         first = int(self._ring[0, 1])
         return int(self._last_ns[first - 1]) + self._ttl_ns if first else None
+
+    def ends_ns(self, slots: Array) -> Array:
+        """When the times of the keys of these slots are over."""
+        return self._last_ns[slots] + self._ttl_ns
 
     def forget(self, slots: Array) -> None:
         """The states at these slots have ended."""
@@ -154,16 +171,16 @@ class SlotLifetimes:
             self._is_ordered = True
 
 
-def stored_clocks(data: bytes, keys: int, log_ns: int) -> Array:
-    """What `dump` gave for so many keys, when the log clock was at `log_ns`.
+def stored_clocks(data: bytes, keys: int, log_ns: int, *, by_event: bool = False) -> Array:
+    """What `dump` gave for so many keys, when the clock that they live by was at `log_ns`.
 
     A state that was saved without a time to live (`data` is empty) begins to age at that moment. Raises ValueError for
-    what cannot have been saved then.
+    what cannot have been saved then. `by_event`: messages may be of any time, ahead of the watermark, too.
     """
     found = np.frombuffer(data, _STORED) if data else np.full(keys, log_ns, _STORED)
     if len(found) != keys:
         raise ValueError(f"clocks of {len(found)} keys, expected {keys}")
-    if keys and not 0 <= found.min() <= found.max() <= log_ns:
+    if keys and not 0 <= found.min() <= found.max() <= (CLOCK_NS_MAX if by_event else log_ns):
         raise ValueError(
             f"a key's last message at {found.min()} to {found.max()} ns, at a log clock of {log_ns}"
         )
