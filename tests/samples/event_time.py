@@ -17,6 +17,7 @@ from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -108,7 +109,7 @@ def visits(origin: str, sequence: int, found: Sequence[Visit], *, log_ns: int, w
     schema = schema_of(Visit)
     return encode(
         Frame(
-            origin=f"visits/{origin}",
+            origin=Origin(f"visits/{origin}"),
             sequence=sequence,
             previous=sequence - 1,
             count=len(found),
@@ -124,7 +125,7 @@ def control(kind: Kind, origin: str, *, log_ns: int, acknowledged: int = 0, wate
     """OPEN or END of a client."""
     return encode(
         Frame(
-            origin=f"visits/{origin}",
+            origin=Origin(f"visits/{origin}"),
             sequence=acknowledged,
             previous=acknowledged,
             kind=kind,
@@ -139,7 +140,7 @@ def told(log_ns: int, **watermarks_ns: int) -> bytes:
     watermarks = {f"visits/{origin}": at_ns for origin, at_ns in watermarks_ns.items()}
     return encode(
         Frame(
-            origin="visits/tick",
+            origin=Origin("visits/tick"),
             sequence=0,
             previous=0,
             kind=Kind.TICK,

@@ -227,20 +227,27 @@ class Run:
         return None
 
     def _fired(self, log_ns: int, watermark_ns: int) -> dict[str, list[tuple[int, str]]]:
-        """Of each key the first one, in the order of the fields where times are equal."""
+        """Of each key the first one, in the order of the fields where times are equal.
+
+        One that is due behind the end of its state, by the same clock, is gone, and the next of its key is asked for.
+        """
         clocks = {"first": log_ns, "event": watermark_ns, "second": log_ns}
-        found: dict[str, list[tuple[int, str]]] = {}
-        for key, own in self.times.items():
-            due = [
-                (own[name], FIELDS.index(name))
-                for name in FIELDS
-                if own[name] <= min(clocks[name], NEVER - 1)
-            ]
-            if due:
-                at_ns, number = min(due)
-                own[FIELDS[number]] = NEVER
-                found.setdefault(FIELDS[number], []).append((at_ns, key))
-        return {name: sorted(each) for name, each in found.items()}
+        while True:
+            taken_, found = 0, dict[str, list[tuple[int, str]]]()
+            for key, own in self.times.items():
+                due = [
+                    (own[name], FIELDS.index(name))
+                    for name in FIELDS
+                    if own[name] <= min(clocks[name], NEVER - 1)
+                ]
+                if due:
+                    at_ns, number = min(due)
+                    own[FIELDS[number]] = NEVER
+                    taken_ += 1
+                    if not self.ttl or FIELDS[number] == "event" or at_ns <= self.last_ns[key] + TTL_NS:
+                        found.setdefault(FIELDS[number], []).append((at_ns, key))
+            if found or not taken_:
+                return {name: sorted(each) for name, each in found.items()}
 
     def _check_due(self) -> None:
         log = min((at for own in self.times.values() for at in (own["first"], own["second"])), default=NEVER)

@@ -14,6 +14,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong_processor.reporting import held_up
 
@@ -25,7 +26,7 @@ _LOOK_WAIT_S_MAX = 1.5
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
 
-Offsets = Mapping[tuple[str, int], int]  # by topic and partition
+Offsets = Mapping[TopicPartition, int]
 
 
 class Log(Protocol):
@@ -56,7 +57,7 @@ class Idle:
 class Told(Protocol):
     """What partitions have told."""
 
-    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         """See LiveMetrics."""
 
 
@@ -64,9 +65,9 @@ class Told(Protocol):
 class Stalls:
     """Since when each partition with lag has not moved. Pure; seconds of one monotonic clock."""
 
-    _seen: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
+    _seen: dict[TopicPartition, tuple[int, float]] = field(default_factory=dict)
 
-    def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[tuple[str, int], float]:
+    def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[TopicPartition, float]:
         """One observation; the seconds for which each partition with lag has stood still."""
         before, self._seen = self._seen, {}
         for partition, offset in offsets.items():
@@ -101,7 +102,7 @@ class Progress:
         self._committed = committed
         self._stalls = Stalls()
         self._metrics: dict[str, str | float] = {}
-        self._idle: Mapping[tuple[str, int], Idle] = {}
+        self._idle: Mapping[TopicPartition, Idle] = {}
         self._waits_for = ""
         self._stopping = threading.Event()
 
@@ -131,7 +132,7 @@ class Progress:
         """Lag, of all and of each partition, and who stands still. Empty while Kafka or Redis does not say."""
         return self._metrics
 
-    def idle(self) -> Mapping[tuple[str, int], Idle]:
+    def idle(self) -> Mapping[TopicPartition, Idle]:
         """The partitions, by topic and number, in which nothing waits. Empty while Kafka or Redis does not say."""
         return self._idle
 
@@ -180,14 +181,14 @@ class Progress:
 def folded(
     ends: Offsets,
     begins: Offsets,
-    told: Mapping[tuple[str, int], Mapping[str, str]],
+    told: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
     committed: Offsets,
-) -> dict[tuple[str, int], int]:
+) -> dict[TopicPartition, int]:
     """The next offset of each partition: what it has told, what is known otherwise, else the beginning of its log."""
     found = {}
     for partition in ends:
-        record = told.get((stages[partition[0]], partition[1]), {})
+        record = told.get(PartitionId(stages[partition.topic], partition.partition), {})
         own = int(record.get(metrics.OFFSET.name) or 0)
         found[partition] = max(own, committed.get(partition, 0), begins.get(partition, 0))
     return found
@@ -196,15 +197,15 @@ def folded(
 def idle(
     ends: Offsets,
     offsets: Offsets,
-    told: Mapping[tuple[str, int], Mapping[str, str]],
+    told: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
-) -> dict[tuple[str, int], Idle]:
+) -> dict[TopicPartition, Idle]:
     """The partitions that are folded to the end of their logs. One that never had a record has nothing due."""
     found = {}
-    for partition, offset in offsets.items():
-        if offset and offset == ends[partition]:
-            record = told.get((stages[partition[0]], partition[1]), {})
+    for log, offset in offsets.items():
+        if offset and offset == ends[log]:
+            record = told.get(PartitionId(stages[log.topic], log.partition), {})
             is_told = metrics.DUE.name in record and int(record.get(metrics.OFFSET.name) or 0) == offset
             due = record.get(metrics.DUE.name)
-            found[partition] = Idle(offset, int(due) if is_told and due else None, is_told)
+            found[log] = Idle(offset, int(due) if is_told and due else None, is_told)
     return found

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bettong.errors import LogError
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.identifiers import Origin
 from bettong.logs import Logger
 
 # Between two TICKs of a partition. What is due a moment later waits this long: that bounds what is written where a
@@ -21,7 +22,8 @@ _APART_NS_MAX = 60 * 1_000_000_000
 
 def tick(stage: str, ingest_ns: int) -> bytes:
     """The record that takes the log clock of a partition to `ingest_ns`; one that is there already changes nothing."""
-    return encode(Frame(origin=f"{stage}/tick", sequence=0, previous=0, kind=Kind.TICK, ingest_ns=ingest_ns))
+    origin = Origin(f"{stage}/tick")
+    return encode(Frame(origin=origin, sequence=0, previous=0, kind=Kind.TICK, ingest_ns=ingest_ns))
 
 
 class TickClock:

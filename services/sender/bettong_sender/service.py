@@ -20,6 +20,7 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
+from bettong.services import SENDER
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
@@ -81,7 +82,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     entrance = Entrance(settings, PERMISSIONS, logger)
-    identity = Identity("sender", plan.application, settings.instance)
+    identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(

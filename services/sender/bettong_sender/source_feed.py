@@ -10,12 +10,14 @@ Nothing is held over a failure but the stored boundaries, so a crash and a fault
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
 from bettong.application.external.transport import Transport
+from bettong.backoff import Backoff
 from bettong.edges.external_kafka import TransactionalTopic
 from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.errors import LogError
@@ -113,7 +115,7 @@ class SourceFeed:
         self._external = external
         self._intake = intake
         self._logger = logger.bind(source=external.source, reads=external.transport.title)
-        self._retry_s = _RETRY_S
+        self._backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
         self._reading = ThreadPoolExecutor(1, "reading")
         self._storing = ThreadPoolExecutor(1, "boundaries")
         # Until it reads, who looks must not take it for a source that does.
@@ -138,10 +140,8 @@ class SourceFeed:
         if self._intake.status.sources.get(self._external.source) != detail:
             self._logger.warning("a source waits", reason=str(fault))
         self._intake.status.sources[self._external.source] = detail
-        try:
-            await asyncio.wait_for(stopping.wait(), self._retry_s)
-        except TimeoutError:
-            self._retry_s = min(2 * self._retry_s, _RETRY_S_MAX)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), self._backoff.next_s())
 
     async def _session(self, stopping: asyncio.Event) -> None:
         """From opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them alone."""
@@ -267,7 +267,7 @@ class SourceFeed:
 
     def _well(self, lag: int) -> None:
         """All went well, for now."""
-        self._retry_s = _RETRY_S
+        self._backoff.reset()
         status = self._intake.status
         status.source_lags[self._external.source] = lag
         if status.sources.pop(self._external.source, None) is not None:

@@ -5,6 +5,8 @@ from enum import Enum
 
 from bettong import metrics
 from bettong.frames.refused import reason_text
+from bettong.identifiers import Origin
+from bettong.services import SENDER
 from bettong_sender.session import Taken
 
 
@@ -43,7 +45,7 @@ class Status:
             self.state, self.since_s = state, now_s
         self.detail = detail
 
-    def took(self, taken: Taken, origin: str, sequence: int) -> None:
+    def took(self, taken: Taken, origin: Origin, sequence: int) -> None:
         """Counts a client's frame."""
         self.frames += 1
         self.messages += taken.messages
@@ -60,7 +62,7 @@ class Status:
         waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
         state = State.WAITING if self.sources and self.state is State.RUNNING else self.state
         return {
-            metrics.SERVICE.name: "sender",
+            metrics.SERVICE.name: SENDER.name,
             metrics.STATE.name: state.value,
             metrics.SINCE.name: self.since_s,
             metrics.DETAIL.name: "; ".join(waits),

@@ -144,26 +144,21 @@ class Stream:
 
         `state()` makes the state of a new key (and is called once here); the function changes it in place. Streams of
         different schemas need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
-
         Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
-
         `timers={"field": function}`: `function(fired, state)` is called when the time in a `Timer` or `LogTimer` field
         of the state has come, and gives what the others give; see `application.timers`.
         `ttl`: a state ends when the log clock (with `ttl_clock="event"`: the watermark) is so much past the key's last
         message. `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
         What a function has changed before it raises stays, unless `on_error="stop"`.
-
-        States hold plain data (numbers, text, bytes, dates, lists, sets, dicts ..., numpy arrays), and dataclasses,
-        NamedTuples and Enums of the application's modules. What a state holds twice is two objects after it
-        was saved and read. Other classes need `state_codec=bettong.Pickle`, which see.
+        States hold plain data (text, dates, lists, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
+        application's modules; others need `state_codec=bettong.Pickle`. What one holds twice is two objects when read.
         """
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
         name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
         owner = f"stateful {name!r}"
-        check_on_error(owner, on_error)
-        _check_stateful(name, self, state)
+        _check_stateful(name, self, state, on_error)
         check_version(name, version, migrate)
         by_schema, firing = _handlers_by_schema(name, self, handlers), state_timers(owner, state, timers)
         way = one_way(owner, [*by_schema.values(), *(timer.function for timer in firing)])
@@ -335,8 +330,9 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     return ()
 
 
-def _check_stateful(name: str, stream: Stream, state: object) -> None:
-    """Refuses a stream without a key, and what makes no states."""
+def _check_stateful(name: str, stream: Stream, state: object, on_error: OnError) -> None:
+    """Refuses a stream without a key, what makes no states, and what is no policy."""
+    check_on_error(f"stateful {name!r}", on_error)
     if not stream.keyed:
         raise ApplicationError(f"stateful {name!r}: {stream.name!r} has no key; call key_by first")
     if not callable(state):

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from bettong.config.endpoints import snapshots_url
 from bettong.config.service import ServiceSettings, instance_field
+from bettong.services import PROCESSOR
 
 
 class Schedule(StrEnum):
@@ -22,7 +23,7 @@ class Schedule(StrEnum):
 class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
-    instance: str = instance_field("processor")
+    instance: str = instance_field(PROCESSOR.name)
     schedule: Schedule = Field(
         Schedule.RESIDENT,
         description="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",

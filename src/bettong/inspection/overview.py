@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
+from bettong.identifiers import PartitionId
 from bettong.metrics import Metric
+from bettong.services import PROCESSOR, RECEIVER, SENDER
 
 Record = Mapping[str, str]
 # What a partition must have stood still for to be an alarm: a micro-batch moves offsets only at its end.
@@ -15,7 +17,6 @@ STALLED_S_MIN = 5.0
 # A service that has not written its record for this part of the record's life says nothing any more: it writes at
 # least ten times in it, and of the shortest, 10 s, this is three seconds.
 _SILENT_PER_TTL = 0.3
-SERVICES = ("sender", "processor", "receiver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,15 @@ def stands_still(row: PartitionRow) -> bool:
 
 def overview(
     live: Mapping[str, Record],
-    partitions: Mapping[tuple[str, int], Record],
+    partitions: Mapping[PartitionId, Record],
     rows: Sequence[PartitionRow] | None = None,
 ) -> Overview:
     """Messages are counted since the start of each sender; results and dead letters since the first record.
 
     `rows`: of the partitions, whose lag counts; without them it is what the processor says.
     """
-    senders = [record for record in live.values() if service_of(record) == "sender"]
-    receivers = [record for record in live.values() if service_of(record) == "receiver"]
+    senders = [record for record in live.values() if service_of(record) == SENDER.name]
+    receivers = [record for record in live.values() if service_of(record) == RECEIVER.name]
     # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
     # among them what a sender refused on the way to it: the sender's metric would count that again.
     refused = receivers or partitions.values()
@@ -115,7 +116,7 @@ def overview(
     )
 
 
-def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
+def stages(partitions: Mapping[PartitionId, Record]) -> list[StageSummary]:
     """One summary a stage, by name."""
     names = sorted({stage for stage, _ in partitions})
     return [
@@ -137,10 +138,10 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
 
 def partition_rows(
     live: Mapping[str, Record],
-    partitions: Mapping[tuple[str, int], Record],
+    partitions: Mapping[PartitionId, Record],
     *,
-    begins: Mapping[tuple[str, int], int] | None = None,
-    ends: Mapping[tuple[str, int], int] | None = None,
+    begins: Mapping[PartitionId, int] | None = None,
+    ends: Mapping[PartitionId, int] | None = None,
     lag_known: bool = True,
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number.
@@ -149,12 +150,13 @@ def partition_rows(
     may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
     driver's word. Not `lag_known`: nobody's.
     """
-    drivers = [record for record in live.values() if service_of(record) == "processor"]
+    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     told = {name: value for record in drivers for name, value in record.items()}
     folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
-        key, record = (stage, partition), partitions.get((stage, partition), {})
+        key = PartitionId(stage, partition)
+        record = partitions.get(key, {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
         offset = max(_total([record], metrics.OFFSET), (begins or {}).get(key, 0))
         lag: float | None = None
@@ -201,7 +203,7 @@ def _lag(
     live: Mapping[str, Record], receivers: list[Record], rows: Sequence[PartitionRow] | None
 ) -> int | None:
     """Records not yet folded and not yet delivered; None while a part of it is not known."""
-    drivers = [record for record in live.values() if service_of(record) == "processor"]
+    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     if not rows:  # nobody has looked, or nothing is known of any partition: then a sum would be a wrong 0
         folds = [lag for record in drivers if (lag := _number(record, metrics.LAG)) is not None]
         to_fold: float | None = sum(folds) if folds else None

@@ -48,7 +48,7 @@ def event_times_of(
     that gives another answer by now, counts as when it was taken in. Raises FrameError where the frame, of another
     stage, has times for another number of messages.
     """
-    if frame.event_times:
+    if frame.event_times and entry.event_time is None:
         if len(frame.event_times) != columns.length * _TOLD.itemsize:
             raise FrameError(f"{len(frame.event_times)} bytes of event times for {columns.length} messages")
         return EventTimes.of(_within(np.frombuffer(frame.event_times, _TOLD), frame.ingest_ns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import make_dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -74,7 +74,7 @@ def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
     )
 
 
-@lru_cache(maxsize=256)
+@cache  # one class for each type of key, of which there are no more than widths
 def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
     """Of Fired whose keys are of a type with a fixed width: a class of its own, which compiled code can make."""
     annotation: Any = int

@@ -4,13 +4,13 @@ The state after offset o is a fold of the log's first o records and of nothing e
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bettong.application.streams import Stateful
 from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import UNREADABLE, Frame, Kind, decode
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
@@ -128,8 +128,7 @@ class PartitionWorker:
         try:
             frame = decode(value)
         except FrameError as error:
-            frame = Frame(origin="log/unreadable", sequence=0, previous=0)
-            return self._stage_run.refuse(self._emitter(offset, frame), value, str(error))
+            return self._stage_run.refuse(self._emitter(offset, UNREADABLE), value, str(error))
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         records = self._fire(offset, frame)
         if self._expiring:
@@ -241,7 +240,7 @@ class PartitionWorker:
         if self._event_clock is not None:
             self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
-        self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
+        self._sent = SentTable.of((each.origin, each.partition, each.sequence) for each in stored.sent)
         self._note(stored, data)
         shapes = self.program.shapes
         return [name for name in self._tables if stored.shapes[name].code != shapes[name].code]
@@ -327,8 +326,9 @@ class PartitionWorker:
         return verdict is Verdict.TAKE
 
     def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:
-        emitter = FrameEmitter(frame, offset, self.assignment.frame_bytes_max, self._sent)
-        clock = self._event_clock
+        clock, bytes_max = self._event_clock, self.assignment.frame_bytes_max
         if clock is None:
-            return emitter
-        return replace(emitter, watermark_ns=clock.watermark_ns, tell=clock.teller(self._now_ns))
+            return FrameEmitter(frame, offset, bytes_max, self._sent)
+        return FrameEmitter(
+            frame, offset, bytes_max, self._sent, clock.watermark_ns, clock.teller(self._now_ns)
+        )

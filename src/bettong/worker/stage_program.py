@@ -114,7 +114,7 @@ class StageProgram:
         if (name := _timer_name(node, timer.field)) in self.kernels:
             return CompiledCalling(self.kernels[name], node.on_error)
         if node.way is Way.VECTORIZED:
-            return StatefulColumns(node, {record_table(self.stage, node).fired: timer.function})
+            return StatefulColumns(node, {fired_schema(*key_type(self.stage, node)): timer.function})
         return StatefulMessages(node, of_any_key(timer.function), progress)
 
     def _stateless_calling(self, node: Stateless, progress: FoldProgress) -> Calling[None]:
@@ -144,7 +144,7 @@ def program(
         if way is Way.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
             if isinstance(node, Stateful) and node.timers:
-                fired = record_table(stage, node).fired
+                fired = fired_schema(*key_type(stage, node))
                 for field_, kernel in compile_timers(node, fired, cache=cache).items():
                     kernels[_timer_name(node, field_)] = {fired: kernel}
     return StageProgram(stage, kernels, shapes, state_key=state_key)

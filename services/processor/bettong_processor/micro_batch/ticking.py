@@ -11,6 +11,7 @@ from typing import Protocol
 
 from bettong.edges.kafka_log import LogWriter
 from bettong.errors import BettongError, LogError, StoreError
+from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong_processor.progress import Idle
 from bettong_processor.ticks import TickClock, TickPacing, tick
@@ -23,7 +24,7 @@ _LOOK_S = 0.1
 _PAUSE_S = 5.0
 _CLOSE_S_MAX = 1.0
 
-Partitions = Mapping[tuple[str, int], Idle]
+Partitions = Mapping[TopicPartition, Idle]
 
 
 class RedisClock(Protocol):
@@ -57,7 +58,7 @@ class Ticking:
         self._connect = connect
         self._log = log
         self._writer: LogWriter | None = None
-        self._pacing: dict[tuple[str, int], TickPacing] = {}
+        self._pacing: dict[TopicPartition, TickPacing] = {}
         self._stopping = threading.Event()
 
     def start(self) -> None:
@@ -78,13 +79,13 @@ class Ticking:
         except StoreError as error:
             self._log.debug("no TICK is written: Redis does not tell the time", fault=str(error))
             return
-        for topic, number in self._due(log_ns, now_s):
+        for log in self._due(log_ns, now_s):
             if self._writer is None:
                 self._writer = self._connect()
-            pacing = self._pacing[topic, number]
+            pacing = self._pacing[log]
             pacing.begin(now_s)
             try:
-                self._writer.append(topic, number, tick(self._stages[topic], log_ns), pacing.finish)
+                self._writer.append(*log, tick(self._stages[log.topic], log_ns), pacing.finish)
             except LogError as error:
                 pacing.finish(error)
                 raise
@@ -95,17 +96,17 @@ class Ticking:
             self._writer.close(_CLOSE_S_MAX)
             self._writer = None
 
-    def _due(self, log_ns: int, now_s: float) -> list[tuple[str, int]]:
+    def _due(self, log_ns: int, now_s: float) -> list[TopicPartition]:
         """The partitions that want a TICK of that time, and may have one now.
 
         Where nobody knows what is due, after a loss of what tasks reported, the task that folds the TICK will tell.
         """
         return [
-            partition
-            for partition, each in self._idle().items()
-            if partition[0] in self._stages
+            log
+            for log, each in self._idle().items()
+            if log.topic in self._stages
             and (not each.is_told if each.due_ns is None else each.due_ns <= log_ns)
-            and self._pacing.setdefault(partition, TickPacing()).allows(each.offset, now_s)
+            and self._pacing.setdefault(log, TickPacing()).allows(each.offset, now_s)
         ]
 
     def _write_until_stopped(self) -> None:

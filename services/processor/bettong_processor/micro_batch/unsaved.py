@@ -8,7 +8,10 @@ so) and it has not moved for a snapshot interval.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-Offsets = Mapping[tuple[str, int], int]  # by topic and partition
+from bettong.backoff import pause_s
+from bettong.identifiers import TopicPartition
+
+Offsets = Mapping[TopicPartition, int]
 
 # A partition that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s
 _PAUSE_S_MIN, _PAUSE_S_MAX = 1.0, 60.0
@@ -26,10 +29,10 @@ class Unsaved:
     """Of one query. `saved`: snapshots that there were at its start. Seconds of one monotonic clock."""
 
     interval_s: float
-    saved: dict[tuple[str, int], int]
-    _rests: dict[tuple[str, int], _Rest] = field(default_factory=dict)
+    saved: dict[TopicPartition, int]
+    _rests: dict[TopicPartition, _Rest] = field(default_factory=dict)
 
-    def due(self, committed: Offsets, now_s: float) -> dict[tuple[str, int], int]:
+    def due(self, committed: Offsets, now_s: float) -> dict[TopicPartition, int]:
         """The partitions to save now, each with the offset below which all output is durable."""
         for partition, offset in committed.items():
             rest = self._rests.get(partition)
@@ -48,4 +51,4 @@ class Unsaved:
             if self.saved.get(partition, 0) < offset:
                 rest = self._rests[partition]
                 rest.tries += 1
-                rest.not_before_s = now_s + min(_PAUSE_S_MAX, _PAUSE_S_MIN * 2.0 ** min(rest.tries - 1, 10))
+                rest.not_before_s = now_s + pause_s(rest.tries, first_s=_PAUSE_S_MIN, max_s=_PAUSE_S_MAX)

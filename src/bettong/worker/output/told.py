@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bettong.frames.frame import Frame, Kind, encode
+from bettong.identifiers import Origin
 from bettong.worker.output.framing import Destination, OutputRecord
 
 # Log clock. Less would cost more TICKs than the frames they stand for; more would delay windows of quiet partitions.
@@ -70,7 +71,7 @@ class ToldWatermarks:
 def _tick(to: Destination, ingest_ns: int, watermark_ns: int) -> OutputRecord:
     stream = to.origin.partition("/")[0]
     frame = Frame(
-        origin=f"{stream}/tick",
+        origin=Origin(f"{stream}/tick"),
         sequence=0,
         previous=0,
         kind=Kind.TICK,
