@@ -76,8 +76,8 @@ EXPIRED = Metric("expired", "keys", "whose states have ended by their time to li
 DUE = Metric(
     "due_ns",
     "Unix ns",
-    "the log clock at which something is due in a partition although no record comes: the end of a state. Nothing: no"
-    " value",
+    "the log clock at which something is due in a partition although no record comes: a timer, the end of a state, a"
+    " watermark. Nothing: no value",
 )
 FAULT = Metric(
     "fault",

@@ -29,6 +29,7 @@ from tests.samples.worker import data, python, worker
 
 TOPIC = "meters.stage.in"
 PARTITION = TopicPartition(TOPIC, 0)
+OWN = PartitionId("in", 0)
 STAGES = {TOPIC: "in"}
 SECOND_NS = 1_000_000_000
 BEGIN_NS = 1_700_000_000 * SECOND_NS
@@ -104,12 +105,12 @@ class Log:
 
     # Where it begins and ends, as LogAdmin tells.
 
-    def ends(self, _: object) -> Mapping[tuple[str, int], int]:
+    def ends(self, _: object) -> Mapping[TopicPartition, int]:
         if self.away:
             raise LogUnavailableError("Kafka at x does not answer")
         return {PARTITION: len(self.records)}
 
-    def beginnings(self, _: object) -> Mapping[tuple[str, int], int]:
+    def beginnings(self, _: object) -> Mapping[TopicPartition, int]:
         return {PARTITION: 0}
 
 
@@ -125,9 +126,7 @@ class Resident:
         self._clock = TickClock(now_ns, SILENT)
         self.redis_ns = now_ns
         self._buffer = OutputBuffer()
-        self._partition = ActivePartition(
-            PartitionId("in", 0), TOPIC, self.worker, fold=self.worker.fold, due_s=0.0
-        )
+        self._partition = ActivePartition(OWN, TOPIC, self.worker, fold=self.worker.fold, due_s=0.0)
 
     def step(self, now_s: float) -> None:
         """Polls, folds what came, and attends to what is due."""
@@ -146,7 +145,7 @@ class MicroBatch:
 
     def __init__(self, log: Log, now_ns: Callable[[], int], ttl: timedelta | None) -> None:
         self.worker = fresh(ttl)
-        self.reported: dict[tuple[str, int], dict[str, str]] = {}
+        self.reported: dict[PartitionId, dict[str, str]] = {}
         self._log = log
         self.redis_ns = now_ns
         self.progress = Progress(
@@ -176,7 +175,7 @@ class MicroBatch:
     def time_ns(self) -> int:
         return self.redis_ns()
 
-    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         return self.reported
 
     def step(self, now_s: float) -> None:
@@ -184,9 +183,7 @@ class MicroBatch:
         if self._batch_until is not None and now_s - self._batch_begun_s >= 0.3:
             for offset in range(self.worker.next_offset, self._batch_until):
                 self.worker.fold(offset, self._log.records[offset])
-            self.reported["in", 0] = {
-                name: str(value) for name, value in metrics_of(self.worker, None).items()
-            }
+            self.reported[OWN] = {name: str(value) for name, value in metrics_of(self.worker, None).items()}
             self._batch_until = None
         if self._batch_until is None and len(self._log.records) > self.worker.next_offset:
             self._batch_begun_s, self._batch_until = now_s, len(self._log.records)

@@ -10,6 +10,7 @@ from bettong_processor.progress import Idle
 from tests.simulation.idle_partition import (
     BEGIN_NS,
     LATE_S_MAX,
+    OWN,
     PARTITION,
     SECOND_NS,
     TTL_S,
@@ -31,7 +32,7 @@ def test_where_reports_were_lost_one_tick_asks_for_them_again() -> None:
     run.reported.clear()
     world.pass_time(11.5)
     assert (world.log.ticks, run.worker.keys) == (1, 1)
-    assert run.reported["in", 0][metrics.DUE.name] == str(BEGIN_NS + TTL_S * SECOND_NS)
+    assert run.reported[OWN][metrics.DUE.name] == str(BEGIN_NS + TTL_S * SECOND_NS)
     world.pass_time(TTL_S + LATE_S_MAX)
     assert (world.log.ticks, run.worker.keys) == (2, 0)
 

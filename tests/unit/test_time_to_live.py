@@ -231,15 +231,15 @@ def test_the_history_of_a_key_shows_which_record_ended_its_state(speed: Speed) -
     events = [event for offset, value in enumerate(values) for event in of.fold(offset, value)]
     assert [(event.offset, event.verdict) for event in events] == [
         (0, "taken"),
-        (2, "expired"),
+        (2, "time-passed"),
         (4, "taken"),
-        (5, "expired"),
+        (5, "time-passed"),
     ]
     assert [(step.before, step.after) for step in events[1].steps] == [({"count": 1}, None)]
     console = Console(file=io.StringIO(), width=200)
     console.print(events_table(events))
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    assert shown.count("its time to live is over") == 2
+    assert shown.count("time passed") == 2
     assert '"message": null' in event_json(events[1])
 
 

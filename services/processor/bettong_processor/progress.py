@@ -202,10 +202,10 @@ def idle(
 ) -> dict[TopicPartition, Idle]:
     """The partitions that are folded to the end of their logs. One that never had a record has nothing due."""
     found = {}
-    for partition, offset in offsets.items():
-        if offset and offset == ends[partition]:
-            record = told.get(PartitionId(stages[partition.topic], partition.partition), {})
+    for log, offset in offsets.items():
+        if offset and offset == ends[log]:
+            record = told.get(PartitionId(stages[log.topic], log.partition), {})
             is_told = metrics.DUE.name in record and int(record.get(metrics.OFFSET.name) or 0) == offset
             due = record.get(metrics.DUE.name)
-            found[partition] = Idle(offset, int(due) if is_told and due else None, is_told)
+            found[log] = Idle(offset, int(due) if is_told and due else None, is_told)
     return found

@@ -54,9 +54,7 @@ def replay(
             help="Begin at the newest snapshot that reaches: quicker, but what came before it is not shown.",
         ),
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON object a message, and a state that ended.")
-    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object a message.")] = False,
     kafka: KafkaFlag = None,
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
@@ -98,7 +96,7 @@ def events_table(events: Sequence[Event]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
-    from bettong.inspection.key_history import EXPIRED
+    from bettong.inspection.key_history import TIME_PASSED
     from bettong.inspection.text import moment
 
     table = Table(box=box.HORIZONTALS, show_lines=True, header_style="dim", pad_edge=False)
@@ -109,9 +107,9 @@ def events_table(events: Sequence[Event]) -> Table:
         results = [f"{target}: {_cut_text(message)}" for target, message in event.outputs]
         results += [f"{policy} of {computation}: {reason}" for computation, policy, reason in event.failures]
         message = f"{_cut_text(event.message)}\n{event.origin}, frame {event.sequence} [{event.index}]"
-        if event.verdict == EXPIRED:
+        if event.verdict == TIME_PASSED:
             message = f"(none: {event.origin})"
-            results.append("its time to live is over")
+            results.append("time passed: a state ended, or a timer fired")
         elif event.verdict != "taken":
             results.append(f"skipped: a {event.verdict}")
         table.add_row(

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput, StageOutput
-from bettong.application.timers import Clock
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
@@ -45,7 +44,7 @@ from bettong.worker.state.table import StateTable
 # What the values of a field that is a key are read as.
 _OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
 
-EXPIRED = "expired"
+TIME_PASSED = "time-passed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,8 @@ class Event:
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
 
-    Or a record without a message of the key that ended states of it, whose time was over: EXPIRED, of the message null.
+    Or TIME_PASSED: a record without a message of the key, by whose time states of it ended or timers fired; `message`
+    is null.
     """
 
     offset: int
@@ -100,7 +100,7 @@ class KeyHistory:
         self._key = key
         self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
-        self._expiring = [name for clock in Clock for name in program.expiring(clock)]
+        self._timed = program.timed()
         self.stopped: PoisonError | None = None
 
     @property
@@ -132,7 +132,7 @@ class KeyHistory:
         if frame is None:
             return []
         if not indexes or columns is None:
-            return list(self._expired(offset, frame, states)) if self.stopped is None else []
+            return list(self._time_passed(offset, frame, states)) if self.stopped is None else []
         counters = self._worker.counters
         verdict = (
             "duplicate"
@@ -144,15 +144,14 @@ class KeyHistory:
         return list(self._events(offset, frame, columns, indexes, verdict, records))
 
     def _states(self) -> dict[str, Any]:
-        """The key's states that may end by their time to live."""
-        return {name: self._worker.tables[name].state_of(self._key) for name in self._expiring}
+        """The key's states that time may end or change."""
+        return {name: self._worker.tables[name].state_of(self._key) for name in self._timed}
 
-    def _expired(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
-        """What a record without a message of the key has ended."""
+    def _time_passed(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
+        """What a record without a message of the key has changed."""
+        after = self._states()
         steps = tuple(
-            Step(name, before[name], None)
-            for name, after in self._states().items()
-            if before[name] is not None and after is None
+            Step(name, before[name], after[name]) for name in self._timed if before[name] != after[name]
         )
         if steps:
             yield Event(
@@ -161,7 +160,7 @@ class KeyHistory:
                 sequence=frame.sequence,
                 index=0,
                 time_ns=frame.ingest_ns,
-                verdict=EXPIRED,
+                verdict=TIME_PASSED,
                 message="null",
                 steps=steps,
             )

@@ -58,7 +58,11 @@ class StageProgram:
 
     def is_ever_due(self) -> bool:
         """Whether something here may be due although no record comes: see `PartitionWorker.due_ns`."""
-        return self.stage.needs_time or any(node.lifetime or node.timers for node in self._stateful())
+        return self.stage.needs_time or bool(self.timed())
+
+    def timed(self) -> list[str]:
+        """The computations whose states end, or have timers."""
+        return [node.name for node in self._stateful() if node.lifetime is not None or node.timers]
 
     def deleting(self) -> list[str]:
         """The computations that delete states."""

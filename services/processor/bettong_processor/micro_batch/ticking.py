@@ -79,14 +79,13 @@ class Ticking:
         except StoreError as error:
             self._log.debug("no TICK is written: Redis does not tell the time", fault=str(error))
             return
-        for partition in self._due(log_ns, now_s):
+        for log in self._due(log_ns, now_s):
             if self._writer is None:
                 self._writer = self._connect()
-            pacing = self._pacing[partition]
+            pacing = self._pacing[log]
             pacing.begin(now_s)
             try:
-                value = tick(self._stages[partition.topic], log_ns)
-                self._writer.append(partition.topic, partition.partition, value, pacing.finish)
+                self._writer.append(*log, tick(self._stages[log.topic], log_ns), pacing.finish)
             except LogError as error:
                 pacing.finish(error)
                 raise
@@ -103,11 +102,11 @@ class Ticking:
         Where nobody knows what is due, after a loss of what tasks reported, the task that folds the TICK will tell.
         """
         return [
-            partition
-            for partition, each in self._idle().items()
-            if partition[0] in self._stages
+            log
+            for log, each in self._idle().items()
+            if log.topic in self._stages
             and (not each.is_told if each.due_ns is None else each.due_ns <= log_ns)
-            and self._pacing.setdefault(partition, TickPacing()).allows(each.offset, now_s)
+            and self._pacing.setdefault(log, TickPacing()).allows(each.offset, now_s)
         ]
 
     def _write_until_stopped(self) -> None:
