@@ -17,7 +17,7 @@ from bettong.chaos.disk import SmallDisk
 from bettong.chaos.nemeses import Arena, Nemesis
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.spec import Link, Target
-from bettong.chaos.timetable import Fault
+from bettong.chaos.timetable import PlannedFault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError, StoreError
@@ -63,8 +63,8 @@ def suite(services: dict[str, ServiceRecord], redis: str = "redis://127.0.0.1:1/
     )
 
 
-def fault(kind: str, *targets: str, for_s: float = 0.0, by: float = 0.0, number: int = 1) -> Fault:
-    return Fault(number, 0.0, kind, targets, for_s, by, 0.0)
+def fault(kind: str, *targets: str, for_s: float = 0.0, by: float = 0.0, number: int = 1) -> PlannedFault:
+    return PlannedFault(number, 0.0, kind, targets, for_s, by, 0.0)
 
 
 def status(record: ServiceRecord) -> str:

@@ -9,7 +9,7 @@ from bettong.application.destinations import Destination
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 
@@ -86,13 +86,15 @@ def columns(notes: Sequence[Note], *, origin: str, sequence: int, previous: int,
 def mark(*, origin: str, acknowledged: int) -> bytes:
     """A dead letter was sent again."""
     return encode(
-        Frame(origin=origin, sequence=0, previous=acknowledged, kind=Kind.SENT_AGAIN, ingest_ns=_START_NS)
+        Frame(
+            origin=origin, sequence=0, previous=acknowledged, kind=FrameKind.SENT_AGAIN, ingest_ns=_START_NS
+        )
     )
 
 
 def tick(*, origin: str) -> bytes:
     """Only time passes."""
-    return encode(Frame(origin=origin, sequence=0, previous=0, kind=Kind.TICK, ingest_ns=_START_NS))
+    return encode(Frame(origin=origin, sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=_START_NS))
 
 
 def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:

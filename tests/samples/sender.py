@@ -11,11 +11,11 @@ from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.streams import Source
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import Refused, unpack
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from bettong_sender.session import Append, Route
+from bettong_sender.session import Append, SourceRoute
 
 PARTITIONS = 4
 LAYOUT = ">BI4sd"
@@ -64,9 +64,9 @@ def source(key: Key | None = "symbol", *, decodes: bool = True, on_error: OnErro
     return orders
 
 
-def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> Route:
+def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> SourceRoute:
     """Where its frames go."""
-    return Route(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)
+    return SourceRoute(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)
 
 
 def orders(numbers: Iterable[int], symbol: str | None = None) -> list[Order]:
@@ -104,7 +104,7 @@ class MemoryLog:
         for append in appends:
             frame = decode(append.value)
             self.frames[append.topic, append.partition].append(frame)
-            if frame.kind is Kind.DATA:
+            if frame.kind is FrameKind.DATA:
                 self.data[append.topic, append.partition].append(frame)
 
 

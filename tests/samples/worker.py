@@ -15,7 +15,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
@@ -150,14 +150,18 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
     """The start of a client's session."""
     return encode(
         Frame(
-            origin=origin, sequence=acknowledged, previous=acknowledged, kind=Kind.OPEN, ingest_ns=ingest_ns
+            origin=origin,
+            sequence=acknowledged,
+            previous=acknowledged,
+            kind=FrameKind.OPEN,
+            ingest_ns=ingest_ns,
         )
     )
 
 
 def tick(ingest_ns: int) -> bytes:
     """Nothing but time."""
-    return encode(Frame(origin="log/clock", sequence=0, previous=0, kind=Kind.TICK, ingest_ns=ingest_ns))
+    return encode(Frame(origin="log/clock", sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns))
 
 
 def fold(of: PartitionWorker, values: Iterable[bytes]) -> list[OutputRecord]:

@@ -28,7 +28,7 @@ STALLED_S_MIN = 3.0
 Offsets = Mapping[tuple[str, int], int]  # by topic and partition
 
 
-class Log(Protocol):
+class LogOffsets(Protocol):
     """Where logs begin and end."""
 
     def ends(self, topics: Mapping[str, str]) -> Offsets:
@@ -69,7 +69,7 @@ class Progress:
 
     def __init__(
         self,
-        log: Log,
+        log: LogOffsets,
         told: Told,
         stages: Mapping[str, str],
         *,

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from bettong.application.plan import Operator, Plan, Stage, StageOutput
+    from bettong.application.plan import Plan, PlannedOperator, Stage, StageOutput
 
 APPLICATION = typer.Argument(
     metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
@@ -74,7 +74,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         branch.add(_stage_output(planned, output))
 
 
-def _computation(operator: Operator) -> str:
+def _computation(operator: PlannedOperator) -> str:
     from bettong.application.streams import Stateful
 
     node = operator.node

@@ -11,7 +11,7 @@ from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import unpack
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
@@ -116,11 +116,11 @@ class PartitionWorker:
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if self._expiring:
             self._expire()
-        if frame.kind is Kind.OPEN:
+        if frame.kind is FrameKind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif frame.kind is Kind.END:
+        elif frame.kind is FrameKind.END:
             self._delivery.end(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif frame.kind is Kind.DATA and self._take(frame):
+        elif frame.kind is FrameKind.DATA and self._take(frame):
             return self._process(offset, frame, value)
         return []
 

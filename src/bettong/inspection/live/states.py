@@ -14,7 +14,7 @@ from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.inspection.key_history import KeyValue
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
-from bettong.inspection.states import Held, KeyState, LogEnds
+from bettong.inspection.states import KeyState, LogEnds, RestoredSnapshot
 from bettong.routing import partition_of
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import read_chain
@@ -40,7 +40,7 @@ class States:
             begins, ends = admin.beginnings([topic]), admin.ends([topic])
         return {partition: LogEnds(begins[topic, partition], end) for (_, partition), end in ends.items()}
 
-    def held(self, stage: Stage, partition: int) -> Held | None:
+    def held(self, stage: Stage, partition: int) -> RestoredSnapshot | None:
         """The newest snapshot that is not damaged; None when there is none.
 
         Raises SnapshotError when there are some and none can be used.
@@ -60,7 +60,9 @@ class States:
             except SnapshotError as error:
                 fault = error
             else:
-                return Held(stage.name, partition, worker.next_offset, sum(map(len, kept)), worker)
+                return RestoredSnapshot(
+                    stage.name, partition, worker.next_offset, sum(map(len, kept)), worker
+                )
         if fault is not None:
             raise fault
         return None
