@@ -71,6 +71,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
             "kafka": kafka,
             "redis": redis,
             "partitions": 2,
+            "schedule": Schedule.MICRO_BATCH,  # whose Java does more
             "spark_master": "local[2]",
             "checkpoint": str(folder / "checkpoint"),
             "state_dir": folder / "state",
@@ -87,7 +88,7 @@ def count_words(folder: Path, *, kafka: str, redis: str) -> None:
     stages = {stage_topic(planned.application, stage.name): stage.name for stage in planned.stages}
     set_environment(settings)
     with Java(settings, end_s_max=_END_S_MAX) as java, RedisStore(redis, planned.application) as store:
-        warm_up(java.context(planned.application), Schedule.MICRO_BATCH)
+        warm_up(java.context(planned.application), settings.schedule)
         spark = SparkSession.builder.getOrCreate()
         run = start(
             spark,

@@ -11,10 +11,9 @@ from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
-from bettong.config.processor import ProcessorSettings
-from bettong.config.receiver import ReceiverSettings
-from bettong.config.sender import SenderSettings
 from bettong.config.service import PREFIX, ServiceSettings, ServingSettings
+from bettong.latency import BOUNDS_S
+from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 from docs.render_chart import chart_pages, marks
 from docs.render_roles import roles_page
@@ -24,11 +23,22 @@ GROUPS: dict[str, type[BaseSettings]] = {
     "Kafka and Redis": ConnectionSettings,
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
-    "Sender": SenderSettings,
-    "Processor": ProcessorSettings,
-    "Receiver": ReceiverSettings,
+    **{each.name.capitalize(): each.settings_class() for each in SERVICES.values()},
     "Clients": ClientSettings,
     "Node tuner": TunerSettings,
+}
+
+QUERIES = {
+    "p99 from a client's send time to delivery": "histogram_quantile(0.99, sum by (le)"
+    " (rate(bettong_receiver_latency_seconds_bucket[5m])))",
+    "the same for each sink": "histogram_quantile(0.99, sum by (le, sink)"
+    " (rate(bettong_receiver_sink_latency_seconds_bucket[5m])))",
+    "p99 of folding, for each stage over all its partitions": "histogram_quantile(0.99, sum by (le, stage)"
+    " (rate(bettong_partition_latency_seconds_bucket[5m])))",
+    "the mean": "sum(rate(bettong_receiver_latency_seconds_sum[5m]))"
+    " / sum(rate(bettong_receiver_latency_seconds_count[5m]))",
+    "an alert when less than 99 in 100 come within 0.5 s": 'sum(rate(bettong_receiver_latency_seconds_bucket{le="0.5"}'
+    "[5m])) / sum(rate(bettong_receiver_latency_seconds_count[5m])) < 0.99",
 }
 
 
@@ -48,7 +58,7 @@ def _settings() -> str:
         "# Settings",
         "",
         "Environment variables, read and checked once when a service starts; all faults are reported at once. An",
-        "empty variable counts as unset. The commands `bettong sender | processor | receiver` take each as a flag",
+        f"empty variable counts as unset. The commands `bettong {' | '.join(SERVICES)}` take each as a flag",
         "too (`--frame-bytes-max`). Rendered from `src/bettong/config`, and for the node tuner from its own, by",
         "`make docs`.",
     ]
@@ -99,8 +109,9 @@ def _metrics() -> str:
         "",
         "With `BETTONG_METRICS_LISTEN` a service serves what it last wrote to Redis over HTTP, at every path; a",
         "processor that of the partitions, too, which it reads from Redis for each scrape. Nothing is counted twice. A",
-        "`_total` is a counter, which a restart may set back; all others are gauges. `stage`, `partition`, `sink` and",
-        "`source` are names of the application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
+        "`_total` is a counter, which a restart may set back; latencies are histograms (`_bucket`, `_sum`, `_count`),",
+        "which it sets back too; all others are gauges. `stage`, `partition`, `sink` and `source` are names of the",
+        "application. On Kubernetes: `metrics` and `serviceMonitor` in the chart's values.",
         "",
         "| series | labels | metric | of |",
         "| --- | --- | --- | --- |",
@@ -109,26 +120,39 @@ def _metrics() -> str:
             for name, (labels, meaning) in metrics.BESIDE.items()
         ),
         *_series(),
+        *_queries(),
     ]
     return "\n".join(lines) + "\n"
 
 
 def _series() -> list[str]:
-    """One row a name: quantiles of one metric each share theirs."""
-    rows: dict[str, tuple[str, list[str], str]] = {}
+    rows = []
     for each in metrics.SERIES:
         labels = {
             metrics.Scope.PARTITION: ("stage", "partition"),
             metrics.Scope.SERVICE: ("service",),
         }.get(each.scope, each.labels)
-        if each.quantile:
-            labels = (*labels, "quantile")
         unit = f" / {each.per:g}" if each.per != 1 else ""
-        _, metric_values, _ = rows.setdefault(each.name, (", ".join(labels) or "-", [], each.scope))
-        metric_values.append(f"`{each.metric.name}`{unit}")
+        row = f"| `{each.name}` | {', '.join(labels) or '-'} | `{each.metric.name}`{unit} | {each.scope} |"
+        rows.append(row)
+    return rows
+
+
+def _queries() -> list[str]:
     return [
-        f"| `{name}` | {labels} | {', '.join(metric_values)} | {scope} |"
-        for name, (labels, metric_values, scope) in rows.items()
+        "",
+        "### Latencies",
+        "",
+        f"They are histograms with bounds of {', '.join(f'{bound:g}' for bound in BOUNDS_S)} s and one without. Counts",
+        "of several instances, partitions and sinks may be added up, which quantiles may not; and a quantile is of the",
+        "time that the query names. It lies within its bucket: a factor of three at most, between 1 ms and 60 s.",
+        "A receiver counts messages, a partition of the resident schedule frames put out. What `bettong status` shows",
+        "(`latency_p50_ms`, `latency_p99_ms`, `latency_max_ms`) is more exact, of one instance and of late, and not",
+        "served here.",
+        "",
+        "| question | query |",
+        "| --- | --- |",
+        *(f"| {question} | `{query}` |" for question, query in QUERIES.items()),
     ]
 
 

@@ -16,14 +16,12 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
-from bettong.config.processor import ProcessorSettings
-from bettong.config.receiver import ReceiverSettings
-from bettong.config.sender import SenderSettings
 from bettong.config.service import ServiceSettings
+from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 
 CHARTS = Path(__file__).parent.parent / "deploy" / "helm"
-KINDS: tuple[type[ServiceSettings], ...] = (SenderSettings, ProcessorSettings, ReceiverSettings)
+KINDS: tuple[type[ServiceSettings], ...] = tuple(each.settings_class() for each in SERVICES.values())
 # What the chart decides: addresses and folders of its own objects, and what differs from pod to pod.
 DECIDED = {
     "application",

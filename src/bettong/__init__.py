@@ -6,15 +6,11 @@ What an application is written with; see `examples/` for applications to copy.
 from bettong.application.application import Application
 from bettong.application.codecs import Pickle
 from bettong.application.decoders import each
-from bettong.application.destinations import (
-    AtLeastOnceTcp,
-    AtLeastOnceWebhook,
-    KafkaTopic,
-    Postgres,
-    TwoPhase,
-    TwoPhaseSink,
-)
-from bettong.application.external import ExternalTopic
+from bettong.application.external.kafka_topic import KafkaTopic
+from bettong.application.external.postgres import Postgres
+from bettong.application.external.tcp import AtLeastOnceTcp
+from bettong.application.external.two_phase import TwoPhase, TwoPhaseSink
+from bettong.application.external.webhook import AtLeastOnceWebhook
 from bettong.application.streams import Stream
 from bettong.application.ways import Places, compiled, vectorized
 from bettong.errors import ApplicationError, BettongError
@@ -27,7 +23,6 @@ __all__ = [
     "AtLeastOnceTcp",
     "AtLeastOnceWebhook",
     "BettongError",
-    "ExternalTopic",
     "KafkaTopic",
     "Pickle",
     "Places",

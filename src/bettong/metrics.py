@@ -98,6 +98,12 @@ _LATENCY = (
 LATENCY_P50 = Metric("latency_p50_ms", "ms", f"{_LATENCY}: half are faster")
 LATENCY_P99 = Metric("latency_p99_ms", "ms", f"{_LATENCY}: 99 of 100 are faster")
 LATENCY_MAX = Metric("latency_max_ms", "ms", f"{_LATENCY}: slowest")
+LATENCY = Metric(
+    "latency",
+    "counts",
+    "the same latencies since the process began, or the task that folds the partition: how many in each bucket of"
+    " `bettong.latency`, and their sum in s. A receiver counts messages, a partition the frames that it puts out",
+)
 
 # Beside the metrics of a live record: after how many seconds it goes unless it is written again; and, of one that was
 # read, how many seconds old it is, by Redis' own clock.
@@ -122,7 +128,8 @@ class Series:
     """A metric as Prometheus knows it, by its conventions (prometheus.io/docs/practices/naming): in base units.
 
     `labels`: what stands behind the metric's name, `messages/SINK`, and is left out when nothing does. A `_total` is
-    a counter, all others are gauges. `per`: units of the metric in one of the series.
+    a counter; LATENCY is a histogram, of which the series are `<name>_bucket`, `<name>_sum` and `<name>_count`; all
+    others are gauges. `per`: units of the metric in one of the series.
     """
 
     name: str
@@ -130,11 +137,9 @@ class Series:
     scope: Scope
     labels: tuple[str, ...] = ()
     per: float = 1.0
-    quantile: str = ""
 
 
 _SINK = ("sink",)
-_QUANTILES = ((LATENCY_P50, "0.5"), (LATENCY_P99, "0.99"), (LATENCY_MAX, "1"))
 
 SERIES = (
     Series("bettong_state_entered_timestamp_seconds", SINCE, Scope.SERVICE),
@@ -167,10 +172,7 @@ SERIES = (
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),
     Series("bettong_partition_cpus", CPUS, Scope.PARTITION),
     Series("bettong_partition_cpus_exclusive", EXCLUSIVE, Scope.PARTITION),
-    *(
-        Series("bettong_partition_latency_seconds", metric, Scope.PARTITION, per=1000, quantile=quantile)
-        for metric, quantile in _QUANTILES
-    ),
+    Series("bettong_partition_latency_seconds", LATENCY, Scope.PARTITION),
     Series("bettong_receiver_messages_total", MESSAGES, Scope.RECEIVER, _SINK),
     Series("bettong_receiver_frames_total", FRAMES, Scope.RECEIVER),
     Series("bettong_receiver_dead_letters_total", DEAD_LETTERS, Scope.RECEIVER),
@@ -181,14 +183,8 @@ SERIES = (
     Series("bettong_receiver_subscribers", SESSIONS, Scope.RECEIVER),
     Series("bettong_receiver_lag_records", LAG, Scope.RECEIVER),
     Series("bettong_receiver_destination_lag_records", LAG, Scope.RECEIVER, _SINK),
-    *(
-        Series("bettong_receiver_latency_seconds", metric, Scope.RECEIVER, per=1000, quantile=quantile)
-        for metric, quantile in _QUANTILES
-    ),
-    *(
-        Series("bettong_receiver_sink_latency_seconds", metric, Scope.RECEIVER, _SINK, 1000, quantile)
-        for metric, quantile in _QUANTILES
-    ),
+    Series("bettong_receiver_latency_seconds", LATENCY, Scope.RECEIVER),
+    Series("bettong_receiver_sink_latency_seconds", LATENCY, Scope.RECEIVER, _SINK),
 )
 
 # What an endpoint adds of its own: name, labels, what it says.

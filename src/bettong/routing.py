@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from bettong.application.key import Key
 from bettong.frames.columns import Array, Columns
+from bettong.frames.key_values import key_bytes
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KeyValue
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -35,7 +37,7 @@ class Split:
     bounds: list[int]
 
 
-def partition_of(key: str | int | bytes, partitions: int) -> int:
+def partition_of(key: KeyValue, partitions: int) -> int:
     """The partition of one key."""
     return int(partitions_of_keys([key], partitions)[0])
 
@@ -62,9 +64,9 @@ def partitions_of(columns: Columns, key: Key, partitions: int) -> Array:
     return np.asarray(_hash_fixed(_matrix(column), partitions, True))  # noqa: FBT003 - numba takes no keywords
 
 
-def partitions_of_keys(keys: Sequence[str | int | bytes], partitions: int) -> Array:
+def partitions_of_keys(keys: Sequence[KeyValue], partitions: int) -> Array:
     """The partition of each key, given as Python values."""
-    encoded = [_key_bytes(key) for key in keys]
+    encoded = list(map(key_bytes, keys))
     offsets = np.zeros(len(encoded) + 1, np.int32)
     np.cumsum([len(each) for each in encoded], out=offsets[1:])
     content = np.frombuffer(b"".join(encoded), np.uint8)
@@ -75,16 +77,6 @@ def split(assignment: Array, partitions: int) -> Split:
     """Sorts row numbers by partition; rows of one partition keep their order."""
     order, bounds = _counting_sort(assignment, partitions)
     return Split(order, bounds.tolist())
-
-
-def _key_bytes(key: str | int | bytes) -> bytes:
-    if isinstance(key, str):
-        return key.encode()
-    if isinstance(key, bytes):
-        return key.rstrip(b"\0")
-    if isinstance(key, int):
-        return key.to_bytes(8, "little", signed=key < 2**63)
-    raise TypeError(f"a key must be str, int or bytes, not {type(key).__name__}")
 
 
 def _matrix(column: Array) -> Array:

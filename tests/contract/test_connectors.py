@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from bettong.application.destinations import Postgres
+from bettong.application.external.postgres import Postgres
 from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.kafka_log.sizes import batch_bytes_max

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.application.destinations import TwoPhase
+from bettong.application.external.two_phase import TwoPhase
 from bettong.application.plan import plan
 from bettong.edges.application_file import load
 from bettong.testing import TwoPhaseSinkContract

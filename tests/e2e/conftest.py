@@ -100,7 +100,7 @@ def start_suite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSuite
         def start(
             application: str,
             *,
-            schedule: Schedule = Schedule.MICRO_BATCH,
+            schedule: Schedule = Schedule.RESIDENT,
             compiled: bool = True,
             standby: bool = False,
             keep: Path | None = None,

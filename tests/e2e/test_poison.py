@@ -108,7 +108,7 @@ def test_a_key_has_a_history_and_a_state(run: Run) -> None:
         run("state list", "--json")
         return [each["state"] for each in run("state export", "-") if each["key"] == "a"]
 
-    # A snapshot is saved when the next batch begins: that of the dead letter that was sent again.
+    # A snapshot is saved once the output before it is durable.
     eventually(lambda: seen() == [{"seen": 3}], seconds=60)
     (state,) = run("state get", "a")
     assert (state["computation"], state["state"]) == ("divide", {"seen": 3})

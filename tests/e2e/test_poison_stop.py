@@ -57,7 +57,7 @@ def lines(folder: Path) -> list[tuple[float, int]]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "schedule", [Schedule.MICRO_BATCH, pytest.param(Schedule.RESIDENT, marks=pytest.mark.long)]
+    "schedule", [Schedule.RESIDENT, pytest.param(Schedule.MICRO_BATCH, marks=pytest.mark.long)]
 )
 def test_the_processor_stops_for_good_and_goes_on_with_that_very_message_once_mended(
     tmp_path: Path, schedule: Schedule

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bettong.config.processor import Schedule
 from examples.market_spread_client import MarketSpreadClient
 from examples.market_spread_load import INITIAL_QUOTES, rounds
 from examples.market_spread_oracle import by_symbol, rejected
@@ -44,6 +45,7 @@ def test_tasks_that_spark_runs_twice_change_nothing(start_suite: StartSuite, tmp
     with SparkCluster(tmp_path, hosts=2, cores=2, memory_mb=MEMORY) as cluster:
         running = start_suite(
             "examples/market_spread.py",
+            schedule=Schedule.MICRO_BATCH,
             settings={"spark_master": cluster.master},
             environment={"processor": {"SPARK_CONF_DIR": str(tmp_path)}},
         )

@@ -10,6 +10,7 @@ import pytest
 
 from bettong import metrics
 from bettong.client.sender import Sender
+from bettong.config.processor import Schedule
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
 from tests.waiting import eventually
 
@@ -25,7 +26,11 @@ def test_the_second_processor_takes_over_and_the_first_one_takes_it_back(
 ) -> None:
     """The first one's checkpoint is old by then; its states have moved on."""
     running = start_suite(
-        "examples/word_count.py", standby=True, keep=tmp_path / "kept", settings={"spark_master": "local[1]"}
+        "examples/word_count.py",
+        schedule=Schedule.MICRO_BATCH,  # which has a checkpoint; tests/faults/long/standby.toml is resident
+        standby=True,
+        keep=tmp_path / "kept",
+        settings={"spark_master": "local[1]"},
     )
     third = len(LINES) // 3
     send(running, LINES[:third])

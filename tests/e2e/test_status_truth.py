@@ -64,8 +64,8 @@ def read(row: bytes) -> Note:
     return Note(row.decode())
 
 app = bettong.Application("truth")
-trades = bettong.ExternalTopic({topic!r}, connection="there")
-notes = app.source("notes", schema=Note, key="text", decoder=bettong.each(read), kafka=trades)
+trades = bettong.KafkaTopic({topic!r}, connection="there")
+notes = app.source("notes", schema=Note, key="text", decoder=bettong.each(read), from_=trades)
 notes.stateful(see, state=Seen, on_error="stop").sink("rows", to=bettong.Postgres("truth"))
 """
 

@@ -71,7 +71,7 @@ def make(
                 folder,
                 kafka=kafka.bootstrap,
                 redis=redis_server.url,
-                sources=f"orders_from=bettong.ExternalTopic({external!r}, connection='partner', {options})",
+                sources=f"orders_from=bettong.KafkaTopic({external!r}, connection='partner', {options})",
                 connections=json.dumps({"partner": {"bootstrap_servers": there, "client_id": "mine"}}),
                 **settings,
             )
@@ -255,7 +255,7 @@ def test_reading_may_begin_with_what_is_new(
     producer.send(external, 0, rows(0, 10))
     sender = make(options="start='latest'")
     sender.start()
-    eventually(lambda: sender.said("reads a topic"), seconds=30)
+    eventually(lambda: sender.said("reads an external source"), seconds=30)
     producer.send(external, 0, rows(10, 20))
     eventually(lambda: numbers(kafka, name, 0, external) == list(range(10, 20)), seconds=30)
 
@@ -299,4 +299,4 @@ def test_a_sender_that_shall_read_none_reads_none(make: Make, external: str, pro
     producer.send(external, 0, rows(0, 1))
     eventually(lambda: sender.metrics().get("state") == "running", seconds=30)
     sender.stop()
-    assert not sender.said("reads a topic")
+    assert not sender.said("reads an external source")

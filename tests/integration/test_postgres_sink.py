@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from bettong.application.destinations import Postgres
+from bettong.application.external.postgres import Postgres
 from bettong.errors import SettingsError
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer

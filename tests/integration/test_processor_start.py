@@ -124,7 +124,7 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
 
 def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Start, tmp_path: Path) -> None:
     """Spark had begun to write the batch's file, and refuses a folder in which there is nothing else."""
-    processor = start(launch=False)
+    processor = start(launch=False, BETTONG_SCHEDULE="micro-batch")
     offsets = tmp_path / "checkpoint" / processor.name / "offsets"
     offsets.mkdir(parents=True)
     (offsets / ".0.3c5d0d7e-1c1e-4a34-b5a6-3a5a1f3f5d6e.tmp").write_text("v1\n")
@@ -146,7 +146,7 @@ def place(request: pytest.FixtureRequest) -> str:
 def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     start: Start, kafka: KafkaBroker, redis_server: RedisServer, place: str
 ) -> None:
-    processor = start(SUMS, BETTONG_SNAPSHOTS=place)
+    processor = start(SUMS, BETTONG_SCHEDULE="micro-batch", BETTONG_SNAPSHOTS=place)
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     topic = stage_topic(processor.name, "payments")
 
@@ -207,7 +207,7 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     start: Start, redis_server: RedisServer
 ) -> None:
     """Without a task nothing is folded: it says so, and only then that it runs."""
-    processor = start(BETTONG_SCHEDULE="resident", BETTONG_CHECKPOINT="/proc/foo", BETTONG_SPARK_UI="true")
+    processor = start(BETTONG_CHECKPOINT="/proc/foo", BETTONG_SPARK_UI="true")
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     assert "partitions are assigned" in processor.said()
     eventually(lambda: processor.metrics().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
@@ -280,7 +280,7 @@ def test_topics_of_another_number_of_partitions_are_refused(start: Start, kafka:
     ("settings", "words"),
     [
         ({"BETTONG_SPARK_MASTER": "nonsense"}, "BETTONG_SPARK_MASTER=nonsense"),
-        ({"BETTONG_CHECKPOINT": "/proc/foo"}, "BETTONG_CHECKPOINT"),
+        ({"BETTONG_SCHEDULE": "micro-batch", "BETTONG_CHECKPOINT": "/proc/foo"}, "BETTONG_CHECKPOINT"),
     ],
     ids=["master", "checkpoint"],
 )

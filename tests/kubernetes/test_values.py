@@ -99,7 +99,7 @@ def test_settings_reach_the_services_under_their_names(chart: Chart) -> None:
     data = rendered.of("ConfigMap")["settings"]["data"]
     assert data[f"{PREFIX}PARTITIONS"] == "32"
     assert data[f"{PREFIX}COMPILED"] == "false"
-    assert data[f"{PREFIX}SCHEDULE"] == "resident"
+    assert data[f"{PREFIX}SCHEDULE"] == "micro-batch"
     assert data.keys() <= known
     ours = {name for owner in rendered.pods for name in _variables(rendered.pods[owner])}
     assert {name for name in ours if name.startswith(PREFIX)} <= known

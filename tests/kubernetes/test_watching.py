@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from bettong.services import METRICS_PORT
 from tests.kubernetes.chart import NAMESPACE, RELEASE, Chart, selects
 from tests.kubernetes.test_values import container, env
 from tests.kubernetes.value_sets import MATRIX, merged
 
-PORT = 7300
 FULL = MATRIX["full-burstable"]
-SERVICES = ("sender", "topic-sender", "receiver", "driver")
+METERED = ("sender", "topic-sender", "receiver", "driver")
 
 
 def owner_of(name: str) -> str:
@@ -47,14 +47,14 @@ def test_every_service_of_ours_tells_its_metrics_once(chart: Chart) -> None:
         ]
         for owner in rendered.pods
     }
-    assert {owner for owner, found in seen.items() if found} == {owner_of(name) for name in SERVICES}
+    assert {owner for owner, found in seen.items() if found} == {owner_of(name) for name in METERED}
     assert all(len(found) <= 1 for found in seen.values())
-    for name in SERVICES:
-        assert env(rendered.pods, owner_of(name))["BETTONG_METRICS_LISTEN"] == f"0.0.0.0:{PORT}"
+    for name in METERED:
+        assert env(rendered.pods, owner_of(name))["BETTONG_METRICS_LISTEN"] == f"0.0.0.0:{METRICS_PORT}"
         ports = {
             each["name"]: each["containerPort"] for each in container(rendered.pods, owner_of(name))["ports"]
         }
-        assert ports["metrics"] == PORT
+        assert ports["metrics"] == METRICS_PORT
 
 
 def test_metrics_are_for_those_that_are_named(chart: Chart) -> None:
@@ -62,16 +62,16 @@ def test_metrics_are_for_those_that_are_named(chart: Chart) -> None:
         (found,) = (
             each
             for each in chart.render(values).of("NetworkPolicy")[name]["spec"]["ingress"]
-            if each["ports"] == [{"port": PORT, "protocol": "TCP"}]
+            if each["ports"] == [{"port": METRICS_PORT, "protocol": "TCP"}]
         )
         return dict(found)
 
-    for name in SERVICES:
+    for name in METERED:
         assert rule(FULL, name)["from"] == FULL["networkPolicies"]["scrapers"]
     open_to_all = merged(FULL, {"networkPolicies": {"scrapers": []}})
     assert "from" not in rule(open_to_all, "sender")
     workers = chart.render(FULL).of("NetworkPolicy")["worker"]["spec"]["ingress"]
-    assert PORT not in [port["port"] for each in workers for port in each["ports"]]
+    assert METRICS_PORT not in [port["port"] for each in workers for port in each["ports"]]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_keda_scales_by_lag_up_to_the_partitions(
             {
                 "type": "metrics-api",
                 "metadata": {
-                    "url": f"http://trial-bettong-driver.{NAMESPACE}.svc:{PORT}/metrics",
+                    "url": f"http://trial-bettong-driver.{NAMESPACE}.svc:{METRICS_PORT}/metrics",
                     "format": "prometheus",
                     "valueLocation": "bettong_processor_lag_records",
                     "targetValue": "500",

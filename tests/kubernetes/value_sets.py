@@ -46,7 +46,7 @@ WAYS: Mapping[str, Mapping[str, Any]] = {
             "scrapers": [{"namespaceSelector": {"matchLabels": {"team": "watchers"}}}],
             "egress": [{"ports": [{"port": 5432, "protocol": "TCP"}]}],
         },
-        "settings": {"partitions": 32, "schedule": "resident", "compiled": False, "log_format": "json"},
+        "settings": {"partitions": 32, "schedule": "micro-batch", "compiled": False, "log_format": "json"},
         "sender": {"env": [{"name": "A", "value": "b"}], "nodeSelector": {"disk": "ssd"}},
         "worker": {
             "envFrom": [{"secretRef": {"name": "s3"}}],

@@ -12,13 +12,13 @@ from bettong.cli import services as services_module
 from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import MEANINGS
 from bettong.cli.main import app
-from bettong.cli.services import SUMMARIES, settings_of
 from bettong.cli.tail import shown
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
 from bettong.errors import LogUnavailableError
+from bettong.services import SERVICES
 
-COMMANDS = ["run", "up", "down", "status", "send", "tail", "check", *SUMMARIES]
+COMMANDS = ["run", "up", "down", "status", "send", "tail", "check", *SERVICES]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # What costs time to import, and no command needs before it runs.
 SLOW = {"grpc", "kafka", "numba", "pydantic", "pyspark", "redis"}
@@ -186,12 +186,12 @@ def test_check_finds_what_a_stage_cannot_run(
     assert complaint.count("\n") == 1
 
 
-@pytest.mark.parametrize("service", list(SUMMARIES))
+@pytest.mark.parametrize("service", list(SERVICES))
 def test_every_setting_of_a_service_is_a_flag_with_its_variable(
     service: str, bettong: Callable[..., Ran]
 ) -> None:
     _, output, _ = bettong(service, "--help")
-    for key in settings_of(service).model_fields:
+    for key in SERVICES[service].settings_class().model_fields:
         assert f"--{key.replace('_', '-')}" in output
         assert f"BETTONG_{key.upper()}" in output
 
@@ -235,7 +235,7 @@ def test_a_schedule_that_there_is_not_is_refused(bettong: Callable[..., Ran]) ->
     assert status == 4
     assert (
         complaint
-        == "bettong: error: --schedule hourly: there is no such schedule, expected micro-batch, resident\n"
+        == "bettong: error: --schedule hourly: there is no such schedule, expected resident, micro-batch\n"
     )
 
 

@@ -10,8 +10,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from bettong.closing import Closing
 from tests.waiting import eventually
 
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
@@ -29,7 +30,7 @@ class Ended:
     text: str
 
 
-class GuestAgent:
+class GuestAgent(Closing):
     """A connection to the agent; one at a time. What takes too long raises TimeoutError."""
 
     def __init__(self, path: Path) -> None:
@@ -37,12 +38,6 @@ class GuestAgent:
         self._left = b""
         self._socket.settimeout(_ANSWER_S_MAX)
         self._socket.connect(str(path))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Ends the connection."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import bettong
 from bettong.application.application import Application
-from bettong.application.destinations import Destination
+from bettong.application.external.destination import Destination
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns

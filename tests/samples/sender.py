@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
-from bettong import Application, ExternalTopic, Width, each, f64, packed, u8, u32
+from bettong import Application, KafkaTopic, Width, each, f64, packed, u8, u32
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.streams import Source
@@ -39,13 +39,13 @@ class Line:
     text: str
 
 
-def application(name: str, *, orders_from: ExternalTopic | None = None) -> Application:
+def application(name: str, *, orders_from: KafkaTopic | None = None) -> Application:
     """Sources of each kind: `orders` by a key, `lines` without one, `quotes` without a decoder; and those that
     skip or refuse what they cannot read.
     """
     app = Application(name)
     app.source(
-        "orders", schema=Order, key="symbol", decoder=packed(LAYOUT, prefix=b"\x01"), kafka=orders_from
+        "orders", schema=Order, key="symbol", decoder=packed(LAYOUT, prefix=b"\x01"), from_=orders_from
     ).sink("all-orders")
     app.source("lines", schema=Line, decoder=each(lambda row: Line(row.decode()))).sink("all-lines")
     app.source("quotes", schema=Order, key=lambda order: order.number).sink("all-quotes")

@@ -4,9 +4,8 @@ import select
 import socket
 import struct
 import time
-from types import TracebackType
-from typing import Self
 
+from bettong.closing import Closing
 from bettong.local.addresses import LOOPBACK
 
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GO_AWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
@@ -20,7 +19,7 @@ def message(data: bytes) -> bytes:
     return struct.pack(">BI", 0, len(data)) + data
 
 
-class HalfSender:
+class HalfSender(Closing):
     """One connection, with calls that send as much of what they are given as the server lets them."""
 
     def __init__(self, port: int, *, bytes_per_s: float) -> None:
@@ -60,14 +59,6 @@ class HalfSender:
     def close(self) -> None:
         """Goes away."""
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _push(self) -> bool:
         """Whether something could be sent."""

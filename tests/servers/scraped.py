@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 _ADDRESS = re.compile(r"metrics for Prometheus.*?address=(\S+)")
 _ANSWER_S_MAX = 60.0
-_ORDER = ("application", "source", "sink", "stage", "partition", "quantile", "state")
+_ORDER = ("application", "source", "sink", "stage", "partition", "le", "state")
 
 
 class Scraped:
@@ -34,6 +34,20 @@ class Scraped:
         """The metrics at host:port."""
         with urlopen(f"http://{address}/metrics", timeout=_ANSWER_S_MAX) as answer:
             return cls(answer.read().decode())
+
+    def quantile(self, name: str, part: float) -> tuple[float, float]:
+        """Between which bounds a quantile of a histogram without other labels lies."""
+        buckets = sorted(
+            (float(labels[0]), count)
+            for (series, *labels), count in self.values.items()
+            if series == f"{name}_bucket" and len(labels) == 1
+        )
+        target, below = part * buckets[-1][1], 0.0
+        for bound, count in buckets:
+            if count >= target:
+                return below, bound
+            below = bound
+        raise AssertionError(f"{name} has counted nothing")
 
     def __getitem__(self, key: str | tuple[str, ...]) -> float:
         return self.values[(key,) if isinstance(key, str) else key]

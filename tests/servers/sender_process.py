@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
-from types import TracebackType
-from typing import Self
 
 import grpc
 from redis import Redis
 
+from bettong.closing import Closing
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.edges.redis_store import LiveMetrics, RedisStore
@@ -104,7 +103,7 @@ class SenderProcess(Server):
             return LiveMetrics(store).live().get("sender-1", {})
 
 
-class BareSession:
+class BareSession(Closing):
     """One session, by hand. The first answer is awaited by `welcome`."""
 
     def __init__(self, address: str, *requests: IngestRequest) -> None:
@@ -163,14 +162,6 @@ class BareSession:
         self._requests.put(None)
         self._call.cancel()
         self._channel.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def hello(

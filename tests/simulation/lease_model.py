@@ -1,6 +1,7 @@
-"""Leases of streams in memory, by a clock that is passed in: `RedisLeases` for tests of what happens in time.
+"""Leases in memory, by a clock that is passed in, for tests of what happens in time.
 
-It passes the same contract (tests/contract/test_leases.py).
+`MemoryLease` is the one lease of `edges.redis_store.lease`, and `MemoryLeases` is `RedisLeases`. Both are held to the
+same as their originals in a real Redis: tests/contract/test_lease.py, tests/contract/test_leases.py.
 """
 
 from __future__ import annotations
@@ -13,12 +14,44 @@ from bettong.edges.redis_store.leases import STREAM_KEPT_MS
 
 
 @dataclass(slots=True)
+class MemoryLease:
+    """Held by a name until a time, unless it is "". Every call says what time it is."""
+
+    name: str = ""
+    until_ms: float = 0.0
+
+    def holder(self, now_ms: float) -> tuple[str, float]:
+        """Who holds it, "" for nobody, and for how many ms still."""
+        return (self.name, self.until_ms - now_ms) if self.name and now_ms < self.until_ms else ("", 0.0)
+
+    def hold(
+        self, name: str, length_ms: float, now_ms: float, *, if_free: bool, if_held: bool = False
+    ) -> bool:
+        """See `lease.LEASE`."""
+        holder, _ = self.holder(now_ms)
+        if holder != name and not (if_held if holder else if_free):
+            return False
+        self.name, self.until_ms = name, now_ms + length_ms
+        return True
+
+    def release(self, name: str, now_ms: float) -> bool:
+        """See `lease.LEASE`."""
+        if self.holder(now_ms)[0] != name:
+            return False
+        self.name = ""
+        return True
+
+
+@dataclass(slots=True)
 class Stream:
-    """What is known of a stream; `claim` is None when nobody holds it. `exact`: the epoch in which it is, or 0."""
+    """What is known of a stream; `claim` had the lease last, None when it gave it back.
+
+    `exact`: the epoch in which it is, or 0.
+    """
 
     claim: Claim | None
     since_ms: float
-    until_ms: float
+    lease: MemoryLease
     kept_until_ms: float
     log: str
     acknowledged: int = 0
@@ -45,7 +78,7 @@ class MemoryLeases:
 
     def come_back_older(self) -> None:
         """Begins an epoch with what it knew when it last wrote it down."""
-        self._streams = {stream: replace(each) for stream, each in self._written.items()}
+        self._streams = {stream: _copy(each) for stream, each in self._written.items()}
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -54,12 +87,12 @@ class MemoryLeases:
 
     def write_down(self) -> None:
         """See `come_back_older`."""
-        self._written = {stream: replace(each) for stream, each in self._streams.items()}
+        self._written = {stream: _copy(each) for stream, each in self._streams.items()}
 
     def let_run_out(self) -> None:
         """Nobody's lease lasts any longer."""
         for stream in self._streams.values():
-            stream.until_ms = self._clock_ms()
+            stream.lease.until_ms = self._clock_ms()
 
     def grow_old(self) -> None:
         """Counts as having run for long."""
@@ -83,13 +116,14 @@ class MemoryLeases:
         assert self._epoch_ms is not None
         now_ms = self._clock_ms()
         known = self._known(claim)
-        holder = known.claim if known is not None else None
-        ours = holder is not None and (
-            holder.token == claim.token or (claim.client != "" and holder.client == claim.client)
+        last = known.claim if known is not None else None
+        ours = last is not None and (
+            last.token == claim.token or (claim.client != "" and last.client == claim.client)
         )
-        if known is not None and holder is not None and known.until_ms > now_ms and not ours:
-            left_s = (known.until_ms - now_ms) / 1000
-            return Held(holder.instance, holder.peer, known.since_ms / 1000, left_s)
+        lease = known.lease if known is not None else MemoryLease()
+        holder, left_ms = lease.holder(now_ms)
+        if known is not None and last is not None and holder and not ours:
+            return Held(last.instance, last.peer, known.since_ms / 1000, left_ms / 1000)
         unsettled_ms = self._epoch_ms + self._lease_ms - now_ms
         if unsettled_ms > 0 and not ours:
             return Settling(unsettled_ms / 1000, str(self._epochs))
@@ -99,8 +133,9 @@ class MemoryLeases:
         is_new = known is None and now_ms - self._epoch_ms > STREAM_KEPT_MS
         same = of_log is not None and of_log.exact == self._epochs
         but = of_log.but if of_log is not None else None
+        lease.hold(claim.token, self._lease_ms, now_ms, if_free=True, if_held=True)
         stream = self._streams[claim.stream] = Stream(
-            claim, now_ms, now_ms + self._lease_ms, now_ms + STREAM_KEPT_MS, claim.log, acknowledged
+            claim, now_ms, lease, now_ms + STREAM_KEPT_MS, claim.log, acknowledged
         )
         if is_new or (same and but in (None, me)):
             stream.exact, stream.but = self._epochs, me
@@ -115,6 +150,7 @@ class MemoryLeases:
         known = self._known(claim)
         if known is not None and known.claim is not None and known.claim.token == claim.token:
             self._note(known, claim, acknowledged)
+            known.lease.release(claim.token, self._clock_ms())
             known.claim = None
             if exact:
                 known.but = None
@@ -130,11 +166,11 @@ class MemoryLeases:
         now_ms = self._clock_ms()
         known = self._known(claim)
         if known is None:
-            known = self._streams[claim.stream] = Stream(claim, now_ms, 0, 0, claim.log)
-        if known.claim is None or known.claim.token != claim.token:
+            known = self._streams[claim.stream] = Stream(claim, now_ms, MemoryLease(), 0, claim.log)
+        is_ours = known.claim is not None and known.claim.token == claim.token
+        if not is_ours or not known.lease.hold(claim.token, self._lease_ms, now_ms, if_free=True):
             self._told_late(known, claim, acknowledged)
             return False
-        known.until_ms = now_ms + self._lease_ms
         self._note(known, claim, acknowledged)
         return True
 
@@ -150,3 +186,7 @@ class MemoryLeases:
     def _known(self, claim: Claim) -> Stream | None:
         known = self._streams.get(claim.stream)
         return known if known is not None and known.kept_until_ms > self._clock_ms() else None
+
+
+def _copy(stream: Stream) -> Stream:
+    return replace(stream, lease=replace(stream.lease))

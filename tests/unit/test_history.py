@@ -18,8 +18,9 @@ from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
-from bettong.inspection.key_history import Event, KeyHistory, KeyValue, StateChange, key_of, places_of
+from bettong.inspection.key_history import Event, KeyHistory, StateChange, key_of, places_of
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
 from bettong.worker.exclusions import Excluded, Exclusion
 from bettong.worker.partition import Assignment

@@ -8,32 +8,30 @@ import structlog
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from bettong_processor.leading import TTL_MS, VACANT_S, Candidate, Leading
+from tests.simulation.lease_model import MemoryLease
 from tests.waiting import eventually
 
 _LOOKS_S = st.sampled_from([0.05, 0.25, 0.3, 0.6, 2.5])
 
 
-class Lease:
-    """As Redis keeps it: who holds it, and until when."""
+class Lead:
+    """As Redis keeps it (`RedisLead`)."""
 
     def __init__(self) -> None:
-        self.holder, self.until_s = "", 0.0
+        self.lease = MemoryLease()
 
     def hold(self, process: str, now_s: float, *, take: bool) -> str:
-        if now_s >= self.until_s:
-            self.holder = ""
-        if self.holder == process or (not self.holder and take):
-            self.holder, self.until_s = process, now_s + TTL_MS / 1000
-        return self.holder
+        self.lease.hold(process, TTL_MS, now_s * 1000, if_free=take)
+        return self.lease.holder(now_s * 1000)[0]
 
 
 class Leaders(RuleBasedStateMachine):
-    """Three processes that look at one lease now and then."""
+    """Three processes that look at one lead now and then."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now_s = 0.0
-        self.lease = Lease()
+        self.lead = Lead()
         self.processes = {name: Candidate(name, ready=True) for name in "abc"}
         self.looked_s = dict.fromkeys("abc", float("-inf"))
         self.lives = 0
@@ -51,7 +49,7 @@ class Leaders(RuleBasedStateMachine):
         candidate = self.processes[name]
         in_time = candidate.leads and self.now_s - self.looked_s[name] < TTL_MS / 1000
         take = candidate.may_take(self.now_s)
-        leader = self.lease.hold(candidate.process, self.now_s, take=take)
+        leader = self.lead.hold(candidate.process, self.now_s, take=take)
         candidate.sees(leader, self.now_s)
         self.looked_s[name] = self.now_s
         assert candidate.leads == (leader == candidate.process)
@@ -70,7 +68,7 @@ class Leaders(RuleBasedStateMachine):
 
         Of two that both believe to lead, for one was paused, the first one to look has it.
         """
-        self.lease = Lease()
+        self.lead = Lead()
         leader = next((name for name, each in self.processes.items() if each.leads), None)
         for name in (each for each in self.processes if each != leader):
             if not self.processes[name].may_take(self.now_s + 0.05):

@@ -1,6 +1,7 @@
 """What Prometheus is told: the metrics that were written last, by their names, and nothing else."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint, Partitions
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
+from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.local.addresses import LOOPBACK, free_ports
+from docs.render import QUERIES
 from tests.servers.scraped import Scraped
 
 NOBODY = f"redis://:secret-word@{LOOPBACK}:{free_ports(1)[0]}"
@@ -39,6 +42,8 @@ RECEIVER: MetricValues = {
     "lag/out": 5,
     "latency_p50_ms": 12.5,
     "latency_p99_ms/out": 250,
+    "latency": LatencyCounts([0, 0, 0, 0, 30, 0, 0, 10, *[0] * 7, 2], 130.5).to_text(),
+    "latency/out": LatencyCounts([0] * len(BOUNDS_S) + [1], 61.0).to_text(),
 }
 PROCESSOR: MetricValues = {
     "service": "processor",
@@ -47,7 +52,25 @@ PROCESSOR: MetricValues = {
     "lag": 9,
     "lag/a/b/0": 9,
 }
-PARTITIONS: Partitions = {("a/b", 0): {"offset": "10", "messages": "900", "latency_max_ms": "1.5"}}
+PARTITIONS: Partitions = {
+    ("a/b", 0): {
+        "offset": "10",
+        "messages": "900",
+        "latency_max_ms": "1.5",
+        "latency": LatencyCounts([0, 3, *[0] * 14], 0.0045).to_text(),
+    }
+}
+
+LATENCIES = [each.name for each in metrics.SERIES if each.metric is metrics.LATENCY]
+
+
+def buckets(name: str, counts: Mapping[float, int], *labels: str) -> dict[tuple[str, ...], float]:
+    """The buckets of a histogram: `counts` at their bounds and above, up to the next one."""
+    found, last = {}, 0
+    for bound in (*BOUNDS_S, float("inf")):
+        last = counts.get(bound, last)
+        found[f"{name}_bucket", *labels, "+Inf" if bound == float("inf") else str(bound)] = float(last)
+    return found
 
 
 class _Told(Collector):
@@ -79,8 +102,12 @@ def test_a_receivers_are_told_by_sink_and_times_in_seconds() -> None:
         ("bettong_receiver_messages_total", "other"): 10,
         ("bettong_receiver_lag_records",): 3,
         ("bettong_receiver_destination_lag_records", "out"): 5,
-        ("bettong_receiver_latency_seconds", "0.5"): 0.0125,
-        ("bettong_receiver_sink_latency_seconds", "out", "0.99"): 0.25,
+        **buckets("bettong_receiver_latency_seconds", {0.02: 30, 0.2: 40, float("inf"): 42}),
+        ("bettong_receiver_latency_seconds_sum",): 130.5,
+        ("bettong_receiver_latency_seconds_count",): 42,
+        **buckets("bettong_receiver_sink_latency_seconds", {float("inf"): 1}, "out"),
+        ("bettong_receiver_sink_latency_seconds_sum", "out"): 61.0,
+        ("bettong_receiver_sink_latency_seconds_count", "out"): 1,
     }
 
 
@@ -93,8 +120,11 @@ def test_a_processors_partitions_are_told_by_stage_and_number() -> None:
         ("bettong_partition_lag_records", "a/b", "0"): 9,
         ("bettong_partition_offset", "a/b", "0"): 10,
         ("bettong_partition_messages_total", "a/b", "0"): 900,
-        ("bettong_partition_latency_seconds", "a/b", "0", "1"): 0.0015,
+        **buckets("bettong_partition_latency_seconds", {0.002: 3}, "a/b", "0"),
+        ("bettong_partition_latency_seconds_sum", "a/b", "0"): 0.0045,
+        ("bettong_partition_latency_seconds_count", "a/b", "0"): 3,
     }
+    assert found.kinds["bettong_partition_latency_seconds_bucket"] == "histogram"
     assert found.kinds["bettong_partition_messages_total"] == "counter"
     assert found.kinds["bettong_partition_offset"] == "gauge"
 
@@ -104,11 +134,27 @@ def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
         assert re.fullmatch(r"bettong_[a-z]+(_[a-z]+)+", each.name)
         if each.metric.unit in {"ms", "Unix s"}:
             assert each.name.endswith("_seconds")
-    keys = [(each.name, each.labels, each.scope, each.quantile) for each in metrics.SERIES]
-    assert len(keys) == len(set(keys))
+    names = [each.name for each in metrics.SERIES]
+    assert len(names) == len(set(names))
     told_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
-    texts = {each for each in metrics.ALL if each.unit == "text"}
-    assert told_metrics | texts == set(metrics.ALL), "every number is told, every text is left out"
+    left_out = {each for each in metrics.ALL if each.unit == "text"}
+    left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # nobody could add them up
+    assert told_metrics | left_out == set(metrics.ALL), "every other number is told"
+    assert told_metrics & left_out == {metrics.SERVICE, metrics.STATE}
+
+
+def test_queries_of_the_docs_ask_for_buckets_that_there_are() -> None:
+    known = {f"{name}{part}" for name in LATENCIES for part in ("_bucket", "_sum", "_count")}
+    for query in QUERIES.values():
+        assert set(re.findall(r"bettong_\w+", query)) <= known
+        assert {float(bound) for bound in re.findall(r'le="([^"]+)"', query)} <= set(BOUNDS_S)
+
+
+def test_a_histogram_says_between_which_bounds_a_quantile_lies() -> None:
+    found = told(RECEIVER)
+    assert found.quantile("bettong_receiver_latency_seconds", 0.5) == (0.01, 0.02)
+    assert found.quantile("bettong_receiver_latency_seconds", 0.9) == (0.1, 0.2)
+    assert found.quantile("bettong_receiver_latency_seconds", 0.99) == (60.0, float("inf"))
 
 
 def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
@@ -116,15 +162,30 @@ def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
     identity = Identity("sender", "shop", "sender-1")
     with RedisStore(NOBODY, "shop") as store:
         live = LiveMetrics(store)
-        with MetricsEndpoint(address, identity, live, LOG, partitions=True), capture_logs():
+        with MetricsEndpoint(address, identity, live, LOG), capture_logs():
             with pytest.raises(StoreError):
                 live.write_live("sender-1", SENDER, 10.0)
             found = Scraped.at(address)
     assert found["bettong_sender_messages_total"] == 1500
     assert (found["bettong_state", "waiting"], found["bettong_state", "running"]) == (1, 0)
-    assert found["bettong_partition_figures_readable"] == 0
+    assert ("bettong_partition_figures_readable",) not in found.values, "it is for processors to tell"
     assert ("bettong_heartbeat_age_seconds",) not in found.values, "Redis took none"
     assert "secret-word" not in str(found.values)
+
+
+def test_a_processor_says_when_the_metrics_of_partitions_cannot_be_read() -> None:
+    address = f"{LOOPBACK}:{free_ports(1)[0]}"
+    with RedisStore(NOBODY, "shop") as store:
+        live = LiveMetrics(store)
+        with (
+            MetricsEndpoint(address, Identity("processor", "shop", "processor-1"), live, LOG),
+            capture_logs(),
+        ):
+            with pytest.raises(StoreError):
+                live.write_live("processor-1", PROCESSOR, 10.0)
+            found = Scraped.at(address)
+    assert found["bettong_processor_batch"] == 12
+    assert found["bettong_partition_figures_readable"] == 0
 
 
 def test_an_address_that_is_taken_is_a_wrong_setting() -> None:

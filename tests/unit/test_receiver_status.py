@@ -3,11 +3,13 @@
 import timeit
 
 import numpy as np
+import pytest
 import structlog
 from hdrh.histogram import HdrHistogram
 from structlog.testing import capture_logs
 
 from bettong import metrics
+from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.topics import DEAD_LETTERS
 from bettong_receiver.latency import Latency
 from bettong_receiver.status import RUNNING, ReceiverStatus
@@ -102,6 +104,36 @@ def test_latency_is_bounded_below_and_above() -> None:
     assert latency.metrics()["latency_max_ms"] == 0.001
     latency.record("raw", sent_ns=1, delivered_ns=10**18, messages=1)
     assert round(latency.metrics()["latency_max_ms"] / 3_600_000, 2) == 1.0
+
+
+def test_every_result_is_counted_by_bucket_since_the_beginning_also_after_its_window() -> None:
+    clock = Clock()
+    latency = Latency(["raw", "other", DEAD_LETTERS], monotonic_s=clock)
+    for sent_ms, delivered_ms, messages in ((1, 3, 5), (1, 61, 7), (1, 70_000, 2), (9, 1, 1)):
+        latency.record("raw", sent_ns=sent_ms * MS, delivered_ns=delivered_ms * MS, messages=messages)
+        clock.now_s += 3 * metrics.LATENCY_WINDOW_S
+        latency.metrics()
+    latency.record("other", sent_ns=1 * MS, delivered_ns=3 * MS, messages=4)
+    latency.record(DEAD_LETTERS, sent_ns=1, delivered_ns=5 * MS, messages=8)
+    found = {name: LatencyCounts.parse(text) for name, text in latency.counts().items()}
+    at = {bound: place for place, bound in enumerate([*BOUNDS_S, None])}
+    raw = found["latency/raw"].counts
+    assert (raw[at[0.001]], raw[at[0.002]], raw[at[0.1]], raw[at[None]]) == (1, 5, 7, 2)
+    assert sum(raw) == 15
+    assert found["latency"].counts[at[0.002]] == 9
+    assert sum(found["latency"].counts) == 19, "dead letters are apart"
+    assert sum(found["latency/dead-letters"].counts) == 8
+    assert found["latency/raw"].sum_s == pytest.approx(5 * 0.002 + 7 * 0.06 + 2 * 69.999 + 1e-6)
+
+
+@pytest.mark.parametrize("bound_s", BOUNDS_S)
+def test_a_latency_lies_in_its_bucket_to_three_digits(bound_s: float) -> None:
+    latency = Latency(["raw"])
+    for part in (0.998, 1.0, 1.002):
+        latency.record("raw", sent_ns=1, delivered_ns=1 + round(part * bound_s * 1e9), messages=1)
+    counts = LatencyCounts.parse(latency.counts()["latency"]).counts
+    place = BOUNDS_S.index(bound_s)
+    assert (counts[place], counts[place + 1]) == (2, 1)
 
 
 def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong import Width
-from bettong.edges.external_kafka import ExternalRecords
+from bettong.edges.external_reader import ExternalRecords
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.schema.schema import schema_of

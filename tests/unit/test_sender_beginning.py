@@ -1,13 +1,13 @@
-"""Where the reading of an external topic begins."""
+"""Where the reading of an external system begins."""
 
 import pytest
 
-from bettong import ExternalTopic
+from bettong import KafkaTopic
 from bettong.errors import LogError, LogTruncatedError
 from bettong_sender.batcher import BatchBoundaries
 from bettong_sender.beginning import Beginning, begin, key_of
 
-TOPIC = ExternalTopic("trades")
+TOPIC = KafkaTopic("trades")
 
 
 def stored(**boundaries: BatchBoundaries) -> dict[bytes, bytes]:
@@ -20,7 +20,7 @@ def test_a_new_topic_is_read_from_its_oldest_or_its_newest_record() -> None:
         0: Beginning(BatchBoundaries(3), 3),
         1: Beginning(BatchBoundaries(0), 0),
     }
-    latest = ExternalTopic("trades", start="latest")
+    latest = KafkaTopic("trades", start="latest")
     assert begin(latest, {}, bounds) == {
         0: Beginning(BatchBoundaries(9), 9),
         1: Beginning(BatchBoundaries(0), 0),
@@ -28,16 +28,18 @@ def test_a_new_topic_is_read_from_its_oldest_or_its_newest_record() -> None:
 
 
 def test_what_was_read_goes_on_and_a_partition_that_was_added_is_read_whole() -> None:
-    latest = ExternalTopic("trades", start="latest")
+    latest = KafkaTopic("trades", start="latest")
     found = begin(latest, stored(p0=BatchBoundaries(5, [7])), {0: (0, 9), 1: (0, 4)})
     assert found == {0: Beginning(BatchBoundaries(5, [7]), 5), 1: Beginning(BatchBoundaries(0), 0)}
 
 
 def test_records_that_were_deleted_unread_stop_the_source_unless_they_may_be_skipped() -> None:
     boundaries = stored(p0=BatchBoundaries(5, [7, 12]))
-    with pytest.raises(LogTruncatedError, match=r"trades/0: records 5 to 9 were deleted .*on_lost='skip'"):
+    with pytest.raises(
+        LogTruncatedError, match=r"topic trades/0: records 5 to 9 were deleted .*on_lost='skip'"
+    ):
         begin(TOPIC, boundaries, {0: (10, 20)})
-    skipping = ExternalTopic("trades", on_lost="skip")
+    skipping = KafkaTopic("trades", on_lost="skip")
     assert begin(skipping, boundaries, {0: (10, 20)}) == {
         0: Beginning(BatchBoundaries(5, [7, 12]), 10, lost=5)
     }
@@ -45,12 +47,12 @@ def test_records_that_were_deleted_unread_stop_the_source_unless_they_may_be_ski
 
 @pytest.mark.parametrize("boundaries", [BatchBoundaries(8), BatchBoundaries(3, [8])])
 def test_a_topic_that_was_made_anew_is_refused(boundaries: BatchBoundaries) -> None:
-    with pytest.raises(LogTruncatedError, match="trades/0 ends at offset 7, but was read up to 8"):
+    with pytest.raises(LogTruncatedError, match="topic trades/0 ends at offset 7, but was read up to 8"):
         begin(TOPIC, stored(p0=boundaries), {0: (0, 7)})
 
 
 def test_stored_bytes_that_are_no_boundaries_are_refused_by_name() -> None:
     with pytest.raises(
-        LogError, match=r"the stored batch boundaries of trades/3: .* are no batch boundaries"
+        LogError, match=r"the stored batch boundaries of topic trades/3: .* are no batch boundaries"
     ):
         begin(TOPIC, {key_of(3): b"garbage"}, {3: (0, 7)})

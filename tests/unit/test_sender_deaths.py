@@ -280,7 +280,7 @@ def test_a_topic_with_many_partitions_waits_for_that_store_once() -> None:
         intake.use(SilentLog(), {})
         begun_s = time.monotonic()
         for partition in range(16):
-            feed = intake.open_topic(Hello(source="orders", stream=f"feed-{partition}"), "orders")
+            feed = intake.open_external(Hello(source="orders", stream=f"feed-{partition}"), "orders")
             await feed.open(0)
         took_s = time.monotonic() - begun_s
         store.over.set()

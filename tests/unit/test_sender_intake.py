@@ -178,9 +178,9 @@ def test_the_topics_that_a_sender_reads_take_no_clients_room() -> None:
         limits = replace(LIMITS, sessions_max=1)
         intake = Intake("shop", {"orders": route()}, limits, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(SilentLog(), {})
-        before = intake.open_topic(Hello(source="orders", stream="kafka.trades.0"), "trades")
+        before = intake.open_external(Hello(source="orders", stream="kafka.trades.0"), "trades")
         client = await opened(intake, "feed-1", "1.2.3.4")
-        behind = intake.open_topic(Hello(source="orders", stream="kafka.trades.1"), "trades")
+        behind = intake.open_external(Hello(source="orders", stream="kafka.trades.1"), "trades")
         assert intake.status.sessions == 1
         with pytest.raises(Refusal) as caught:
             await opened(intake, "feed-2", "1.2.3.4")

@@ -38,7 +38,7 @@ def test_defaults_serve_one_machine() -> None:
     assert settings.application == "app.py"
     assert settings.kafka == "127.0.0.1:9092"
     assert settings.partitions == 16
-    assert settings.schedule is Schedule.MICRO_BATCH
+    assert settings.schedule is Schedule.RESIDENT
     assert settings.compiled
 
 

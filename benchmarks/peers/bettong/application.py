@@ -68,7 +68,7 @@ messages = app.source(
     schema=Message,
     key="symbol",
     decoder=RECORDS,
-    kafka=bettong.ExternalTopic("messages", connection="exchange"),
+    from_=bettong.KafkaTopic("messages", connection="exchange"),
 )
 messages.stateful(check, state=Market, name="check").sink(
     "rejected", encoder=pack, to=bettong.KafkaTopic("results", connection="exchange")

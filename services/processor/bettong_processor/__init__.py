@@ -5,8 +5,8 @@
     service     waiting for Kafka and Redis, start and stop
     supervision runs a schedule, starts it again after a passing fault, reports live metrics
     warming     Python started on every slot before it is needed
-    micro_batch the schedule for throughput: a Structured Streaming query
-    resident    the schedule for low latency: long-running tasks
+    resident    the default schedule: long-running tasks
+    micro_batch the other one: a Structured Streaming query, for work that feeds Spark SQL
     restoring   workers made of saved increments
     programs    the application's stages, loaded and compiled once a process
     daemon      loads them before Spark forks its Python workers

@@ -19,6 +19,7 @@ from bettong.edges.snapshot_stores import local_states, prepare, snapshot_store
 from bettong.errors import BettongError
 from bettong.logs import Logger, configure
 from bettong.metrics import SNAPSHOT_OFFSET
+from bettong.services import PROCESSOR
 from bettong.topics import stage_of_topic, stage_topic
 from bettong_processor import resuming
 from bettong_processor.java import Java
@@ -35,7 +36,7 @@ from bettong_processor.warming import warm_up
 def run(settings: ProcessorSettings, java: Java) -> None:
     """Runs until SIGTERM or SIGINT. Raises a BettongError that says what to do when it cannot go on."""
     prepare(settings.snapshots)
-    log = configure(settings, "processor")
+    log = configure(settings, PROCESSOR.name)
     planned = plan(load(settings.application))
     admin, store = (
         LogAdmin(settings.kafka_connection),
@@ -43,8 +44,8 @@ def run(settings: ProcessorSettings, java: Java) -> None:
     )
     metrics = LiveMetrics(store)
     live = Live(metrics, settings.instance, log, time.time, settings.live_interval_ms / 1000)
-    identity = Identity("processor", planned.application, settings.instance)
-    with MetricsEndpoint(settings.metrics_listen, identity, metrics, log, partitions=True):
+    identity = Identity(PROCESSOR.name, planned.application, settings.instance)
+    with MetricsEndpoint(settings.metrics_listen, identity, metrics, log):
         try:
             _run(settings, java, planned, admin, store, live, log)
         except BettongError as error:

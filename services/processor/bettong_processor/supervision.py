@@ -19,6 +19,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from bettong import metrics
+from bettong.backoff import Backoff
 from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import (
     LocalError,
@@ -29,6 +30,7 @@ from bettong.errors import (
     SupersededError,
 )
 from bettong.logs import Logger
+from bettong.services import PROCESSOR
 from bettong_processor.faults import Fault, fault_of
 from bettong_processor.java import DEATH_S_MAX
 
@@ -121,7 +123,7 @@ class Live:
         if state != self._state:
             self._state, self._since = state, self.clock()
         record: dict[str, str | int | float] = {
-            metrics.SERVICE.name: "processor",
+            metrics.SERVICE.name: PROCESSOR.name,
             metrics.STATE.name: state,
             metrics.SINCE.name: self._since,
             metrics.DETAIL.name: detail,
@@ -185,7 +187,7 @@ class Supervisor:
 
     def run(self) -> None:
         """Runs the schedule until `stop`. Raises what no new start would mend: LogTruncatedError, PoisonError ..."""
-        backoff_s = self._wait_s_min
+        backoff = Backoff(self._wait_s_min, _BACKOFF_S_MAX)
         started = False
         while self.wait_for_parts() and self._wait_for_the_lead():
             started_s = time.monotonic()
@@ -225,10 +227,10 @@ class Supervisor:
                 self._log_fault(fault)
                 reason = [fault.text]
             if time.monotonic() - started_s > _HEALTHY_S:
-                backoff_s = self._wait_s_min
-            self._live.report("waiting", "; ".join([*reason, f"starts again in {backoff_s:.0f} s"]))
-            self._stop.wait(backoff_s)
-            backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
+                backoff.reset()
+            wait_s = backoff.next_s()
+            self._live.report("waiting", "; ".join([*reason, f"starts again in {wait_s:.0f} s"]))
+            self._stop.wait(wait_s)
 
     def _wait_for_the_lead(self) -> bool:
         """Waits until this processor is the one to fold, ready for it. False: asked to stop meanwhile."""

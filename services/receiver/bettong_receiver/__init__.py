@@ -7,6 +7,7 @@ It decides nothing about streams but what the delivery rule says, and never runs
 | `main`          | settings and signals                                                      |
 | `service`       | the life of a receiver: wait, deliver, serve, stop                        |
 | `routes`        | which sinks go to which connectors                                        |
+| `sink_context`  | what the connector of one sink is made of                                 |
 | `delivery`      | the delivery engine: records in, messages to each connector, by the rule  |
 | `connectors`    | what stores them: files, Redis, Postgres, Kafka, webhooks and others      |
 | `progress`      | how far one connector is in one partition of a sink (pure)                |

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from hdrh.histogram import HdrHistogram
 
 from bettong import metrics
+from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.topics import DEAD_LETTERS
 
 _US = 1000
@@ -24,7 +26,8 @@ _Counts = npt.NDArray[np.int64]
 
 
 class Latency:
-    """Histograms of the last `metrics.LATENCY_WINDOW_S`, weighted by messages. Safe to use from several threads.
+    """Of the last `metrics.LATENCY_WINDOW_S`, and counts since the beginning; weighted by messages. Safe to use from
+    several threads.
 
     Dead letters have a histogram of their own and are not in that of all sinks.
     The clocks of client and receiver are two: a result that seems to come before its message counts as 1 us.
@@ -44,8 +47,8 @@ class Latency:
         latency_us = min(max((delivered_ns - sent_ns) // _US, 1), _HIGHEST_US)
         with self._lock:
             if sink != DEAD_LETTERS:
-                self._all.current.record_value(latency_us, messages)
-            self._by_sink[sink].current.record_value(latency_us, messages)
+                self._all.record(latency_us, messages)
+            self._by_sink[sink].record(latency_us, messages)
 
     def metrics(self) -> dict[str, float]:
         """p50, p99 and maximum in ms, under their names in `metrics`; for a sink under `<name>/<sink>`.
@@ -59,6 +62,14 @@ class Latency:
                 found |= _metrics(window.counts(), f"/{sink}")
         return found
 
+    def counts(self) -> dict[str, str]:
+        """Since the beginning, by bucket: `metrics.LATENCY` of all sinks, and of a sink under `<name>/<sink>`."""
+        with self._lock:
+            windows = {"": self._all} | {f"/{sink}": window for sink, window in self._by_sink.items()}
+            return {
+                metrics.LATENCY.name + suffix: window.total().to_text() for suffix, window in windows.items()
+            }
+
     def _move(self) -> None:
         now = self._now()
         if now != self._slice:
@@ -71,25 +82,39 @@ class Latency:
 
 
 class _Window:
-    """One histogram that is written, and the counts of the slices before, newest first."""
+    """One histogram that is written, the counts of the slices before, newest first, and of all that there ever was."""
 
     def __init__(self) -> None:
-        self.current = _histogram()
+        self._current = _histogram()
+        self._ended = np.zeros(len(BOUNDS_S) + 1, np.int64)
+        self._sum_us = 0
         self._before: deque[_Counts | None] = deque([None] * _SLICES, maxlen=_SLICES)
         self._sum: _Counts | None = None
 
+    def record(self, latency_us: int, messages: int) -> None:
+        """Notes as many results of one latency."""
+        self._current.record_value(latency_us, messages)
+        self._sum_us += latency_us * messages
+
+    def total(self) -> LatencyCounts:
+        """Of all that there ever was."""
+        current = _counts_of(self._current)
+        counts = self._ended if current is None else self._ended + _by_bucket(current)
+        return LatencyCounts(counts.tolist(), self._sum_us / 1_000_000)
+
     def move(self, slices: int) -> None:
         """Begins a new slice, `slices` behind the current one."""
-        counts = _counts_of(self.current)
+        counts = _counts_of(self._current)
         if counts is not None:
-            self.current = _histogram()
+            self._ended = self._ended + _by_bucket(counts)
+            self._current = _histogram()
         self._before.extendleft([counts, *([None] * min(slices - 1, _SLICES))])
         kept = [each for each in self._before if each is not None]
         self._sum = sum(kept[1:], kept[0]) if kept else None
 
     def counts(self) -> "_Counts | None":
         """Of the window; None when it holds nothing."""
-        current = _counts_of(self.current)
+        current = _counts_of(self._current)
         if current is None or self._sum is None:
             return self._sum if current is None else current
         return self._sum + current
@@ -122,5 +147,18 @@ def _metrics(counts: _Counts | None, suffix: str) -> dict[str, float]:
     }
 
 
+def _by_bucket(counts: _Counts) -> _Counts:
+    """Counts of a histogram by the buckets of `bettong.latency`, whose bounds it knows to three digits."""
+    return np.add.reduceat(counts, _BEGINS)
+
+
 # What an index of the counts stands for.
 _SCALE = _histogram()
+# Where each bucket begins: at the first index that stands for more than the bound before.
+_BEGINS = [
+    0,
+    *(
+        bisect_right(range(_SCALE.counts_len), bound_s * 1_000_000, key=_SCALE.get_value_from_index)
+        for bound_s in BOUNDS_S
+    ),
+]

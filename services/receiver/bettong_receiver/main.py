@@ -10,13 +10,14 @@ from bettong.config.receiver import ReceiverSettings
 from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely
 from bettong.logs import Logger, configure
+from bettong.services import RECEIVER
 from bettong_receiver.service import Receiver
 
 
 def main(overrides: Mapping[str, object]) -> None:
     """Runs until SIGTERM or SIGINT, then returns. Raises a BettongError that says what to do when it cannot go on."""
     settings = read(ReceiverSettings, overrides)
-    log = configure(settings, "receiver")
+    log = configure(settings, RECEIVER.name)
     planned = plan(load(settings.application))
     collect_rarely()
     asyncio.run(_run(settings, planned, log))

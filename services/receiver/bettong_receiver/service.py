@@ -22,6 +22,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import BettongError, SettingsError
 from bettong.logs import Logger
+from bettong.services import RECEIVER
 from bettong_receiver.delivery.tasks import SinkTasks
 from bettong_receiver.formats import formats
 from bettong_receiver.opening import Opening
@@ -66,7 +67,7 @@ class Receiver:
         )
         live = LiveMetrics(self._store)
         self._metrics = MetricsEndpoint(
-            settings.metrics_listen, Identity("receiver", plan.application, settings.instance), live, log
+            settings.metrics_listen, Identity(RECEIVER.name, plan.application, settings.instance), live, log
         )
         self._reporter = Reporter(
             live,

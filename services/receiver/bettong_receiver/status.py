@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from bettong import metrics
 from bettong.logs import Logger
+from bettong.services import RECEIVER
 from bettong.topics import DEAD_LETTERS
 from bettong_receiver.progress import Counts
 
@@ -78,7 +79,7 @@ class ReceiverStatus:
         """State, since when, and why."""
         with self._lock:
             return {
-                metrics.SERVICE.name: "receiver",
+                metrics.SERVICE.name: RECEIVER.name,
                 metrics.STATE.name: _WAITING if self._waits else self._state,
                 metrics.SINCE.name: self._since_s,
                 metrics.DETAIL.name: self._failure or "; ".join(self._waits.values()),

@@ -5,9 +5,11 @@
 | `refusal` `body` `numbering` `session` `ledger` `buffer`      | pure: frames in, decisions out      |
 | `servicer`                                                    | a client's call                     |
 | `ownership`                                                   | who feeds a stream: leases in Redis |
-| `batcher`                                                     | pure: how an external topic is divided into frames |
-| `beginning`                                                   | pure: where the reading of an external topic begins |
-| `topic_feed`                                                  | feeds a source from an external topic |
+| `batcher`                                                     | pure: how what is read is divided into frames |
+| `beginning`                                                   | pure: where the reading of an external system begins |
+| `external_sources`                                            | what this sender reads, and by which reader |
+| `readers`                                                     | what reads each kind of external system |
+| `source_feed`                                                 | feeds a source from an external system |
 | `log_keeper`                                                  | Kafka: waited for, and opened again |
 | `live`                                                        | metrics in Redis                    |
 | `main`                                                        | settings, wiring, signals           |

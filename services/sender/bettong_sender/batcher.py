@@ -1,7 +1,7 @@
-"""How a partition of an external topic is divided into frames. Pure.
+"""How a partition of an external system is divided into frames. Pure.
 
 A frame's sequence is the offset behind its last record. A consumer tells a repeated frame by its number, so whoever
-reads the topic again must divide it at the same offsets: after a crash, and beside a sender that was thought dead. So
+reads it again must divide it at the same offsets: after a crash, and beside a sender that was thought dead. So
 boundaries are decided once, stored, and only then sent:
 
     offsets   0 . . . . | . . . . . . | . . . |. . .
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from bettong.edges.external_kafka import ExternalRecords
+from bettong.edges.external_reader import ExternalRecords
 from bettong.errors import FrameError
 from bettong_sender.requests import SENT_NS_MAX
 

@@ -1,9 +1,9 @@
-"""Where the reading of an external topic begins: at what was stored, checked against what is there. Pure."""
+"""Where the reading of an external system begins: at what was stored, checked against what is there. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bettong.application.external import ExternalTopic
+from bettong.application.external.transport import Transport
 from bettong.errors import FrameError, LogError, LogTruncatedError
 from bettong_sender.batcher import BatchBoundaries
 
@@ -18,7 +18,7 @@ class Beginning:
 
 
 def begin(
-    external: ExternalTopic, stored: Mapping[bytes, bytes], bounds: Mapping[int, tuple[int, int]]
+    transport: Transport, stored: Mapping[bytes, bytes], bounds: Mapping[int, tuple[int, int]]
 ) -> dict[int, Beginning]:
     """For each partition of `bounds`: (oldest offset, the one behind the newest).
 
@@ -26,7 +26,7 @@ def begin(
     stored bytes that are no batch boundaries.
     """
     return {
-        partition: _beginning(external, stored, partition, first, end)
+        partition: _beginning(transport, stored, partition, first, end)
         for partition, (first, end) in bounds.items()
     }
 
@@ -37,13 +37,13 @@ def key_of(partition: int) -> bytes:
 
 
 def _beginning(
-    external: ExternalTopic, stored: Mapping[bytes, bytes], partition: int, first: int, end: int
+    transport: Transport, stored: Mapping[bytes, bytes], partition: int, first: int, end: int
 ) -> Beginning:
-    where = f"{external.topic}/{partition}"
+    where = f"{transport.title}/{partition}"
     data = stored.get(key_of(partition))
     if data is None:
-        # A partition that the topic grew later is new as a whole.
-        fresh = end if external.start == "latest" and not stored else first
+        # A partition that was added later is new as a whole.
+        fresh = end if transport.start == "latest" and not stored else first
         return Beginning(BatchBoundaries(fresh), fresh)
     try:
         boundaries = BatchBoundaries.decode(data)
@@ -53,12 +53,12 @@ def _beginning(
     if end < known:
         raise LogTruncatedError(
             f"{where} ends at offset {end}, but was read up to {known}: it was made anew, or lost records;"
-            " read the new one under another topic name"
+            " read the new one under another name"
         )
-    if first > boundaries.durable and external.on_lost == "stop":
+    if first > boundaries.durable and transport.on_lost == "stop":
         raise LogTruncatedError(
             f"{where}: records {boundaries.durable} to {first - 1} were deleted before they were read;"
-            " describe the topic with on_lost='skip' to go on with the oldest, and lengthen its retention"
+            " describe it with on_lost='skip' to go on with the oldest, and lengthen its retention"
         )
     start = max(boundaries.durable, first)
     return Beginning(boundaries, start, start - boundaries.durable)

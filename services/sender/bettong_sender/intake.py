@@ -101,9 +101,9 @@ class Intake:
         self.status.sessions = len(self._clients)
         return feed
 
-    def open_topic(self, hello: Hello, topic: str) -> "Feed":
-        """The same for a partition of a topic that the sender itself reads: it takes no client's room."""
-        return self._open(self._route_of(hello), hello, f"topic {topic}")
+    def open_external(self, hello: Hello, title: str) -> "Feed":
+        """The same for a partition of what the sender itself reads, by its title: it takes no client's room."""
+        return self._open(self._route_of(hello), hello, title)
 
     def closed(self, feed: "Feed") -> None:
         """A feed tells that its call has ended."""

@@ -9,13 +9,14 @@ from bettong.config.sender import SenderSettings
 from bettong.edges.application_file import load
 from bettong.garbage import collect_rarely
 from bettong.logs import configure
+from bettong.services import SENDER
 from bettong_sender.service import serve
 
 
 def main(overrides: Mapping[str, object]) -> None:
     """Serves until SIGTERM or SIGINT. `overrides` of settings come before the environment. Raises BettongError."""
     settings = read(SenderSettings, overrides)
-    logger = configure(settings, "sender")
+    logger = configure(settings, SENDER.name)
     planned = plan(load(settings.application))
     collect_rarely()
     asyncio.run(serve(settings, planned, logger))

@@ -5,28 +5,26 @@ import contextlib
 import signal
 import time
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from structlog.stdlib import BoundLogger
 
 from bettong.application.plan import Plan
-from bettong.application.streams import Source
 from bettong.config.connection_settings import KafkaConnection
-from bettong.config.connections import Options, options_of, read_connections
 from bettong.config.sender import SenderSettings
-from bettong.edges.external_kafka import ClientOptions, TopicReader, TransactionalTopic
 from bettong.edges.grpc_server import Entrance
-from bettong.edges.kafka_log import LogAdmin, python_options
+from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
 from bettong.edges.serving import Serving
 from bettong.errors import SettingsError
-from bettong.topics import boundaries_topic, dead_letter_topic, stage_topic
-from bettong_sender.batcher import records_that_fit
+from bettong.services import SENDER
+from bettong.topics import dead_letter_topic, stage_topic
 from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
+from bettong_sender.external_sources import external_sources
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
@@ -35,8 +33,8 @@ from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.session import SourceRoute
+from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
-from bettong_sender.topic_feed import Topic, TopicFeed
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -71,56 +69,6 @@ def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, SourceRoute]:
     }
 
 
-def topics_of(plan: Plan, settings: SenderSettings) -> list[Topic]:
-    """The topics that this sender reads. Raises SettingsError for a connection that lacks something."""
-    readable = {source.name: source for source in plan.sources if source.kafka is not None}
-    chosen = {"all": set(readable), "none": set[str]()}.get(settings.sender_topics)
-    if chosen is None:
-        chosen = set(settings.sender_topics.split(","))
-        if strange := sorted(chosen - readable.keys()):
-            raise SettingsError(
-                f"BETTONG_SENDER_TOPICS: {', '.join(strange)}: expected all, none, or sources that read a topic:"
-                f" {', '.join(sorted(readable)) or 'there are none'}"
-            )
-    connections = read_connections(settings.connections)
-    return [
-        _topic(plan.application, source, settings, connections)
-        for name, source in readable.items()
-        if name in chosen
-    ]
-
-
-def _topic(
-    application: str, source: Source, settings: SenderSettings, connections: Mapping[str, Options]
-) -> Topic:
-    external = source.kafka
-    if external is None:
-        raise AssertionError("only sources that read a topic have one")
-    connection = external.connection or source.name
-    there = ClientOptions(
-        connection,
-        options_of(connections, connection, user=f"source {source.name!r}", needs="bootstrap_servers"),
-    )
-    there.check_reading()
-    here = ClientOptions(
-        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_connection)}
-    )
-    return Topic(
-        source.name,
-        external,
-        open_boundary_log=lambda: TransactionalTopic(
-            here,
-            topic=None,
-            positions=boundaries_topic(application, source.name),
-            transactional_id=f"bettong.{application}.{source.name}.cuts",
-            replication=settings.replication,
-        ),
-        open_reader=lambda: TopicReader(there, external.topic),
-        frame_bytes_max=settings.frame_bytes_max,
-        batch_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
-    )
-
-
 async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> None:
     """Serves until SIGTERM or SIGINT, then stops: no new sessions, what is under way is flushed.
 
@@ -130,11 +78,11 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
     status = SenderStatus(int(time.time()))
-    topics = topics_of(plan, settings)
+    sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     entrance = Entrance(settings, PERMISSIONS, logger)
-    identity = Identity("sender", plan.application, settings.instance)
+    identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
         RedisStore(settings.redis_connection, plan.application) as store,
         contextlib.closing(
@@ -156,7 +104,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             log_is_new=lambda: _is_new(settings.kafka_connection, plan.topics),
             logger=logger,
         )
-        feeds = [TopicFeed(topic, intake, logger) for topic in topics]
+        feeds = [SourceFeed(source, intake, logger) for source in sources]
         with (
             MetricsEndpoint(settings.metrics_listen, identity, live := LiveMetrics(store), logger),
             LiveReport(
@@ -176,7 +124,7 @@ async def _serve(
     entrance: Entrance,
     intake: Intake,
     ownership: Ownership,
-    feeds: list[TopicFeed],
+    feeds: list[SourceFeed],
     told: asyncio.Event,
     logger: BoundLogger,
 ) -> None:

@@ -189,11 +189,11 @@ class IngestServicer:
     def _check_name(self, hello: Hello) -> None:
         """Raises Refusal for the name of a stream that the sender itself feeds."""
         route = self._intake.routes.get(hello.source)
-        external = route.source.kafka if route is not None else None
-        if external is not None and external.owns(hello.stream):
+        transport = route.source.from_ if route is not None else None
+        if transport is not None and transport.owns(hello.stream):
             raise invalid(
-                f"stream {hello.stream!r} of source {hello.source!r} is that of a partition of the topic"
-                f" {external.topic}; choose another name"
+                f"stream {hello.stream!r} of source {hello.source!r} is that of a partition of {transport.title};"
+                " choose another name"
             )
 
     async def _hello(self, requests: _Requests) -> Hello:

@@ -5,6 +5,7 @@ from enum import Enum
 
 from bettong import metrics
 from bettong.frames.refused import reason_text
+from bettong.services import SENDER
 from bettong_sender.session import Taken
 
 
@@ -60,7 +61,7 @@ class SenderStatus:
         waits = [*([self.detail] if self.detail else []), *list(self.sources.values())]
         state = State.WAITING if self.sources and self.state is State.RUNNING else self.state
         return {
-            metrics.SERVICE.name: "sender",
+            metrics.SERVICE.name: SENDER.name,
             metrics.STATE.name: state.value,
             metrics.SINCE.name: self.since_s,
             metrics.DETAIL.name: "; ".join(waits),

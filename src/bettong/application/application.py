@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from bettong.application.callables import check_plain
-from bettong.application.external import ExternalTopic
+from bettong.application.external.transport import Transport, check_transport
 from bettong.application.key import Key, check_key
 from bettong.application.keys import check_keys
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
@@ -44,14 +44,14 @@ class Application:
         key: Key | None = None,
         decoder: Decoder | None = None,
         on_error: OnError = DEAD_LETTER,
-        kafka: ExternalTopic | None = None,
+        from_: Transport | None = None,
     ) -> Source:
         """Adds a source of messages of a dataclass.
 
         `key` is a field's name or a function of the message: all messages of a key go to one partition and
         share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
         `on_error`: what becomes of a message that the decoder or the key's function refuses.
-        `kafka` is a topic that is read beside what clients send.
+        `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
         """
         check_on_error(f"source {name!r}", on_error)
         try:
@@ -63,13 +63,9 @@ class Application:
         if decoder is not None:
             check_plain(f"decoder of {name!r}", decoder.decode)
             decoder.check(name, layout)
-        if kafka is not None:
-            if not isinstance(kafka, ExternalTopic):
-                raise ApplicationError(
-                    f"source {name!r}: kafka={kafka!r}: expected bettong.ExternalTopic(...)"
-                )
-            kafka.check(name, decodes=decoder is not None)
-        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, kafka))
+        if from_ is not None:
+            check_transport(name, from_, decodes=decoder is not None)
+        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, from_))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""

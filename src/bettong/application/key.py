@@ -5,9 +5,10 @@ from typing import Any
 
 from bettong.application.signatures import check_function
 from bettong.errors import ApplicationError
+from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.schema.schema import Schema
 
-Key = str | Callable[[Any], str | int | bytes]
+Key = str | Callable[[Any], KeyValue]
 
 
 def check_key(owner: str, key: Key, schema: Schema) -> None:
@@ -23,4 +24,4 @@ def check_key(owner: str, key: Key, schema: Schema) -> None:
     elif not callable(key):
         raise ApplicationError(f"key of {owner!r}: {key!r} is neither a field's name nor a function")
     else:
-        check_function(f"key of {owner!r}", key, takes=schema.message, returns=(str, int, bytes))
+        check_function(f"key of {owner!r}", key, takes=schema.message, returns=tuple(KEY_TYPES))

@@ -7,9 +7,12 @@ from bettong.application.signatures import plain_type
 from bettong.application.streams import Keyed, Node, Source, Stateful, parents_of
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KEY_TYPES
 
-_OF_FIELDS = {Kind.TEXT: "text", Kind.BYTES: "bytes", Kind.INT: "integers", Kind.BOOL: "integers"}
-_OF_FUNCTIONS = {str: "text", bytes: "bytes", int: "integers", bool: "integers"}
+_OF_FUNCTIONS = {**KEY_TYPES, bool: KEY_TYPES[int]}
+_OF_FIELDS = {Kind.TEXT: KEY_TYPES[str], Kind.BYTES: KEY_TYPES[bytes]} | dict.fromkeys(
+    (Kind.INT, Kind.BOOL), KEY_TYPES[int]
+)
 
 
 def check_keys(node: Stateful) -> None:

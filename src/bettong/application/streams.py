@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from bettong.application.codecs import Pickle, check_codec
-from bettong.application.destinations import Destination, check_destination
+from bettong.application.external.destination import Destination, check_destination
 from bettong.application.key import Key, check_key
 from bettong.application.lifetime import check_states, lifetime_ns
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
@@ -31,7 +31,7 @@ from bettong.schema.schema import Schema
 
 if TYPE_CHECKING:
     from bettong.application.application import Application
-    from bettong.application.external import ExternalTopic
+    from bettong.application.external.transport import Transport
     from bettong.schema.decoded import Decoder
 
 # Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
@@ -193,7 +193,7 @@ class Stream:
     ) -> Sink:
         """Delivers the stream's messages under a name; `encoder(message)` gives the bytes of each.
 
-        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.destinations`.
+        `to` is a destination beside those that settings give (files, Redis); see `bettong.application.external`.
         `on_error` speaks of what the encoder cannot encode, and of what the destination refuses for good.
         """
         check_on_error(f"sink {name!r}", on_error)
@@ -226,7 +226,7 @@ class Source(Uniform):
     key: Key | None
     decoder: Decoder | None
     on_error: OnError = DEAD_LETTER
-    kafka: ExternalTopic | None = None
+    from_: Transport | None = None
 
 
 @dataclass(frozen=True, eq=False)

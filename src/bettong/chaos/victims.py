@@ -8,7 +8,8 @@ import psutil
 
 from bettong.chaos.spec import Target
 from bettong.local.record import ServiceRecord
-from bettong.local.services import PROCESSOR, SECOND
+from bettong.local.services import SECOND
+from bettong.services import PROCESSOR
 
 # How Spark's Python processes are told from others: the module that the processor has them run.
 _DAEMON = "bettong_processor.daemon"
@@ -36,7 +37,7 @@ def _leader(services: Mapping[str, ServiceRecord]) -> psutil.Process | None:
     """The processor that is at work: of two the older one, for whoever dies and comes back stands by."""
     living = [
         (record.started_s, driver)
-        for name in (PROCESSOR, SECOND)
+        for name in (PROCESSOR.name, SECOND)
         if (record := services.get(name)) is not None and (driver := _running(record)) is not None
     ]
     return min(living)[1] if living else None

@@ -34,7 +34,7 @@ def up(
     application: Annotated[str, APPLICATION],
     *,
     directory: Annotated[Path, DIRECTORY] = HERE,
-    schedule: Annotated[str, SCHEDULE] = "micro-batch",
+    schedule: Annotated[str, SCHEDULE] = "resident",
     partitions: Annotated[int, PARTITIONS] = 16,
     python: Annotated[bool, PYTHON] = False,
     standby: Annotated[bool, STANDBY] = False,

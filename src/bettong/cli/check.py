@@ -16,7 +16,8 @@ APPLICATION = typer.Argument(
     metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
 )
 
-_KINDS = {"Mapped": "map", "Filtered": "filter", "FlatMapped": "flat_map", "Stateful": "stateful"}
+# The classes of computations that are not named as the methods which make them.
+_METHODS = {"Mapped": "map", "Filtered": "filter", "FlatMapped": "flat_map"}
 
 
 def check(application: Annotated[str, APPLICATION]) -> None:
@@ -66,7 +67,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         if source is not None:
             takes = ", columns or bytes" if source.decoder is not None else ", columns"
             takes += _policy(source.on_error)
-            takes += f", reads the topic {source.kafka.topic}" if source.kafka is not None else ""
+            takes += f", reads {source.from_.title}" if source.from_ is not None else ""
         branch.add(f"{what} [green]{entry.stream}[/green]: {entry.schema.name}, {key}{takes}")
     for operator in stage.operators:
         branch.add(_computation(operator))
@@ -83,7 +84,8 @@ def _computation(operator: PlannedOperator) -> str:
         if isinstance(node, Stateful)
         else ""
     )
-    kind, reads = _KINDS[type(node).__name__], " + ".join(operator.reads)
+    name = type(node).__name__
+    kind, reads = _METHODS.get(name, name.lower()), " + ".join(operator.reads)
     facts = f"{node.way.value}{_policy(node.on_error)}"
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 

@@ -8,7 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
-    from bettong.inspection.key_history import KeyValue
+    from bettong.schema.key_types import KeyValue
 
 
 def stage_named(plan: Plan, name: str | None) -> Stage:

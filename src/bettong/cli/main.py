@@ -18,10 +18,11 @@ from bettong.cli.k8s.commands import k8s
 from bettong.cli.replay import replay
 from bettong.cli.run import run
 from bettong.cli.send import send
-from bettong.cli.services import STUB, SUMMARIES, run_service
+from bettong.cli.services import STUB, run_service
 from bettong.cli.state.commands import state
 from bettong.cli.status import status
 from bettong.cli.tail import tail
+from bettong.services import SERVICES
 
 _SUMMARY = "Bettong, a stream processor: state next to the code that uses it, right through crashes."
 _EPILOG = "Exit codes:\n\n" + "\n\n".join(f"{code:>3}  {meaning}" for code, meaning in MEANINGS.items())
@@ -55,10 +56,10 @@ for _command in (check, run, up, status, down, send, tail, replay, chaos):
 app.add_typer(dead_letters, name="dead-letters", rich_help_panel="Applications on this machine")
 app.add_typer(state, name="state", rich_help_panel="Applications on this machine")
 app.add_typer(k8s, name="k8s", rich_help_panel="Applications on Kubernetes")
-for _name, _service in SUMMARIES.items():
+for _service in SERVICES.values():
     app.command(
-        _name,
-        help=_service,
+        _service.name,
+        help=_service.summary,
         rich_help_panel="One service, as containers run it",
         add_help_option=False,
         context_settings=STUB,

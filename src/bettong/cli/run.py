@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 HERE = Path(".bettong")  # where `up` keeps its data, and where running suites are found
 
 SCHEDULE = typer.Option(
-    metavar="NAME", help="How Spark hands frames to steps: micro-batch, or resident for low latency."
+    metavar="NAME",
+    help="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
 )
 PARTITIONS = typer.Option(min=1, max=4096, help="Partitions of every topic; fixed for kept data.")
 PYTHON = typer.Option("--python", help="Run @bettong.compiled functions as plain Python.")
@@ -51,7 +52,7 @@ _RESULTS = typer.Option(
 def run(
     application: Annotated[str, APPLICATION],
     *,
-    schedule: Annotated[str, SCHEDULE] = "micro-batch",
+    schedule: Annotated[str, SCHEDULE] = "resident",
     partitions: Annotated[int, PARTITIONS] = 16,
     keep: Annotated[Path | None, _KEEP] = None,
     results: Annotated[Path | None, _RESULTS] = None,

@@ -11,6 +11,7 @@ import typer
 from bettong.cli.background import DIRECTORY
 from bettong.cli.run import HERE
 from bettong.errors import RefusedError
+from bettong.services import SENDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +63,7 @@ def send(
     kind = Format(format_) if format_ is not None else format_of(file)
     console = Console(highlight=False)
     begun = time.monotonic()
-    with Sender(to or address_of("sender", directory), source, stream) as sender:
+    with Sender(to or address_of(SENDER.name, directory), source, stream) as sender:
         info = sender.source
         most = min(frame, info.frame_messages_max or frame)
         wanted = Wanted(info.schema, info.takes_rows, messages_max=most, bytes_max=info.frame_bytes_max)

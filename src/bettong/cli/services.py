@@ -1,4 +1,4 @@
-"""`bettong sender|processor|receiver`: one service, here and now; what containers run.
+"""`bettong SERVICE`, for each of `bettong.services`: one service, here and now; what containers run.
 
 A service is an entry point of the group `bettong.services`: a function that takes settings (those given as flags)
 and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one a setting, documented there.
@@ -7,7 +7,7 @@ and runs until SIGTERM or SIGINT. Flags are made from `bettong.config`: one a se
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,18 +15,12 @@ import typer
 
 from bettong.cli.ending import QuickExit, end_well
 from bettong.errors import SettingsError
+from bettong.services import SERVICES
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from bettong.config.service import ServiceSettings
-
 GROUP = "bettong.services"
-SUMMARIES = {
-    "sender": "Take messages in over gRPC and append them to the log.",
-    "processor": "Run the stages of an application on Spark.",
-    "receiver": "Deliver results from the log to sinks and subscribers.",
-}
 # The stub passes everything on, --help included, to the command that is made when it is needed.
 STUB = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -36,7 +30,7 @@ def run_service(context: typer.Context) -> None:
     end = QuickExit()
     name = str(context.info_name)
     app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
-    app.command(name, help=SUMMARIES[name])(service_command(name))
+    app.command(name, help=SERVICES[name].summary)(service_command(name))
     end.status = end_well(app, context.args, name=f"bettong {name}")
     raise typer.Exit(end.status)
 
@@ -54,23 +48,11 @@ def service_command(name: str) -> Callable[..., None]:
         main = found(name).load()
         main({key: value for key, value in flags.items() if value is not None})
 
-    parameters = [_parameter(key, field) for key, field in settings_of(name).model_fields.items()]
+    parameters = [
+        _parameter(key, field) for key, field in SERVICES[name].settings_class().model_fields.items()
+    ]
     vars(command)["__signature__"] = inspect.Signature(parameters)
     return command
-
-
-def settings_of(name: str) -> type[ServiceSettings]:
-    """The class of a service's settings."""
-    from bettong.config.processor import ProcessorSettings
-    from bettong.config.receiver import ReceiverSettings
-    from bettong.config.sender import SenderSettings
-
-    kinds: Mapping[str, type[ServiceSettings]] = {
-        "sender": SenderSettings,
-        "processor": ProcessorSettings,
-        "receiver": ReceiverSettings,
-    }
-    return kinds[name]
 
 
 def found(name: str) -> EntryPoint:

@@ -11,6 +11,7 @@ import typer
 
 from bettong.cli.background import DIRECTORY
 from bettong.cli.run import HERE
+from bettong.services import RECEIVER
 
 _SINK = typer.Argument(
     metavar="SINK", help="The sink to read; `dead-letters` for what could not be processed."
@@ -32,7 +33,7 @@ def tail(
     from bettong.client.subscriber import Subscriber
     from bettong.local.record import address_of
 
-    target = receiver or address_of("receiver", directory)
+    target = receiver or address_of(RECEIVER.name, directory)
     left = count
     with Subscriber(target, sink, start=start) as results:
         for result in results:

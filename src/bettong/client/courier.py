@@ -12,15 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import grpc
-from tenacity import (
-    Retrying,
-    retry_all,
-    retry_if_exception_type,
-    retry_if_not_exception_type,
-    stop_after_delay,
-    wait_random_exponential,
-)
 
+from bettong.backoff import attempts
 from bettong.client.credentials import Credentials
 from bettong.client.outbox import Outbox
 from bettong.errors import ClientError, RefusedError
@@ -131,19 +124,15 @@ class Courier:
 
     def _run(self) -> None:
         """In the courier's thread."""
-        attempts = Retrying(
-            retry=retry_all(retry_if_exception_type(ClientError), retry_if_not_exception_type(RefusedError)),
-            stop=stop_after_delay(self._reconnect_s),
-            wait=wait_random_exponential(_BACKOFF_S, _BACKOFF_S_MAX),
-            sleep=self._pause,
-            reraise=True,
+        sessions = attempts(
+            self._reconnect_s, _may_pass, first_s=_BACKOFF_S, max_s=_BACKOFF_S_MAX, sleep=self._pause
         )
         end = ClientError(f"the stream to {self._target} is closed")
         try:
             with self._credentials.channel(self._target, _OPTIONS) as channel:
                 stub = IngestServiceStub(channel)
                 while not self._is_over():
-                    attempts(self._converse, stub)
+                    sessions(self._converse, stub)
                     self._pause(_BACKOFF_S)
         except ClientError as error:
             end = error
@@ -241,3 +230,7 @@ class Courier:
                     return request
                 self._changed.wait()
         return None
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, ClientError) and not isinstance(error, RefusedError)

@@ -4,12 +4,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 import grpc
 
+from bettong.backoff import Backoff
 from bettong.client.credentials import Credentials
+from bettong.closing import Closing
 from bettong.errors import ClientError, RefusedError
 from bettong.v1 import subscribe_pb2 as pb
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
@@ -44,7 +45,7 @@ class Result:
     sent_ns: int
 
 
-class Subscriber:
+class Subscriber(Closing):
     """Iterates over the results of a sink, each once, in order per key; waits for new ones without end.
 
         with Subscriber("127.0.0.1:7200", "rejected") as results:
@@ -106,17 +107,9 @@ class Subscriber:
             self._call.cancel()
         self._channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _read(self) -> Iterator[Result]:
         stub = SubscribeServiceStub(self._channel)
-        backoff_s = _BACKOFF_S_MIN
+        backoff = Backoff(_BACKOFF_S_MIN, _BACKOFF_S_MAX)
         failing_since_s: float | None = None
         while not self._closed.is_set():
             request = pb.SubscribeRequest(sink=self._sink, positions=self.positions, start=self._start)
@@ -129,7 +122,8 @@ class Subscriber:
             try:
                 for response in call:
                     self._served = True
-                    backoff_s, failing_since_s = _BACKOFF_S_MIN, None
+                    backoff.reset()
+                    failing_since_s = None
                     self._positions[response.position.partition] = response.position
                     if response.messages:
                         yield Result(list(response.messages), response.position, response.sent_ns)
@@ -141,8 +135,7 @@ class Subscriber:
             failing_since_s = now_s if failing_since_s is None else failing_since_s
             if now_s - failing_since_s > self._reconnect_s:
                 raise failure
-            self._closed.wait(backoff_s)
-            backoff_s = min(2 * backoff_s, _BACKOFF_S_MAX)
+            backoff.wait(self._closed)
 
     def _failure(self, call: grpc.Call) -> ClientError:
         """The error of a call that ended and may be made again; raises RefusedError when it may not."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bettong.errors import ClusterError
+from bettong.services import SERVICES
 
 Object = Mapping[str, Any]  # as the API server gives it: kubernetes.io/docs/reference/kubernetes-api
 
@@ -17,7 +18,7 @@ FIXED = "bettong/replicas"
 # As `kubectl rollout restart` writes it: https://kubernetes.io/docs/reference/labels-annotations-taints/
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
 # In the order in which results come about; others follow by name.
-COMPONENTS = ("sender", "topic-sender", "master", "worker", "driver", "receiver", "kafka", "redis")
+COMPONENTS = (*(name for each in SERVICES.values() for name in each.components), "kafka", "redis")
 
 
 def name_of(each: Object) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from bettong.cluster.objects import RESTARTED, Object, component_of, name_of
 from bettong.errors import ClusterError
+from bettong.services import SERVICES
 
 # Who takes comes before who gives, so that a new version of what is given finds who understands it. The bundled Kafka
 # and Redis are not among them: what they hold may lie in their pods alone.
-ORDER = ("receiver", "master", "worker", "driver", "topic-sender", "sender")
+ORDER = tuple(name for each in reversed([*SERVICES.values()]) for name in each.components)
 
 
 @dataclass(frozen=True, slots=True)

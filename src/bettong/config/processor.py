@@ -10,22 +10,23 @@ from pydantic import AfterValidator, Field
 
 from bettong.config.endpoints import snapshots_url
 from bettong.config.service import ServiceSettings, instance_field
+from bettong.services import PROCESSOR
 
 
 class Schedule(StrEnum):
     """How Spark hands frames to steps; the results are the same."""
 
-    MICRO_BATCH = "micro-batch"
     RESIDENT = "resident"
+    MICRO_BATCH = "micro-batch"
 
 
 class ProcessorSettings(ServiceSettings):
     """What a processor needs on top."""
 
-    instance: str = instance_field("processor")
+    instance: str = instance_field(PROCESSOR.name)
     schedule: Schedule = Field(
-        Schedule.MICRO_BATCH,
-        description="How Spark hands frames to steps: micro-batch, or resident for low latency.",
+        Schedule.RESIDENT,
+        description="How Spark hands frames to steps: resident, or micro-batch where results feed Spark SQL.",
     )
     spark_master: str = Field(
         "local[*,4]", description="Spark's master URL. On one machine: cores, and how often a task is tried."

@@ -8,14 +8,10 @@ from pydantic import ValidationError
 
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
-from bettong.config.processor import ProcessorSettings
-from bettong.config.receiver import ReceiverSettings
-from bettong.config.sender import SenderSettings
 from bettong.config.service import PREFIX
 from bettong.config.setting_faults import fault_text, misspelt
 from bettong.errors import SettingsError
-
-_SERVICES = (SenderSettings, ProcessorSettings, ReceiverSettings)
+from bettong.services import SERVICES
 
 _Settings = TypeVar("_Settings", bound=ConnectionSettings)
 
@@ -49,5 +45,5 @@ def read_client() -> ClientSettings:
 
 def _names() -> set[str]:
     """Of all settings of all services, and of clients."""
-    names = {name.upper() for kind in _SERVICES for name in kind.model_fields}
+    names = {name.upper() for each in SERVICES.values() for name in each.settings_class().model_fields}
     return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}

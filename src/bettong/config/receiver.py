@@ -8,14 +8,15 @@ from pydantic import AfterValidator, Field
 
 from bettong.config.endpoints import listening
 from bettong.config.service import MEBIBYTE, ServingSettings, instance_field
+from bettong.services import RECEIVER
 
 
 class ReceiverSettings(ServingSettings):
     """What a receiver needs on top."""
 
-    instance: str = instance_field("receiver")
+    instance: str = instance_field(RECEIVER.name)
     receiver_listen: Annotated[str, AfterValidator(listening)] = Field(
-        "127.0.0.1:7200", description="Where the receiver serves gRPC, host:port."
+        f"127.0.0.1:{RECEIVER.grpc_port}", description="Where the receiver serves gRPC, host:port."
     )
     receiver_dir: Path | None = Field(
         None, description="Folder of the file sink, one file a partition; without it no files are written."

@@ -9,14 +9,15 @@ from pydantic import AfterValidator, Field
 
 from bettong.config.endpoints import listening
 from bettong.config.service import MEBIBYTE, ServingSettings, instance_field
+from bettong.services import SENDER
 
 
 class SenderSettings(ServingSettings):
     """What a sender needs on top."""
 
-    instance: str = instance_field("sender")
+    instance: str = instance_field(SENDER.name)
     sender_listen: Annotated[str, AfterValidator(listening)] = Field(
-        "127.0.0.1:7100", description="Where the sender serves gRPC, host:port."
+        f"127.0.0.1:{SENDER.grpc_port}", description="Where the sender serves gRPC, host:port."
     )
     sender_credits: Annotated[int, Ge(1), Le(4096)] = Field(
         32, description="Frames that one session may have under way without a receipt."

@@ -14,11 +14,14 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from bettong import metrics
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
+from bettong.latency import LatencyCounts
 from bettong.logs import Logger
-from bettong.metrics import BESIDE, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
+from bettong.metrics import BESIDE, LATENCY, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
+from bettong.services import SERVICES
 
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
@@ -47,13 +50,11 @@ class MetricsEndpoint:
         identity: Identity,
         live: LiveMetrics,
         log: Logger,
-        *,
-        partitions: bool = False,
     ) -> None:
-        """`listen`: host:port. `partitions`: whether the metrics of partitions are told here, too."""
+        """`listen`: host:port."""
         self._listen = listen
         self._log = log
-        self._metrics = _MetricsCollector(identity, live, partitions=partitions)
+        self._metrics = _MetricsCollector(identity, live)
         self._stop = _nothing
 
     def __enter__(self) -> Self:
@@ -90,15 +91,16 @@ def families(record: MetricValues, partitions: Partitions) -> list[Metric]:
     """The series of a service's record and of those of partitions, in the order of `metrics.SERIES`. Pure."""
     found: dict[str, Metric] = {}
     service = str(record.get(SERVICE.name, ""))
+    scopes = _scopes(service)
     for series in SERIES:
-        family = found.get(series.name) or _family(series.name, f"{series.metric.meaning} [{series.scope}]")
+        family = _family(series.name, f"{series.metric.meaning} [{series.scope}]", series.metric)
         if series.scope is Scope.PARTITION:
-            for (stage, partition), metrics in partitions.items():
+            for (stage, partition), values in partitions.items():
                 own = {"stage": stage, "partition": str(partition)}
-                _add(family, series, own, metrics.get(series.metric.name))
+                _add(family, series, own, values.get(series.metric.name))
         elif series.scope is Scope.SERVICE:
             _add(family, series, {"service": service}, record.get(series.metric.name))
-        elif series.scope.value == service:
+        elif series.scope in scopes:
             for labels, value in _labelled(series, record):
                 _add(family, series, labels, value)
         if family.samples:
@@ -117,24 +119,29 @@ def _labelled(series: Series, record: MetricValues) -> Iterator[tuple[dict[str, 
             yield dict(zip(series.labels, behind.rsplit("/", len(series.labels) - 1), strict=True)), value
 
 
-def _family(name: str, meaning: str) -> Metric:
-    kind = "counter" if name.endswith("_total") else "gauge"
+def _family(name: str, meaning: str, metric: metrics.Metric | None = None) -> Metric:
+    kind = "histogram" if metric is LATENCY else "counter" if name.endswith("_total") else "gauge"
     return Metric(name.removesuffix("_total"), meaning, kind)
 
 
 def _add(family: Metric, series: Series, labels: dict[str, str], value: object) -> None:
     if value is None or value == "":
         return
-    if series.quantile:
-        labels = {**labels, "quantile": series.quantile}
-    family.add_sample(series.name, labels, float(str(value)) / series.per)
+    if series.metric is not LATENCY:
+        family.add_sample(series.name, labels, float(str(value)) / series.per)
+        return
+    latencies = LatencyCounts.parse(str(value))
+    for bound, count in latencies.cumulative():
+        family.add_sample(f"{series.name}_bucket", {**labels, "le": bound}, count)
+    family.add_sample(f"{series.name}_sum", labels, latencies.sum_s)
+    family.add_sample(f"{series.name}_count", labels, sum(latencies.counts))
 
 
 class _MetricsCollector(Collector):
-    def __init__(self, identity: Identity, live: LiveMetrics, *, partitions: bool) -> None:
+    def __init__(self, identity: Identity, live: LiveMetrics) -> None:
         self._identity = identity
         self._live = live
-        self._partitions = partitions
+        self._has_partitions = Scope.PARTITION in _scopes(identity.service)
 
     def collect(self) -> Iterator[Metric]:
         """See Collector. Called by a scrape, on a thread of its own."""
@@ -149,7 +156,7 @@ class _MetricsCollector(Collector):
             states.add_sample("bettong_state", {"service": service, "state": state}, held)
         yield states
         partitions: Partitions = {}
-        if self._partitions and record.get(STATE.name) != STANDBY:  # the one that leads tells them
+        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the one that leads tells them
             try:
                 partitions = self._live.partitions(attempts_s=_ATTEMPTS_S)
                 readable = 1
@@ -170,6 +177,10 @@ class _MetricsCollector(Collector):
         family = _family(name, BESIDE[name][1])
         family.add_sample(name, labels, value)
         return family
+
+
+def _scopes(service: str) -> tuple[Scope, ...]:
+    return SERVICES[service].scopes if service in SERVICES else ()
 
 
 def _nothing() -> None:

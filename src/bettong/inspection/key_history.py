@@ -20,8 +20,9 @@ from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode
-from bettong.frames.text import bytes_of
+from bettong.frames.key_values import read_key
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
@@ -36,7 +37,8 @@ from bettong.worker.stage_program import Operators, StageProgram
 from bettong.worker.state.records import key_column
 from bettong.worker.state.table import StateTable
 
-KeyValue = str | int | bytes
+# What the values of a field that is a key are read as.
+_OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +218,17 @@ def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
 
 
 def key_of(entry: StageInput, text: str) -> KeyValue:
-    """The key that a text stands for, as messages have it: bytes as `frames.text.text_of` writes them.
+    """The key that a text stands for, as messages have it: see `frames.key_values.key_text`.
 
     A function says by its annotation what it gives, else it is text. Raises ValueError, which says what is expected.
     """
     if not isinstance(entry.key, str):
         returns = getattr(entry.key, "__annotations__", {}).get("return", str)
-        kind = {"int": Kind.INT, "bytes": Kind.BYTES}.get(getattr(returns, "__name__", returns), Kind.TEXT)
-        return _read_key(text, kind, width=0)
+        types = {kind.__name__: kind for kind in KEY_TYPES}
+        return read_key(text, types.get(getattr(returns, "__name__", returns), str))
     field = entry.schema.fields[entry.schema.position(entry.key)]
     width = field.dtype.itemsize if field.dtype is not None and field.kind in (Kind.TEXT, Kind.BYTES) else 0
-    key = _read_key(text, field.kind, width=width)
+    key = read_key(text, _OF_FIELDS.get(field.kind, str), width=width)
     if field.dtype is not None and key_column(key, field.dtype) is None:
         raise ValueError(f"it does not fit {entry.key!r}, {field.dtype}")
     return key
@@ -332,18 +334,3 @@ def _stretches(batch: Batch, indexes: frozenset[int]) -> Iterator[tuple[int, int
 
 def _json_at(columns: Columns, index: int) -> str:
     return message_text(columns)(index).decode()
-
-
-def _read_key(text: str, kind: Kind, *, width: int) -> KeyValue:
-    if kind is Kind.TEXT:
-        return text
-    if kind is Kind.BYTES:
-        return bytes_of(text).ljust(width, b"\0")
-    if kind is Kind.BOOL and text in ("true", "false"):
-        return int(text == "true")
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is no {'whole number' if kind is Kind.INT else 'true or false'}"
-        ) from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bettong import metrics
 from bettong.metrics import Metric
+from bettong.services import PROCESSOR, RECEIVER, SENDER
 
 Record = Mapping[str, str]
 # What a partition must have stood still for to be an alarm: a micro-batch moves offsets only at its end.
@@ -15,7 +16,6 @@ STALLED_S_MIN = 5.0
 # A service that has not written its record for this part of the record's life says nothing any more: it writes at
 # least ten times in it, and of the shortest, 10 s, this is three seconds.
 _SILENT_PER_TTL = 0.3
-SERVICES = ("sender", "processor", "receiver")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,8 @@ def overview(
 
     `rows`: of the partitions, whose lag counts; without them it is what the processor says.
     """
-    senders = [record for record in live.values() if service_of(record) == "sender"]
-    receivers = [record for record in live.values() if service_of(record) == "receiver"]
+    senders = [record for record in live.values() if service_of(record) == SENDER.name]
+    receivers = [record for record in live.values() if service_of(record) == RECEIVER.name]
     # A receiver reads the dead letters of all from their topic, each once. Partitions know those of their stage, and
     # among them what a sender refused on the way to it: the sender's metric would count that again.
     refused = receivers or partitions.values()
@@ -149,7 +149,7 @@ def partition_rows(
     may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
     driver's word. Not `lag_known`: nobody's.
     """
-    drivers = [record for record in live.values() if service_of(record) == "processor"]
+    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     told = {name: value for record in drivers for name, value in record.items()}
     folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
@@ -201,7 +201,7 @@ def _lag(
     live: Mapping[str, Record], receivers: list[Record], rows: Sequence[PartitionRow] | None
 ) -> int | None:
     """Records not yet folded and not yet delivered; None while a part of it is not known."""
-    drivers = [record for record in live.values() if service_of(record) == "processor"]
+    drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
     if not rows:  # nobody has looked, or nothing is known of any partition: then a sum would be a wrong 0
         folds = [lag for record in drivers if (lag := _number(record, metrics.LAG)) is not None]
         to_fold: float | None = sum(folds) if folds else None

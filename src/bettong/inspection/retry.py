@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from bettong.application.streams import FlatMapped, Stateful
+from bettong.application.streams import Filtered, Mapped, Stateful
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import SchemaError
 from bettong.frames.columns import Columns
@@ -102,8 +102,9 @@ def _seen_by(stage: Stage, stream: str, computation: str) -> Iterator[str]:
     # One message may have become several rows before: the others of them were processed.
     names = [name for name in _before(reads, computation, stage) if name in reached]
     before = [nodes[name] for name in names if name in nodes]
-    several = any(
-        isinstance(node, FlatMapped) or (isinstance(node, Stateful) and node.many) for node in before
+    several = not all(
+        isinstance(node, Mapped | Filtered) or (isinstance(node, Stateful) and not node.many)
+        for node in before
     )
     meeting = (reads.get(name, ()) for name in (*names, computation))
     outputs = (output.streams for output in stage.outputs if output.target.name == computation)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bettong import metrics
-from bettong.inspection.overview import SERVICES, Record, is_silent, service_of
+from bettong.inspection.overview import Record, is_silent, service_of
+from bettong.services import SERVICES
 
 RUNNING = "running"
 DOWN = "down"

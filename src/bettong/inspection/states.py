@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bettong.frames.text import text_of
-from bettong.inspection.key_history import KeyValue
+from bettong.frames.key_values import key_text
+from bettong.schema.key_types import KeyValue
 from bettong.worker.partition import PartitionWorker
 
 
@@ -48,8 +48,3 @@ class RestoredSnapshot:
     def state(self, computation: str, key: KeyValue, state: Any) -> KeyState:
         """One of its states, with where it comes from."""
         return KeyState(self.stage, computation, self.partition, self.offset, key_text(key), state)
-
-
-def key_text(key: KeyValue) -> str:
-    """A key as people write it."""
-    return text_of(key) if isinstance(key, bytes) else str(key)

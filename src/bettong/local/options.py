@@ -32,7 +32,7 @@ class SuiteOptions(BaseModel):
 
     application: str = Field(description="Path of a Python file, or path:name.")
     partitions: int = 16
-    schedule: Schedule = Schedule.MICRO_BATCH
+    schedule: Schedule = Schedule.RESIDENT
     compiled: bool = True
     standby: bool = Field(
         default=False, description="A second processor that takes over when the first dies."

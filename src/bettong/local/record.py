@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Literal
 
 import psutil
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from bettong.config.connection_settings import KafkaConnection, KafkaMechanism, KafkaSecurity, RedisConnection
 from bettong.errors import LocalError
+from bettong.services import RECEIVER, SENDER
 
 FILE = "suite.json"
 _UNFINISHED = "suite.new"
@@ -70,11 +70,20 @@ class SuiteRecord(BaseModel):
     redis_password_file: Path | None = None
     state_key_file: Path | None = None
     snapshots: str
-    sender: str
-    receiver: str
+    addresses: dict[str, str] = Field(description="Where each service serves gRPC that does.")
     ready: bool
     owner: ProcessRecord
     services: dict[str, ServiceRecord]
+
+    @property
+    def sender(self) -> str:
+        """Where clients send to."""
+        return self.addresses[SENDER.name]
+
+    @property
+    def receiver(self) -> str:
+        """Where subscribers ask."""
+        return self.addresses[RECEIVER.name]
 
     @property
     def kafka_connection(self) -> KafkaConnection:
@@ -115,7 +124,7 @@ def find(directory: Path) -> SuiteRecord | None:
     return record if record.owner.runs() else None
 
 
-def address_of(service: Literal["sender", "receiver"], directory: Path) -> str:
+def address_of(service: str, directory: Path) -> str:
     """Where a service of the suite in a folder listens. Raises LocalError when none runs there."""
     record = find(directory)
     if record is None:
@@ -123,7 +132,7 @@ def address_of(service: Literal["sender", "receiver"], directory: Path) -> str:
             f"nothing runs in {directory}: start it with `bettong up APP.py`,"
             f" or give the address of a {service} elsewhere"
         )
-    return record.sender if service == "sender" else record.receiver
+    return record.addresses[service]
 
 
 def forget(directory: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from bettong.config.connection_settings import RedisConnection
@@ -15,14 +16,15 @@ from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.metrics import SINCE, STANDBY, STATE
+from bettong.services import PROCESSOR, ServiceEntry
 
 # Alone, 3 s for Python with its libraries and 10 s for Spark; a busy machine takes several times as long.
 _START_S_MAX = 180.0
 _STOP_S_MAX = 30.0  # the batch at work may end first
 
 
-# Of two processors one stands by: which one, changes.
-PROCESSOR, SECOND = "processor", "processor-2"
+# The name of a second processor. Of two one stands by: which one, changes.
+SECOND = f"{PROCESSOR.name}-2"
 
 
 class Service(Server):
@@ -52,40 +54,36 @@ class Service(Server):
         super().__init__(command, answers=answers, start_s_max=_START_S_MAX)
 
 
-def sender(settings: Mapping[str, str], logs: Path, environment: Mapping[str, str]) -> Service:
-    """Ready when its gRPC server says so. `environment`: more variables, here and below."""
-    address = settings["sender_listen"]
-    return Service(
-        "sender",
-        settings=settings,
-        log=logs / "sender.log",
-        answers=lambda: grpc_serves(address),
-        environment=environment,
-    )
-
-
-def receiver(settings: Mapping[str, str], logs: Path, environment: Mapping[str, str]) -> Service:
-    """Ready when its gRPC server says so."""
-    address = settings["receiver_listen"]
-    return Service(
-        "receiver",
-        settings=settings,
-        log=logs / "receiver.log",
-        answers=lambda: grpc_serves(address),
-        environment=environment,
-    )
-
-
-def processor(
+def service(
+    entry: ServiceEntry,
     settings: Mapping[str, str],
     logs: Path,
     environment: Mapping[str, str],
     *,
     application: str,
-    scratch: Path,
-    name: str = PROCESSOR,
+    name: str | None = None,
 ) -> Service:
-    """Ready when its live record in Redis says that it runs or stands by. Spark's own files go to `scratch`."""
+    """Ready when its gRPC server says so; one that serves none, when its live record says that it runs or stands by.
+
+    `environment`: more variables. `name`: of this instance, where there are several.
+    """
+    name = name or entry.name
+    answers: Callable[[], bool]
+    if entry.grpc_port is not None:
+        answers = partial(grpc_serves, settings[entry.listen_setting])
+    else:
+        answers = _says_that_it_runs(settings, application, name)
+    return Service(
+        name,
+        settings=settings,
+        log=logs / f"{name}.log",
+        answers=answers,
+        environment=environment,
+        service=entry.name,
+    )
+
+
+def _says_that_it_runs(settings: Mapping[str, str], application: str, name: str) -> Callable[[], bool]:
     launched_s = time.time()
     connection = RedisConnection(settings["redis"], password_file=Path(settings["redis_password_file"]))
 
@@ -101,14 +99,7 @@ def processor(
             and float(metrics.get(SINCE.name, 0)) >= launched_s
         )
 
-    return Service(
-        name,
-        settings=settings,
-        log=logs / f"{name}.log",
-        answers=answers,
-        environment={**spark_folders(scratch), **environment},
-        service=PROCESSOR,
-    )
+    return answers
 
 
 def spark_folders(scratch: Path) -> dict[str, str]:

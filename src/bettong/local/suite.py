@@ -1,10 +1,11 @@
-"""Everything of one application on this machine: Kafka, Redis, sender, processor and receiver, started and kept up."""
+"""Everything of one application on this machine: Kafka, Redis and the services, started and kept up."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -25,6 +26,7 @@ from bettong.local.redis_server import RedisServer
 from bettong.local.secrets import Secrets
 from bettong.local.server import Server
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
+from bettong.services import PROCESSOR, SERVICES, ServiceEntry
 
 _LOOK_S = 0.05  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -33,11 +35,12 @@ _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives
 _MEANING = {
     "kafka": "what is in the log is safe, the others wait for it",
     "redis": "state is folded again from the log where a snapshot is gone",
-    "sender": "clients connect again and resend, nothing is lost",
-    "processor": "it goes on from its snapshots, no result is lost or repeated",
-    "processor-2": "no result is lost or repeated; one that is left takes over",
-    "receiver": "it goes on from its positions, no result is lost or repeated",
+    **{each.name: each.death for each in SERVICES.values()},
+    services.SECOND: "no result is lost or repeated; one that is left takes over",
 }
+
+# What serves gRPC, each at a port of its own.
+_SERVING = [each for each in SERVICES.values() if each.grpc_port is not None]
 
 
 class Suite:
@@ -168,15 +171,12 @@ class Suite:
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
         settings = self._settings(kafka.connection, redis.connection, own, directories)
-        more = self._options.environment
+        make = partial(self._service, logs=logs, application=application, scratch=scratch)
         self._servers = {
             "redis": redis,
-            "processor": services.processor(
-                settings, logs, more.get("processor", {}), application=application, scratch=scratch
-            ),
-            **self._standby(settings, logs, application, scratch),
-            "sender": services.sender(settings, logs, more.get("sender", {})),
-            "receiver": services.receiver(settings, logs, more.get("receiver", {})),
+            PROCESSOR.name: make(PROCESSOR, settings),
+            **self._standby(make, settings),
+            **{each.name: make(each, settings) for each in SERVICES.values() if each is not PROCESSOR},
             "kafka": kafka,
         }
         results = settings.get("receiver_dir")
@@ -195,37 +195,39 @@ class Suite:
             redis_password_file=own.redis,
             state_key_file=own.state_key,
             snapshots=settings["snapshots"],
-            sender=settings["sender_listen"],
-            receiver=settings["receiver_listen"],
+            addresses={each.name: settings[each.listen_setting] for each in _SERVING},
             ready=False,
             owner=ProcessRecord.own(),
             services={},
         )
 
-    def _standby(
-        self, settings: dict[str, str], logs: Path, application: str, scratch: Path
-    ) -> dict[str, Server]:
+    def _standby(self, make: Callable[..., Server], settings: dict[str, str]) -> dict[str, Server]:
         """The second processor, if there is to be one. It has a checkpoint of its own, for each writes its own."""
         if not self._options.standby:
             return {}
-        name = services.SECOND
-        return {
-            name: services.processor(
-                {**settings, "checkpoint": f"{settings['checkpoint']}-2"},
-                logs,
-                self._options.environment.get("processor", {}),
-                application=application,
-                scratch=scratch,
-                name=name,
-            )
-        }
+        own = {**settings, "checkpoint": f"{settings['checkpoint']}-2"}
+        return {services.SECOND: make(PROCESSOR, own, name=services.SECOND)}
+
+    def _service(
+        self,
+        entry: ServiceEntry,
+        settings: Mapping[str, str],
+        *,
+        logs: Path,
+        application: str,
+        scratch: Path,
+        name: str | None = None,
+    ) -> Server:
+        folders = services.spark_folders(scratch) if entry is PROCESSOR else {}
+        environment = {**folders, **self._options.environment.get(entry.name, {})}
+        return services.service(entry, settings, logs, environment, application=application, name=name)
 
     def _settings(
         self, kafka: KafkaConnection, redis: RedisConnection, own: Secrets, directories: Directories
     ) -> dict[str, str]:
         options = self._options
         path, colon, chosen = options.application.partition(":")
-        sender, receiver = (f"{LOOPBACK}:{port}" for port in free_ports(2))
+        ports = zip(_SERVING, free_ports(len(_SERVING)), strict=True)
         results = options.results or (directories.root / "results" if directories.kept else None)
         settings = {
             "application": f"{Path(path).resolve()}{colon}{chosen}",
@@ -242,8 +244,7 @@ class Suite:
             "partitions": str(options.partitions),
             "schedule": options.schedule.value,
             "compiled": str(options.compiled).lower(),
-            "sender_listen": sender,
-            "receiver_listen": receiver,
+            **{each.listen_setting: f"{LOOPBACK}:{port}" for each, port in ports},
             "checkpoint": str(directories.root / "checkpoint"),
             "state_dir": str(directories.state),
             "sender_marks": str(directories.root / "scratch" / "marks"),
@@ -383,7 +384,7 @@ class Suite:
 
     def _end(self, *, kept: bool) -> None:
         """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first."""
-        order = [["sender", services.PROCESSOR, services.SECOND, "receiver"], ["kafka", "redis"]]
+        order = [[*SERVICES, services.SECOND], ["kafka", "redis"]]
         for names in order:
             servers = [self._servers[name] for name in names if name in self._servers]
             gently = not self._hurry.is_set() and (kept or names is order[0])

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bettong.backoff import pause_s
 from bettong.errors import FINAL_ERRORS, BettongError, LocalError
 
 FINAL_STATUSES = frozenset(kind.exit_code for kind in FINAL_ERRORS)
@@ -43,10 +44,7 @@ def decide(
     count = in_a_row(deaths_s)
     if count > deaths_max:
         return GiveUp(count)
-    if count == 1:
-        return StartAgain(0.0)
-    # Twenty doublings are beyond any wait, and still a float.
-    return StartAgain(min(wait_s_max, _SECOND_WAIT_S * 2.0 ** min(count - 2, 20)))
+    return StartAgain(pause_s(count - 1, first_s=_SECOND_WAIT_S, max_s=wait_s_max))
 
 
 def in_a_row(deaths_s: Sequence[float]) -> int:

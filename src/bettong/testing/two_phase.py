@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec
 
-from bettong.application.destinations import TwoPhaseSink
+from bettong.application.external.two_phase import TwoPhaseSink
 
 PARTITION = 0
 OTHER = 3

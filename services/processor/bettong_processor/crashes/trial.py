@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from bettong.backoff import Backoff
 from bettong.garbage import CollectionPaused
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.halving import Death
@@ -106,7 +107,7 @@ class Trial:
         """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
         lived_s = stood_s = 0.0
         looked_s = self.clock()
-        at, look_s = (0, 0), _LOOK_S_MIN
+        at, looks = (0, 0), Backoff(_LOOK_S_MIN, _LOOK_S_MAX)
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
@@ -127,8 +128,7 @@ class Trial:
                 return (
                     late(self.limit_ms) if is_late else "killed the worker: out of memory" if is_large else ""
                 )
-            self.pause(look_s)
-            look_s = min(_LOOK_S_MAX, 2 * look_s)
+            self.pause(looks.next_s())
 
 
 def late(limit_ms: int) -> str:

@@ -8,6 +8,8 @@ so) and it has not moved for a snapshot interval.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bettong.backoff import pause_s
+
 Offsets = Mapping[tuple[str, int], int]  # by topic and partition
 
 # A partition that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s
@@ -48,4 +50,4 @@ class Unsaved:
             if self.saved.get(partition, 0) < offset:
                 rest = self._rests[partition]
                 rest.tries += 1
-                rest.not_before_s = now_s + min(_PAUSE_S_MAX, _PAUSE_S_MIN * 2.0 ** min(rest.tries - 1, 10))
+                rest.not_before_s = now_s + pause_s(rest.tries, first_s=_PAUSE_S_MIN, max_s=_PAUSE_S_MAX)

@@ -19,6 +19,7 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.errors import PySparkException
 
 from bettong.application.plan import Plan
+from bettong.backoff import Backoff
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership
@@ -151,7 +152,7 @@ class Resident:
             thread.start()
 
     def _run_slot(self, slot: int) -> None:
-        backoff_s = _BACKOFF_S_MIN
+        backoff = Backoff(_BACKOFF_S_MIN, _BACKOFF_S_MAX)
         while not self._stopping.is_set():
             begun_s = time.monotonic()
             try:
@@ -170,10 +171,9 @@ class Resident:
                     "a task failed, it starts again from its snapshots", slot=slot, fault=fault.text
                 )
             if time.monotonic() - begun_s > _HEALTHY_S:
-                backoff_s = _BACKOFF_S_MIN
+                backoff.reset()
                 continue
-            self._stopping.wait(backoff_s)
-            backoff_s = min(_BACKOFF_S_MAX, 2 * backoff_s)
+            backoff.wait(self._stopping)
 
     def _assign_partitions(self) -> None:
         count_s = 0.0

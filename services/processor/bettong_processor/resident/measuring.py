@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from bettong import metrics
+from bettong.latency import LatencyHistogram
 
 _MS = 1_000_000
 # Frames whose latency is remembered between two reports. With more of them the newest count.
@@ -18,19 +19,23 @@ class Measure:
     """Of one partition. `note` may be called from another thread than `metrics`."""
 
     _samples_ns: deque[int] = field(default_factory=lambda: deque(maxlen=_SAMPLES_MAX))
+    _histogram: LatencyHistogram = field(default_factory=LatencyHistogram)
     _messages: int | None = None
     _looked_s: float = 0.0
 
     def note(self, taken_in_ns: int, now_ns: int) -> None:
         """Output of a frame is durable that the sender took in at `taken_in_ns`."""
-        self._samples_ns.append(now_ns - taken_in_ns)
+        latency_ns = max(0, now_ns - taken_in_ns)  # the clocks are two
+        self._samples_ns.append(latency_ns)
+        self._histogram.record(latency_ns)
 
     def metrics(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
-        """Since the last report. `messages`: folded since the beginning; `lag`: records not yet read.
+        """Since the last report, but LATENCY. `messages`: folded since the beginning; `lag`: records not yet read.
 
         Rate and latency that are not known are told as "": else those of another time, or task, would stay.
         """
         found: dict[str, float | str] = dict.fromkeys(_OF_LATE, "")
+        found[metrics.LATENCY.name] = self._histogram.counts().to_text()
         if self._messages is not None and now_s > self._looked_s:
             found[metrics.RATE.name] = round((messages - self._messages) / (now_s - self._looked_s))
         self._messages, self._looked_s = messages, now_s
@@ -38,7 +43,7 @@ class Measure:
             found[metrics.LAG.name] = lag
         samples = sorted(self._samples_ns.popleft() for _ in range(len(self._samples_ns)))
         if samples:
-            found[metrics.LATENCY_P50.name] = max(0, samples[len(samples) // 2]) / _MS
-            found[metrics.LATENCY_P99.name] = max(0, samples[(99 * len(samples)) // 100]) / _MS
-            found[metrics.LATENCY_MAX.name] = max(0, samples[-1]) / _MS
+            found[metrics.LATENCY_P50.name] = samples[len(samples) // 2] / _MS
+            found[metrics.LATENCY_P99.name] = samples[(99 * len(samples)) // 100] / _MS
+            found[metrics.LATENCY_MAX.name] = samples[-1] / _MS
         return found

@@ -14,5 +14,10 @@ What differs is here: formats of files, transactions, two-phase commits, and how
 | `tcp`             | lines or frames over TCP, at least once                           |
 | `redis_positions` | where those two keep their positions                              |
 
-`bettong_receiver.routes` says which sinks go where.
+`bettong_receiver.routes` says which sinks go where. A destination (`to=`) is found by the name of its kind: its module
+has
+
+    route(context, destination) -> Route
+
+which checks at the start of the receiver what can be checked without a connection, and raises SettingsError.
 """

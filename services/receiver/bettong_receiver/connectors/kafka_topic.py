@@ -6,18 +6,40 @@ A record that is larger than the topic takes is left out, and the position names
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from bettong.edges.external_kafka import Outgoing, TransactionalTopic
+from bettong.application.external.kafka_topic import KafkaTopic
+from bettong.edges.external_kafka import ClientOptions, Outgoing, TransactionalTopic
 from bettong.errors import FrameError, LogError, LogUnavailableError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
 from bettong.schema.fields import Kind
 from bettong.schema.schema import Schema
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
 from bettong_receiver.json_lines import JsonLines
 from bettong_receiver.progress import SinkPartition
+from bettong_receiver.sink_context import SinkContext
 
 Keyed = tuple[bytes | None, bytes]
+
+
+def route(context: SinkContext, to: KafkaTopic) -> Route[Keyed]:
+    """See `bettong_receiver.connectors`."""
+    application, name = context.plan.application, context.name
+    options = ClientOptions(context.connection(to), context.options(to, needs="bootstrap_servers"))
+
+    def make() -> KafkaConnector:
+        topic = TransactionalTopic(
+            options,
+            topic=to.topic,
+            positions=to.positions or f"bettong-positions.{application}.{name}",
+            transactional_id=f"bettong.{application}.{name}",
+        )
+        return KafkaConnector(topic, application=application, sink=name)
+
+    if to.key is not None:
+        return context.route(read_with_key(context.schema, to.key), make)
+    return context.route(read_without_key(context.messages), make)
 
 
 def read_without_key(messages: Callable[[Frame], Sequence[bytes]]) -> Callable[[Frame], list[Keyed]]:

@@ -18,6 +18,7 @@ position that goes with the others names them. What counts as a row's own fault 
 (https://www.postgresql.org/docs/current/errcodes-appendix.html)
 """
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -27,7 +28,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from bettong.application.destinations import Postgres
+from bettong.application.external.postgres import Postgres
 from bettong.errors import FrameError, SettingsError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame
@@ -40,8 +41,10 @@ from bettong_receiver.delivery.connector import (
     SinkBatch,
     SinkConnector,
 )
+from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
+from bettong_receiver.sink_context import SinkContext
 
 Row = tuple[Any, ...]
 
@@ -88,6 +91,25 @@ WHERE old."application" = %s AND old."sink" = %s AND old."partition" = new."part
 """)
 
 _Found = TypeVar("_Found")
+
+
+def route(context: SinkContext, to: Postgres) -> Route[Row]:
+    """See `bettong_receiver.connectors`."""
+    url = context.options(to, needs="url")["url"]
+    schema = context.schema
+
+    def make() -> PostgresConnector:
+        return PostgresConnector(
+            url,
+            to,
+            schema,
+            application=context.plan.application,
+            sink=context.name,
+            writer=f"{context.settings.instance}/{uuid.uuid4()}",
+        )
+
+    make()  # says at once what is wrong with the address
+    return context.route(read_rows(schema), make)
 
 
 def read_rows(schema: Schema) -> Callable[[Frame], list[Row]]:

@@ -14,13 +14,16 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
+from bettong.application.external.tcp import AtLeastOnceTcp
 from bettong.config.connections import Options
 from bettong.config.endpoints import servers
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError
 from bettong_receiver.connectors.redis_positions import RedisPositions
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.route import Route
 from bettong_receiver.progress import SinkPartition
+from bettong_receiver.sink_context import SinkContext
 
 _ANSWER = b"ok\n"
 _ANSWER_WAIT_S_MAX = 10.0
@@ -28,6 +31,16 @@ _MESSAGES_MAX = 1000
 _BYTES_MAX = 1024 * 1024
 _STRAY_BYTES = 100
 _END = b"\xff\xff\xff\xff"
+
+
+def route(context: SinkContext, to: AtLeastOnceTcp) -> Route[bytes]:
+    """See `bettong_receiver.connectors`."""
+    address = address_of(context.options(to, needs="address"), sink=context.name)
+
+    def make() -> AtLeastOnceTcpConnector:
+        return AtLeastOnceTcpConnector(address, context.redis, sink=context.name, lines=context.lines)
+
+    return context.route(context.messages, make)
 
 
 def address_of(options: Options, *, sink: str) -> tuple[str, int]:

@@ -3,14 +3,24 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from bettong.application.destinations import TwoPhaseSink
+from bettong.application.external.two_phase import TwoPhase, TwoPhaseSink
 from bettong.errors import BettongError
 from bettong.user_errors import ANY_ERROR
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
+from bettong_receiver.sink_context import SinkContext
 
 _Found = TypeVar("_Found")
+
+
+def route(context: SinkContext, to: TwoPhase) -> Route[bytes]:
+    """See `bettong_receiver.connectors`."""
+    options = context.options_if_any(to)
+    return context.route(
+        context.messages, lambda: TwoPhaseConnector(context.name, lambda: to.open_sink(options))
+    )
 
 
 class TwoPhaseConnector(SinkConnector[bytes]):

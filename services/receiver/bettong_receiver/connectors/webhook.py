@@ -15,19 +15,32 @@ from urllib.parse import urlsplit
 import urllib3
 from urllib3.exceptions import HTTPError, ProtocolError
 
+from bettong.application.external.webhook import AtLeastOnceWebhook
 from bettong.config.connections import Options
 from bettong.edges.redis_store import RedisSink
 from bettong.errors import SettingsError
 from bettong_receiver.connectors.redis_positions import RedisPositions
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
+from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
 from bettong_receiver.progress import SinkPartition
+from bettong_receiver.sink_context import SinkContext
 
 _ANSWER_WAIT_S_MAX = 10.0
 _MESSAGES_MAX = 1000
 _BYTES_MAX = 1024 * 1024
 _PASSES = frozenset({408, 425, 429})
 _ANSWER_BYTES_MAX = 64 * 1024
+
+
+def route(context: SinkContext, to: AtLeastOnceWebhook) -> Route[bytes]:
+    """See `bettong_receiver.connectors`."""
+    endpoint = Endpoint.of(context.options(to, needs="url"), sink=context.name)
+
+    def make() -> AtLeastOnceWebhookConnector:
+        return AtLeastOnceWebhookConnector(endpoint, context.redis, sink=context.name, lines=context.lines)
+
+    return context.route(context.messages, make)
 
 
 @dataclass(frozen=True, slots=True)

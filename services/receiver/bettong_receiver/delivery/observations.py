@@ -34,8 +34,12 @@ class DeliveryObserver:
                     self._dead_letter_last = describe_dead_letter(each.messages[-1])
 
     def metrics(self) -> dict[str, float | str]:
-        """Latency as `Latency.metrics` gives it, and the newest dead letter in a line."""
-        return {**self._latency.metrics(), metrics.DEAD_LETTER_LAST.name: self._dead_letter_last}
+        """Latency as `Latency` gives it, of late and since the beginning, and the newest dead letter in a line."""
+        return {
+            **self._latency.metrics(),
+            **self._latency.counts(),
+            metrics.DEAD_LETTER_LAST.name: self._dead_letter_last,
+        }
 
 
 class DeliveryLog:

@@ -6,6 +6,10 @@ from typing import Annotated
 
 import typer
 
+from bettong.services import SERVICES
+
+_COMPONENTS = [name for each in SERVICES.values() for name in each.components]
+
 ReleaseArgument = Annotated[
     str | None,
     typer.Argument(metavar="[RELEASE]", help="The helm release; may be left out where there is one."),
@@ -24,9 +28,7 @@ ContextFlag = Annotated[
 ]
 ComponentFlag = Annotated[
     str | None,
-    typer.Option(
-        "--component", "-c", metavar="NAME", help="sender, topic-sender, receiver, master, worker or driver."
-    ),
+    typer.Option("--component", "-c", metavar="NAME", help=f"One of {', '.join(_COMPONENTS)}."),
 ]
 WaitFlag = Annotated[
     float,

@@ -11,6 +11,7 @@ import typer
 from bettong.cli.exit_codes import TERMINATED
 from bettong.cli.k8s.flags import ContextFlag, NamespaceFlag, WaitFlag
 from bettong.cli.k8s.waiting import await_all, connected
+from bettong.services import RECEIVER, SENDER
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -110,10 +111,12 @@ def _describe(console: Console, wanted: Lab, *, own: bool, kept: bool) -> None:
         soft_wrap=True,
     )
     lines = [
-        f"kubectl port-forward {there} service/{name}-sender 7100",
-        f"kubectl port-forward {there} service/{name}-receiver 7200",
-        "bettong send SOURCE FILE --to 127.0.0.1:7100",
-        "bettong tail SINK --receiver 127.0.0.1:7200",
+        *(
+            f"kubectl port-forward {there} service/{name}-{each.name} {each.grpc_port}"
+            for each in (SENDER, RECEIVER)
+        ),
+        f"bettong send SOURCE FILE --to 127.0.0.1:{SENDER.grpc_port}",
+        f"bettong tail SINK --receiver 127.0.0.1:{RECEIVER.grpc_port}",
         f"bettong k8s status {there}",
         f"bettong k8s logs {there} --follow",
     ]

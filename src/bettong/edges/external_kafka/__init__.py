@@ -10,7 +10,7 @@ Kafka's own errors stay inside: `LogUnavailableError` when the same may go well 
 """
 
 from bettong.edges.external_kafka.client_options import ClientOptions
-from bettong.edges.external_kafka.topic_reader import ExternalRecords, TopicReader
+from bettong.edges.external_kafka.topic_reader import TopicReader
 from bettong.edges.external_kafka.transactional_topic import Outgoing, TransactionalTopic
 
-__all__ = ["ClientOptions", "ExternalRecords", "Outgoing", "TopicReader", "TransactionalTopic"]
+__all__ = ["ClientOptions", "Outgoing", "TopicReader", "TransactionalTopic"]

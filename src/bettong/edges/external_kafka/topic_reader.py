@@ -1,13 +1,12 @@
 """Reading a topic of the user's from given offsets, committed records only, also where offsets are missing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 
+from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
+from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.edges.kafka_log.librdkafka import (
     ALONE,
     connect,
@@ -26,19 +25,7 @@ _QUEUE_KIB_MAX = 16 * 1024
 _AT_END = KafkaError._PARTITION_EOF  # noqa: SLF001 - its codes of its own are named so
 
 
-@dataclass(slots=True)
-class ExternalRecords:
-    """Records of a partition in order, as columns of one length: offsets grow, with gaps.
-
-    `timestamps_ms` are 0 where there is none; `values` None: tombstones.
-    """
-
-    offsets: list[int] = field(default_factory=list)
-    timestamps_ms: list[int] = field(default_factory=list)
-    values: list[bytes | None] = field(default_factory=list)
-
-
-class TopicReader:
+class TopicReader(Closing, ExternalReader):
     """A consumer of one topic, without a group. Use it from one thread.
 
     Offsets that are missing (compacted away, aborted, markers of transactions) are skipped: `position` says how far
@@ -140,14 +127,6 @@ class TopicReader:
     def close(self) -> None:
         """Lets go of the connection. Never raises."""
         self._consumer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _topic_partition(self, partition: int, offset: int = OFFSET_INVALID) -> TopicPartition:
         return TopicPartition(self._topic, partition, offset)

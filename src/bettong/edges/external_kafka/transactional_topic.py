@@ -11,8 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetSpec, TopicPartition
 from kafka.errors import (
@@ -25,6 +24,7 @@ from kafka.errors import (
     for_code,
 )
 
+from bettong.closing import Closing
 from bettong.edges.external_kafka.client_options import ClientOptions
 from bettong.edges.external_kafka.record_sizes import batch_limit, too_large
 from bettong.edges.kafka_log.connecting import translated
@@ -55,7 +55,7 @@ class Outgoing:
     value: bytes
 
 
-class TransactionalTopic:
+class TransactionalTopic(Closing):
     """One writer of one transactional id. Use it from one thread; after an error close it and make another."""
 
     def __init__(
@@ -121,14 +121,6 @@ class TransactionalTopic:
             with suppress(KafkaError):
                 self._producer.close(timeout=_STOP_WAIT_S)
             self._producer = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
         producer = self._producer

@@ -1,8 +1,7 @@
 """Topics: waiting for the broker that holds them, creating and checking them, and where their logs begin and end."""
 
 from collections.abc import Callable, Iterable
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from kafka import OffsetSpec, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -13,15 +12,9 @@ from kafka.errors import (
     UnknownTopicOrPartitionError,
     for_code,
 )
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    retry_if_exception_type,
-    stop_after_delay,
-    wait_exponential_jitter,
-)
 
+from bettong.backoff import attempts
+from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
@@ -46,7 +39,7 @@ _RETENTION = {
 _Answer = TypeVar("_Answer")
 
 
-class LogAdmin:
+class LogAdmin(Closing):
     """Questions to and orders for the broker. Connects at the first one; use it from one thread.
 
     Every method raises LogUnavailableError when no broker answers in time, and LogError when it refuses.
@@ -71,22 +64,14 @@ class LogAdmin:
         Raises LogUnavailableError when none answered for `deadline_s`.
         """
 
-        def tell(attempt: RetryCallState) -> None:
-            on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt.attempt_number}")
+        def tell(attempt: int) -> None:
+            on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt}")
 
-        attempts = Retrying(
-            retry=retry_if_exception_type(LogUnavailableError),
-            stop=stop_after_delay(deadline_s),
-            wait=wait_exponential_jitter(multiplier=0.1, max=2.0, jitter=0.1),
-            before_sleep=tell,
-            reraise=True,
-        )
-        for attempt in attempts:
-            with attempt:
-                self._connected(_ATTEMPT_MS)
-                self._ask(
-                    "asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000
-                )
+        def ask() -> None:
+            self._connected(_ATTEMPT_MS)
+            self._ask("asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000)
+
+        attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=tell)(ask)
 
     def create_topics(
         self, names: Iterable[str], *, partitions: int, replication: int, frame_bytes_max: int
@@ -167,14 +152,6 @@ class LogAdmin:
             self._client.close()
             self._client = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[tuple[str, int], int]:
         found = self._partitions(topics, may_be_missing=False)
         wanted = {
@@ -236,16 +213,15 @@ class LogAdmin:
     ) -> _Answer:
         """The answer to a question that may be asked twice; asked again while no broker answers."""
         wait_s_max = self._answer_wait_s_max if wait_s_max is None else wait_s_max
-        attempts = Retrying(
-            retry=retry_if_exception(_may_be_repeated),
-            stop=stop_after_delay(wait_s_max),
-            wait=wait_exponential_jitter(multiplier=0.05, max=0.5, jitter=0.05),
-            reraise=True,
-        )
+        repeated = attempts(wait_s_max, _may_be_repeated, max_s=0.5)
         try:
-            return attempts(lambda: question(self._connected(int(wait_s_max * 1000))))
+            return repeated(lambda: question(self._connected(int(wait_s_max * 1000))))
         except KafkaError as error:
             raise translated(error, doing, self._bootstrap) from None
+
+
+def _is_unavailable(error: BaseException) -> bool:
+    return isinstance(error, LogUnavailableError)
 
 
 def _may_be_repeated(error: BaseException) -> bool:

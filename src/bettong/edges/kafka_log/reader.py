@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
-from typing import Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import REQUEST_WAIT_MS_MAX
 from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside, polled, topics_at
@@ -34,7 +33,7 @@ _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID
 _Partition = tuple[str, int]
 
 
-class LogReader:
+class LogReader(Closing):
     """Reads partitions in order, each from its own offset, and never past a missing record. Use it from one thread.
 
     Reads ahead `fetch_bytes_max`, one frame at the least, and takes two to three times that of memory.
@@ -168,14 +167,6 @@ class LogReader:
     def close(self) -> None:
         """Lets go of the connection. Never raises."""
         self._consumer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _take_note(self, partition: _Partition, error: KafkaError) -> None:
         if is_outside(error):

@@ -5,11 +5,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.librdkafka import connect, fault, topics_at
 from bettong.edges.kafka_log.sizes import RECORD_BYTES, batch_bytes_max, value_bytes_max
@@ -33,7 +33,7 @@ _PURGED = {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}  # noqa: SLF001 
 _LOOK_S = 0.1
 
 
-class LogWriter:
+class LogWriter(Closing):
     """Appends values to partitions: replicated as the topic asks, in order for each partition, without duplicates.
 
     What lies in a partition is always a prefix of what was appended to it: after the first value that could not be
@@ -157,14 +157,6 @@ class LogWriter:
         self._ended = True
         self._serving.join(_STOP_WAIT_S)
         self._producer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _check_exists(self, topic: str, partition: int, doing: str) -> None:
         if topic not in self._partitions:

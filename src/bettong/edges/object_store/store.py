@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 import fsspec
 from fsspec.core import url_to_fs
 from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_exponential_jitter
 
+from bettong.backoff import attempts
 from bettong.edges.object_store.faults import complaint, may_pass, reason_of
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
@@ -77,14 +77,8 @@ class ObjectStore:
 
     def ask(self, doing: str, command: Callable[[Files, str], _Answer]) -> _Answer:
         """What `command` answers, called with the file system and the URL's path in it. Raises StoreError."""
-        attempts = Retrying(
-            retry=retry_if_exception(may_pass),
-            stop=stop_after_delay(_ATTEMPTS_S),
-            wait=wait_exponential_jitter(multiplier=0.05, max=1.0, jitter=0.05),
-            reraise=True,
-        )
         try:
-            return attempts(lambda: command(*self._files()))
+            return attempts(_ATTEMPTS_S, may_pass)(lambda: command(*self._files()))
         except Exception as error:  # noqa: BLE001 - file systems raise whatever their own clients do
             kind = StoreUnavailableError if may_pass(error) else StoreError
             raise kind(f"{doing}: {self._url} {complaint(error)}") from None

@@ -10,7 +10,8 @@
 | `bettong:{application}:partition:{stage}/{p}` | hash   | metric -> value                                            |
 | `bettong:{application}:positions:{sink}`      | hash   | partition -> how far its results are delivered             |
 | `bettong:{application}:results:{sink}`        | list   | the newest results of a sink, oldest first                 |
-| `bettong:{application}:stream:{source}/{s}`   | hash   | who feeds a client's stream (`leases`); goes by itself     |
+| `bettong:{application}:stream:{source}/{s}`   | hash   | what is known of a client's stream; goes by itself         |
+| `bettong:{application}:lease:{source}/{s}`    | string | who feeds it (`leases`); goes by itself                    |
 | `bettong:{application}:epoch`                 | hash   | which run of Redis this is, and since when                 |
 | `bettong:{application}:deaths`                | zset   | frames that senders died over (`deaths`); goes by itself   |
 | `bettong:{application}:lead`                  | string | which processor is at work (`lead`); goes by itself        |

@@ -1,8 +1,7 @@
 """The connection to Redis, and its errors as ours."""
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from redis import Redis
@@ -23,14 +22,9 @@ from redis.exceptions import (
     TimeoutError as RedisTimeoutError,
 )
 from redis.retry import Retry
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_delay,
-    wait_exponential_jitter,
-)
 
+from bettong.backoff import attempts
+from bettong.closing import Closing
 from bettong.config.connection_settings import RedisConnection
 from bettong.errors import SettingsError, StoreError, StoreUnavailableError
 
@@ -46,7 +40,7 @@ Client = Any
 _Answer = TypeVar("_Answer")
 
 
-class RedisStore:
+class RedisStore(Closing):
     """The Redis of one application. Connects at the first command; safe to use from several threads.
 
     A command that gets no answer is tried again a few times; StoreUnavailableError after at most 15 s, which
@@ -99,9 +93,9 @@ class RedisStore:
         Raises StoreUnavailableError when it did not answer for `deadline_s`, StoreError when it refuses the password.
         """
 
-        def tell(attempt: RetryCallState) -> None:
+        def tell(attempt: int) -> None:
             if on_wait is not None:
-                on_wait(f"waiting for Redis at {self._name}, attempt {attempt.attempt_number}")
+                on_wait(f"waiting for Redis at {self._name}, attempt {attempt}")
 
         self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
 
@@ -118,30 +112,15 @@ class RedisStore:
         """Lets go of the connections. Never raises."""
         self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _attempts(
         self,
         deadline_s: float,
         doing: str,
         command: Callable[[Client], _Answer],
-        tell: Callable[[RetryCallState], None] | None = None,
+        tell: Callable[[int], None] | None = None,
     ) -> _Answer:
-        attempts = Retrying(
-            retry=retry_if_exception(_may_pass),
-            stop=stop_after_delay(deadline_s),
-            wait=wait_exponential_jitter(multiplier=0.05, max=1.0, jitter=0.05),
-            before_sleep=tell,
-            reraise=True,
-        )
         try:
-            return attempts(lambda: command(self._client))
+            return attempts(deadline_s, _may_pass, on_pause=tell)(lambda: command(self._client))
         except RedisError as error:
             kind = StoreUnavailableError if _may_pass(error) else StoreError
             raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None

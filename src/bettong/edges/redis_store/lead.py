@@ -2,7 +2,7 @@
 
 | key                                | type   | holds                                                                 |
 | ---------------------------------- | ------ | --------------------------------------------------------------------- |
-| `bettong:{application}:lead`        | string | `{instance}/{process}` that leads; goes when it says nothing any more |
+| `bettong:{application}:lead`        | string | `{instance}/{process}` that leads: a lease (`lease`)                  |
 | `bettong:{application}:lead:folded` | string | the instance whose schedule began last                                |
 
 It keeps two processors from doing one work. That results count once is the delivery rule's doing, so a Redis that
@@ -10,22 +10,19 @@ forgets the lease, or a leader that was only paused, costs work and nothing else
 """
 
 from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.edges.redis_store.lease import LEASE
 
 # A look that is late is made up for by the next one; it must not hang on a Redis that is away.
 _ATTEMPTS_S = 0.3
 
 # KEYS: the lead. ARGV: who asks, ms that its lead lasts, "1" if it may take a lead that nobody has. The holder then.
-_HOLD = """
-local holder = redis.call('GET', KEYS[1])
-if holder == ARGV[1] or (not holder and ARGV[3] == '1') then
-  redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-  return ARGV[1]
-end
-return holder or ''
+_HOLD = f"""{LEASE}
+hold(KEYS[1], ARGV[1], ARGV[2], ARGV[3] == '1')
+return holder_of(KEYS[1]) or ''
 """
 
 # KEYS: the lead. ARGV: who gives it back.
-_RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
+_RELEASE = f"{LEASE} return release(KEYS[1], ARGV[1])"
 
 
 class RedisLead:

@@ -1,9 +1,8 @@
-"""Who feeds a stream: one session at a time, known by a lease in Redis that runs out unless it is renewed.
+"""Who feeds a stream: one session at a time, known by a lease in Redis (`lease`) that runs out unless it is renewed.
 
-One hash a stream, which outlives the lease, so that a stream is known by name after its client is gone:
+Beside the lease, one hash a stream, which outlives it, so that a stream is known by name after its client is gone:
 
-    token  client  instance  peer  since     the session that holds the stream; no token: nobody does
-    until                                    when its lease runs out, by Redis' own clock, Unix ms
+    token  client  instance  peer  since     the session that had the lease last; no token: it gave the stream back
     log  acknowledged                        up to here all is durable in that log; a lower bound
     exact  but                               the epoch in which it is more than that: nobody holds a receipt for
                                              anything above, or nobody but that client
@@ -27,6 +26,7 @@ from typing import Any, TypeAlias
 
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.edges.redis_store.lease import LEASE
 
 # A stream that nobody has fed for this long is forgotten here. Later than consumers forget its origin: what is
 # known here longer can only prevent repetitions.
@@ -38,7 +38,7 @@ _RENEWALS_MAX = 500
 # Sequences as text of this width: Lua's numbers are doubles and would round them; these compare as text.
 _WIDTH = 20
 
-# Run by every script. KEYS: the stream, the epoch of this Redis.
+# Run by scripts that need the time. KEYS: the stream, its lease, the epoch of this Redis, each where it is needed.
 _TIME = """
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -57,28 +57,30 @@ local unsettled = began + ARGV[1] - now
 """
 
 # ARGV: lease ms, token, log, kept ms, client, instance, peer.
-_ACQUIRE = f"""{_TIME}{_EPOCH}
-local found = redis.call('HMGET', KEYS[1], 'token', 'client', 'until', 'instance', 'peer', 'since', 'log',
-  'acknowledged', 'exact', 'but')
-local token, client, left = found[1], found[2], (tonumber(found[3]) or 0) - now
+_ACQUIRE = f"""{LEASE}{_TIME}{_EPOCH}
+local found = redis.call('HMGET', KEYS[1], 'token', 'client', 'instance', 'peer', 'since', 'log', 'acknowledged',
+  'exact', 'but')
+local token, client = found[1], found[2]
+local holder, left = holder_of(KEYS[2])
 local ours = token and (token == ARGV[2] or (ARGV[5] ~= '' and client == ARGV[5]))
-if token and left > 0 and not ours then
-  return {{'held', number(left), found[4], found[5], found[6]}}
+if token and holder and not ours then
+  return {{'held', number(left), found[3], found[4], found[5]}}
 end
 if unsettled > 0 and not ours then return {{'settling', number(unsettled), epoch}} end
-local acknowledged = found[7] == ARGV[3] and found[8] or ''
+hold(KEYS[2], ARGV[2], ARGV[1], true, true)
+local acknowledged = found[6] == ARGV[3] and found[7] or ''
 local me = ARGV[5] ~= '' and ARGV[5] or ARGV[2]
 -- A stream of which nothing is known, for as long as anything is remembered, was fed by nobody.
-local new = not found[7] and now - began > tonumber(ARGV[4])
-local same = found[7] == ARGV[3] and found[9] == epoch
-local exact = same and not found[10] and '1' or ''
-if new or same and (not found[10] or found[10] == me) then
+local new = not found[6] and now - began > tonumber(ARGV[4])
+local same = found[6] == ARGV[3] and found[8] == epoch
+local exact = same and not found[9] and '1' or ''
+if new or same and (not found[9] or found[9] == me) then
   redis.call('HSET', KEYS[1], 'exact', epoch, 'but', me)
 else
   redis.call('HDEL', KEYS[1], 'exact', 'but')
 end
 redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[5], 'instance', ARGV[6], 'peer', ARGV[7],
-  'since', number(now), 'until', number(now + ARGV[1]), 'log', ARGV[3], 'acknowledged', acknowledged)
+  'since', number(now), 'log', ARGV[3], 'acknowledged', acknowledged)
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {{'granted', acknowledged, exact}}
 """
@@ -107,22 +109,22 @@ return 0
 """
 
 # ARGV: lease ms, token, log, kept ms, acknowledged, client, instance, peer. A stream that Redis lost is taken again.
-_RENEW = f"""{_TIME}
+_RENEW = f"""{LEASE}{_TIME}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[6], 'instance', ARGV[7], 'peer', ARGV[8],
     'since', number(now))
 end
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_TOLD_LATE} end
-redis.call('HSET', KEYS[1], 'until', number(now + ARGV[1]))
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] or not hold(KEYS[2], ARGV[2], ARGV[1], true) then {_TOLD_LATE} end
 {_NOTE}
 return 1
 """
 
 # ARGV: nothing, token, log, kept ms, acknowledged, whether its client holds no receipt for more ('1' or ''). Without a
 # token a late renewal does not take it again.
-_RELEASE = f"""
+_RELEASE = f"""{LEASE}
 if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_TOLD_LATE} end
-redis.call('HDEL', KEYS[1], 'token', 'until')
+redis.call('HDEL', KEYS[1], 'token')
+release(KEYS[2], ARGV[2])
 {_NOTE}
 if ARGV[6] == '1' then redis.call('HDEL', KEYS[1], 'but') end
 return 1
@@ -202,7 +204,7 @@ class RedisLeases:
         found: list[bytes] = self._store.ask(
             f"acquiring stream {claim.stream}",
             lambda client: client.eval(
-                _ACQUIRE, 2, self._key(claim), self._epoch, *self._arguments(claim), *_names(claim)
+                _ACQUIRE, 3, *self._keys(claim), self._epoch, *self._arguments(claim), *_names(claim)
             ),
         )
         kind, *fields = (field.decode() for field in found)
@@ -236,8 +238,8 @@ class RedisLeases:
                 for claim, acknowledged in part:
                     together.eval(
                         _RENEW,
-                        1,
-                        self._key(claim),
+                        2,
+                        *self._keys(claim),
                         *self._arguments(claim),
                         _text(acknowledged),
                         *_names(claim),
@@ -260,16 +262,16 @@ class RedisLeases:
             f"releasing stream {claim.stream}",
             lambda client: client.eval(
                 _RELEASE,
-                1,
-                self._key(claim),
+                2,
+                *self._keys(claim),
                 *self._arguments(claim),
                 _text(acknowledged),
                 "1" if exact else "",
             ),
         )
 
-    def _key(self, claim: Claim) -> str:
-        return self._store.key("stream", claim.stream)
+    def _keys(self, claim: Claim) -> tuple[str, str]:
+        return self._store.key("stream", claim.stream), self._store.key("lease", claim.stream)
 
     def _arguments(self, claim: Claim) -> tuple[str, ...]:
         return str(self._lease_ms), claim.token, claim.log, str(STREAM_KEPT_MS)

@@ -4,8 +4,8 @@
 | --------------------------------------- | ------ | ----------------------------------------------------------- |
 | `bettong:{application}:resident`         | hash   | the driver's assignment: run, epoch, stop, and slots        |
 |                                         |        | (JSON: partition -> slot)                                   |
-| `bettong:{application}:resident:{slot}`  | string | the slot's task by its incarnation; goes when it is silent, |
-|                                         |        | at once when the driver knows that the task has ended       |
+| `bettong:{application}:resident:{slot}`  | string | a lease (`lease`) of the slot's task, by its incarnation;   |
+|                                         |        | goes at once when the driver knows that the task has ended  |
 | `bettong:{application}:resident:holders` | hash   | partition -> `{slot}:{incarnation}` that holds it           |
 | `bettong:{application}:resident:refused` | set    | partitions that a task wanted while another one held them   |
 
@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.edges.redis_store.lease import LEASE
 from bettong.identifiers import PartitionId
 
 # A heartbeat that is late is made up for by the next one; it must not hang on a Redis that is away.
@@ -38,12 +39,12 @@ SILENT_MS = 200
 # within a run: an assignment older than the known one is of a Redis that came back older. Of the refused, a heartbeat
 # checks 16 picked by chance: at rest there are none, and when many partitions move at a time it must stay short. What
 # the task does hold it acquires again in the same script.
-_HEARTBEAT = """
+_HEARTBEAT = f"""{LEASE}
 local assignment = redis.call('HMGET', KEYS[1], 'run', 'epoch', 'slots', 'stop')
-if assignment[1] and assignment[1] ~= ARGV[1] then return {'superseded'} end
-local newest = redis.call('GET', KEYS[2])
-if newest and tonumber(newest) > tonumber(ARGV[3]) then return {'superseded'} end
-redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+if assignment[1] and assignment[1] ~= ARGV[1] then return {{'superseded'}} end
+local before = holder_of(KEYS[2])
+local is_later = before and tonumber(before) < tonumber(ARGV[3])
+if not hold(KEYS[2], ARGV[3], ARGV[4], true, is_later) then return {{'superseded'}} end
 local me = ARGV[2] .. ':' .. ARGV[3]
 local function revoke(partition)
   if redis.call('HGET', KEYS[3], partition) == me then redis.call('HDEL', KEYS[3], partition) end
@@ -53,7 +54,7 @@ local function acquire(partition)
   if holder == me then return true end
   if holder then
     local slot, incarnation = string.match(holder, '(%d+):(%d+)')
-    if slot ~= ARGV[2] and redis.call('GET', ARGV[6] .. slot) == incarnation then
+    if slot ~= ARGV[2] and holder_of(ARGV[6] .. slot) == incarnation then
       redis.call('SADD', KEYS[4], partition)
       return false
     end
@@ -62,7 +63,7 @@ local function acquire(partition)
   redis.call('SREM', KEYS[4], partition)
   return true
 end
-local held, wanted, lost, acquired = 8 + ARGV[7], 8 + ARGV[7] + ARGV[8], {}, {}
+local held, wanted, lost, acquired = 8 + ARGV[7], 8 + ARGV[7] + ARGV[8], {{}}, {{}}
 for index = wanted + 1, #ARGV do revoke(ARGV[index]) end
 for _, partition in ipairs(redis.call('SRANDMEMBER', KEYS[4], 16)) do revoke(partition) end
 for index = 9, held do
@@ -73,8 +74,8 @@ for index = held + 1, wanted do
   if current and acquire(ARGV[index]) then acquired[#acquired + 1] = ARGV[index] end
 end
 local newer = assignment[2] and tonumber(assignment[2]) > tonumber(ARGV[5])
-return {'answered', assignment[2] or '', (newer and assignment[3]) or '', assignment[4] or '',
-  lost, acquired}
+return {{'answered', assignment[2] or '', (newer and assignment[3]) or '', assignment[4] or '',
+  lost, acquired}}
 """
 
 # KEYS: the assignment, the refused. ARGV: run, epoch, slots of partitions, stop. A run that is not the newest any more
@@ -89,9 +90,10 @@ return 1
 
 # KEYS: a slot. ARGV: incarnation, the longest that a key lives on whose slot is silent. Another task's key, or one
 # that has been renewed meanwhile, stays.
-_DISMISS_TASK = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] or redis.call('PTTL', KEYS[1]) > tonumber(ARGV[2]) then return 0 end
-return redis.call('DEL', KEYS[1])
+_DISMISS_TASK = f"""{LEASE}
+local _, left = holder_of(KEYS[1])
+if left > tonumber(ARGV[2]) then return 0 end
+return release(KEYS[1], ARGV[1])
 """
 
 

@@ -12,10 +12,11 @@ from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError
 from bettong.garbage import CollectionPaused
-from bettong.inspection.key_history import Event, KeyHistory, KeyValue
+from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore, read_chain
 from bettong.topics import exclusions_topic, stage_topic

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Self
 
 from bettong.application.plan import Plan, Stage
+from bettong.closing import Closing
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError, SnapshotError
-from bettong.inspection.key_history import KeyValue
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
 from bettong.inspection.states import KeyState, LogEnds, RestoredSnapshot
 from bettong.routing import partition_of
+from bettong.schema.key_types import KeyValue
+from bettong.services import PROCESSOR
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import read_chain
 from bettong.topics import stage_topic
@@ -23,7 +24,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 
 
-class States:
+class States(Closing):
     """Reads snapshots. A context manager. Methods raise LogError, StoreError and SnapshotError."""
 
     def __init__(self, plan: Plan, where: Locations) -> None:
@@ -88,7 +89,7 @@ class States:
     def processors(self) -> list[str]:
         """The processors that live, by their own word."""
         live = LiveMetrics(self._store).live()
-        return [name for name, record in live.items() if service_of(record) == "processor"]
+        return [name for name, record in live.items() if service_of(record) == PROCESSOR.name]
 
     def records_to_fold(self) -> int:
         """How many records there are to fold from the beginning of each log.
@@ -116,12 +117,6 @@ class States:
     def close(self) -> None:
         """Lets go of Redis."""
         self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _program(self, stage: Stage) -> StageProgram:
         if stage.name not in self._programs:

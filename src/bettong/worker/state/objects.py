@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.schema.key_types import KeyValue
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
 from bettong.worker.jsonable import to_jsonable
@@ -206,11 +207,11 @@ class ObjectTable:
         """How many keys have a state."""
         return len(self._states)
 
-    def state_of(self, key: str | int | bytes) -> Any:
+    def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
         return to_jsonable(self._states.get(key))
 
-    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+    def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         return ((key, to_jsonable(state)) for key, state in self._states.items())
 

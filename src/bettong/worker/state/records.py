@@ -11,6 +11,7 @@ from bettong.application.streams import Stateful
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.schema.fields import Kind
+from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.batch import Batch
 from bettong.worker.jsonable import to_jsonable
@@ -209,13 +210,13 @@ class RecordTable:
         """How many keys have a state."""
         return self._table.live
 
-    def state_of(self, key: str | int | bytes) -> Any:
+    def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
         column = key_column(key, self._key)
         slots = self._table.find(column) if column is not None else np.full(1, -1)
         return self._plain(int(slots[0])) if slots[0] >= 0 else None
 
-    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+    def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         slots = self._table.in_use()
         words = np.ascontiguousarray(self._table.keys[slots])
@@ -278,7 +279,7 @@ def state_dtype(schema: Schema) -> np.dtype[Any]:
     return np.dtype([(field.name, wide.get(field.kind, field.dtype)) for field in schema.fields], align=True)
 
 
-def key_column(key: str | int | bytes, dtype: np.dtype[Any]) -> Array | None:
+def key_column(key: KeyValue, dtype: np.dtype[Any]) -> Array | None:
     """A key as a column of one row; None for one that no message of that type can have."""
     if dtype.kind == "S" and not isinstance(key, int):
         data = (key.encode() if isinstance(key, str) else key).rstrip(b"\0")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+from bettong.schema.key_types import KeyValue
 from bettong.worker.batch import Batch
 from bettong.worker.state.shapes import Migration
 
@@ -67,8 +68,8 @@ class StateTable(Protocol):
     def keys(self) -> int:
         """How many keys have a state."""
 
-    def state_of(self, key: str | int | bytes) -> Any:
+    def state_of(self, key: KeyValue) -> Any:
         """The state of one key as JSON can hold it (see `to_jsonable`), a copy; None when the key has none."""
 
-    def items(self) -> Iterator[tuple[str | int | bytes, Any]]:
+    def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """Every key, with its state as `state_of` gives it. Compiled, a text key is the bytes of its UTF-8."""

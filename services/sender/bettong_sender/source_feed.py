@@ -1,4 +1,4 @@
-"""Feeds a source from a topic of the user's: each of its partitions is a stream, divided into frames by `batcher`.
+"""Feeds a source from an external system: each of its partitions is a stream, divided into frames by `batcher`.
 
     open boundary log (shuts out older readers) ─> open streams ─> poll ─> batch ─> store boundaries ─> send ─> poll ...
          ^                                                                   │
@@ -10,13 +10,16 @@ Nothing is held over a failure but the stored boundaries, so a crash and a fault
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from structlog.stdlib import BoundLogger
 
-from bettong.application.external import ExternalTopic
-from bettong.edges.external_kafka import ExternalRecords, TopicReader, TransactionalTopic
+from bettong.application.external.transport import Transport
+from bettong.backoff import Backoff
+from bettong.edges.external_kafka import TransactionalTopic
+from bettong.edges.external_reader import ExternalReader, ExternalRecords
 from bettong.errors import LogError
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -31,7 +34,7 @@ _POLL_MS = 100
 _RECORDS_MAX = 40_000
 # How far it is stored with each new boundary, and when nothing new comes, so often: it saves reading again.
 _MOVED_S = 1.0
-# A topic may grow partitions; they are looked for so often.
+# An external system may grow partitions; they are looked for so often.
 _PARTITIONS_S = 30.0
 _RECEIPTS_WAIT_S = 2.0
 _RETRY_S = 0.5
@@ -44,16 +47,16 @@ _Polled = dict[int, tuple[ExternalRecords | None, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class ExternalSource:
     """What is read, and how its parts are made. The functions block and raise LogError.
 
     `batch_records_max`: see `records_that_fit`.
     """
 
     source: str
-    external: ExternalTopic
+    transport: Transport
     open_boundary_log: Callable[[], TransactionalTopic]
-    open_reader: Callable[[], TopicReader]
+    open_reader: Callable[[], ExternalReader]
     frame_bytes_max: int
     batch_records_max: int
 
@@ -105,21 +108,23 @@ class _Stream:
         }
 
 
-class TopicFeed:
-    """Reads one topic for one source, until told to stop."""
+class SourceFeed:
+    """Reads one external system for one source, until told to stop."""
 
-    def __init__(self, topic: Topic, intake: Intake, logger: BoundLogger) -> None:
-        self._topic = topic
+    def __init__(self, external: ExternalSource, intake: Intake, logger: BoundLogger) -> None:
+        self._external = external
         self._intake = intake
-        self._logger = logger.bind(source=topic.source, topic=topic.external.topic)
-        self._retry_s = _RETRY_S
-        self._reading = ThreadPoolExecutor(1, "topic")
+        self._logger = logger.bind(source=external.source, reads=external.transport.title)
+        self._backoff = Backoff(_RETRY_S, _RETRY_S_MAX)
+        self._reading = ThreadPoolExecutor(1, "reading")
         self._storing = ThreadPoolExecutor(1, "boundaries")
         # Until it reads, who looks must not take it for a source that does.
-        intake.status.sources[topic.source] = f"source {topic.source}: its topic is being opened"
+        intake.status.sources[external.source] = (
+            f"source {external.source}: {external.transport.title} is being opened"
+        )
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Waits out every fault of Kafka, here and there, and says it in the status."""
+        """Waits out every fault of the log and of what is read, and says it in the status."""
         try:
             while not stopping.is_set():
                 try:
@@ -131,26 +136,24 @@ class TopicFeed:
             self._storing.shutdown(wait=False)
 
     async def _wait(self, fault: BaseException, stopping: asyncio.Event) -> None:
-        detail = f"source {self._topic.source}: {fault}"
-        if self._intake.status.sources.get(self._topic.source) != detail:
+        detail = f"source {self._external.source}: {fault}"
+        if self._intake.status.sources.get(self._external.source) != detail:
             self._logger.warning("a source waits", reason=str(fault))
-        self._intake.status.sources[self._topic.source] = detail
-        try:
-            await asyncio.wait_for(stopping.wait(), self._retry_s)
-        except TimeoutError:
-            self._retry_s = min(2 * self._retry_s, _RETRY_S_MAX)
+        self._intake.status.sources[self._external.source] = detail
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), self._backoff.next_s())
 
     async def _session(self, stopping: asyncio.Event) -> None:
         """From opening to the first fault. Raises ExceptionGroups of LogError and Refusal, or one of them alone."""
         boundary_log: TransactionalTopic | None = None
-        reader: TopicReader | None = None
+        reader: ExternalReader | None = None
         streams: dict[int, _Stream] = {}
         try:
-            boundary_log = await _on(self._storing, self._topic.open_boundary_log)
+            boundary_log = await _on(self._storing, self._external.open_boundary_log)
             stored = await _on(self._storing, boundary_log.open)
-            reader = await _on(self._reading, self._topic.open_reader)
+            reader = await _on(self._reading, self._external.open_reader)
             bounds = await _on(self._reading, lambda: reader.bounds(reader.partitions()))
-            begun = begin(self._topic.external, stored, bounds)
+            begun = begin(self._external.transport, stored, bounds)
             await self._store(boundary_log, {partition: each.boundaries for partition, each in begun.items()})
             # Once for all partitions: it may take a second.
             await self._intake.guards.refresh()
@@ -161,7 +164,7 @@ class TopicFeed:
                 await streams[partition].open()
             starts = {partition: each.start for partition, each in begun.items()}
             await _on(self._reading, lambda: reader.assign(starts))
-            self._logger.info("reads a topic", partitions=len(starts))
+            self._logger.info("reads an external source", partitions=len(starts))
             async with asyncio.TaskGroup() as group:
                 listeners = [group.create_task(stream.listen()) for stream in streams.values()]
                 await self._pump(boundary_log, reader, streams, stopping)
@@ -185,11 +188,11 @@ class TopicFeed:
     async def _pump(
         self,
         boundary_log: TransactionalTopic,
-        reader: TopicReader,
+        reader: ExternalReader,
         streams: Mapping[int, _Stream],
         stopping: asyncio.Event,
     ) -> None:
-        """Reads and sends until `stopping`, or until the topic has other partitions.
+        """Reads and sends until `stopping`, or until there are other partitions.
 
         It reads on while what was read is batched, stored and sent.
         """
@@ -209,7 +212,7 @@ class TopicFeed:
                 if clock() >= next_look_s:
                     next_look_s = clock() + _PARTITIONS_S
                     if await _on(self._reading, reader.partitions) != sorted(streams):
-                        self._logger.info("the topic has other partitions now")
+                        self._logger.info("there are other partitions now")
                         return
         finally:
             reading.cancel()
@@ -239,21 +242,21 @@ class TopicFeed:
             await stream.send(batch)
 
     def _stream(self, partition: int, boundaries: BatchBoundaries) -> _Stream:
-        stream = self._topic.external.stream(partition)
-        hello = Hello(source=self._topic.source, stream=stream, acknowledged=boundaries.durable)
+        stream = self._external.transport.stream(partition)
+        hello = Hello(source=self._external.source, stream=stream, acknowledged=boundaries.durable)
         return _Stream(
-            self._intake.open_topic(hello, self._topic.external.topic),
+            self._intake.open_external(hello, self._external.transport.title),
             Batcher(
                 boundaries,
-                batch_bytes_max=bytes_that_fit(self._topic.frame_bytes_max),
-                batch_records_max=self._topic.batch_records_max,
+                batch_bytes_max=bytes_that_fit(self._external.frame_bytes_max),
+                batch_records_max=self._external.batch_records_max,
             ),
-            name=f"partition {partition} of topic {self._topic.external.topic}",
-            frame_bytes_max=self._topic.frame_bytes_max,
+            name=f"partition {partition} of {self._external.transport.title}",
+            frame_bytes_max=self._external.frame_bytes_max,
         )
 
     def _read(
-        self, reader: TopicReader, streams: Mapping[int, _Stream]
+        self, reader: ExternalReader, streams: Mapping[int, _Stream]
     ) -> asyncio.Future[tuple[_Polled, int]]:
         return _on(self._reading, lambda: _poll(reader, list(streams)))
 
@@ -264,10 +267,10 @@ class TopicFeed:
 
     def _well(self, lag: int) -> None:
         """All went well, for now."""
-        self._retry_s = _RETRY_S
+        self._backoff.reset()
         status = self._intake.status
-        status.source_lags[self._topic.source] = lag
-        if status.sources.pop(self._topic.source, None) is not None:
+        status.source_lags[self._external.source] = lag
+        if status.sources.pop(self._external.source, None) is not None:
             self._logger.info("a source goes on")
 
 
@@ -276,7 +279,7 @@ def _on(thread: ThreadPoolExecutor, call: Callable[[], _Found]) -> asyncio.Futur
     return asyncio.get_running_loop().run_in_executor(thread, call)
 
 
-def _poll(reader: TopicReader, partitions: list[int]) -> tuple[_Polled, int]:
+def _poll(reader: ExternalReader, partitions: list[int]) -> tuple[_Polled, int]:
     """What came of each partition, and how many records are left."""
     found = reader.poll(_POLL_MS, _RECORDS_MAX)
     polled: _Polled = {each: (found.get(each), reader.position(each)) for each in partitions}

@@ -1,10 +1,13 @@
-"""What a sink's destination may be, told when the application is described."""
+"""What a source may read and a sink append to, told when the application is described."""
 
-from typing import Any
+from importlib import import_module
+from typing import Any, get_type_hints
 
 import pytest
 
 import bettong
+from bettong.application.external.destination import Destination
+from bettong.application.external.transport import Transport
 from bettong.errors import ApplicationError
 from tests.samples.result_frames import Note
 
@@ -53,13 +56,16 @@ def test_a_sink_without_a_destination_has_none() -> None:
 @pytest.mark.parametrize(
     ("to", "words"),
     [
-        ("postgres://secret@host", "is no destination; expected bettong.Postgres"),
+        ("postgres://secret@host", "is no destination; expected a value of bettong.AtLeastOnceTcp, "),
         (bettong.Postgres, "is no destination"),
         (bettong.Postgres(""), "'' is no table"),
         (bettong.Postgres("a.b.c"), "'a.b.c' is no table"),
         (bettong.Postgres("n" * 64), "at most 63 bytes"),
         (bettong.KafkaTopic("no topic"), "'no topic' is no topic"),
         (bettong.KafkaTopic(".."), "'..' is no topic"),
+        (bettong.KafkaTopic("t" * 250), "1 to 249 letters"),
+        (bettong.KafkaTopic("t", start="latest"), "are for sources, which read it; leave them out"),
+        (bettong.KafkaTopic("t", on_lost="skip"), "are for sources, which read it; leave them out"),
         (bettong.KafkaTopic("t", positions="a/b"), "'a/b' is no topic"),
         (bettong.KafkaTopic("t", key="price"), "key='price': expected a field of Note that holds text"),
         (bettong.KafkaTopic("t", key="nothing"), "it has key, number, price"),
@@ -82,39 +88,55 @@ def read_note(data: bytes) -> Note:
     return Note(data.decode(), 1, 1.0)
 
 
-def source(kafka: Any, *, decodes: bool = True) -> bettong.Application:
+def source(from_: Any, *, decodes: bool = True) -> bettong.Application:
     app = bettong.Application("app")
     decoder = bettong.each(read_note) if decodes else None
-    app.source("in", schema=Note, key="key", decoder=decoder, kafka=kafka)
+    app.source("in", schema=Note, key="key", decoder=decoder, from_=from_)
     return app
 
 
 def test_a_source_keeps_its_topic_as_data_and_names_a_stream_a_partition() -> None:
-    topic = bettong.ExternalTopic("trades.eu", connection="exchange")
-    assert source(topic).sources[0].kafka is topic
+    topic = bettong.KafkaTopic("trades.eu", connection="exchange")
+    assert source(topic).sources[0].from_ is topic
     assert topic.stream(7) == "kafka.trades.eu.7"
     assert topic.owns("kafka.trades.eu.7")
     assert not topic.owns("kafka.trades")
-    assert source(None, decodes=False).sources[0].kafka is None
+    assert source(None, decodes=False).sources[0].from_ is None
 
 
 @pytest.mark.parametrize(
-    ("topic", "words"),
+    ("from_", "words"),
     [
-        ("trades", "expected bettong.ExternalTopic"),
-        (bettong.ExternalTopic(""), "'' is no topic"),
-        (bettong.ExternalTopic("a b"), "'a b' is no topic"),
-        (bettong.ExternalTopic("t" * 101), "1 to 100 letters"),
-        (bettong.ExternalTopic("t", start="now"), "start='now': expected 'earliest' or 'latest'"),  # type: ignore[arg-type]
-        (bettong.ExternalTopic("t", on_lost="no"), "on_lost='no': expected 'stop' or 'skip'"),  # type: ignore[arg-type]
+        ("trades", "is nothing that a source reads; expected a value of bettong.KafkaTopic"),
+        (bettong.KafkaTopic, "is nothing that a source reads"),
+        (bettong.Postgres("trades"), "is nothing that a source reads"),
+        (bettong.KafkaTopic(""), "'' is no topic"),
+        (bettong.KafkaTopic("a b"), "'a b' is no topic"),
+        (bettong.KafkaTopic("t" * 101), "1 to 100 letters"),
+        (bettong.KafkaTopic("t", start="now"), "start='now': expected 'earliest' or 'latest'"),  # type: ignore[arg-type]
+        (bettong.KafkaTopic("t", on_lost="no"), "on_lost='no': expected 'stop' or 'skip'"),  # type: ignore[arg-type]
+        (bettong.KafkaTopic("t", key="key"), "are for sinks, which append to it; leave them out"),
+        (bettong.KafkaTopic("t", positions="p"), "are for sinks, which append to it; leave them out"),
     ],
 )
-def test_a_topic_that_cannot_be_read_is_refused_by_name(topic: Any, words: str) -> None:
+def test_a_topic_that_cannot_be_read_is_refused_by_name(from_: Any, words: str) -> None:
     with pytest.raises(ApplicationError, match="source 'in': ") as caught:
-        source(topic)
+        source(from_)
     assert words in str(caught.value)
 
 
 def test_a_source_that_reads_a_topic_needs_a_decoder() -> None:
     with pytest.raises(ApplicationError, match="give the source a decoder"):
-        source(bettong.ExternalTopic("t"), decodes=False)
+        source(bettong.KafkaTopic("t"), decodes=False)
+
+
+@pytest.mark.parametrize("kind", Destination.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_each_destination_is_delivered_to_by_the_module_of_its_kind(kind: type[Destination]) -> None:
+    route = import_module(f"bettong_receiver.connectors.{kind.kind}").route
+    assert get_type_hints(route)["to"].__name__ == kind.__name__
+
+
+@pytest.mark.parametrize("kind", Transport.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_each_transport_is_read_by_the_module_of_its_kind(kind: type[Transport]) -> None:
+    opener = import_module(f"bettong_sender.readers.{kind.kind}").opener
+    assert get_type_hints(opener)["transport"].__name__ == kind.__name__

@@ -1,0 +1,71 @@
+"""Which external systems this sender reads, for which sources, and by what."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+from bettong.application.external.transport import Transport
+from bettong.application.plan import Plan
+from bettong.application.streams import Source
+from bettong.config.connections import Options, read_connections
+from bettong.config.sender import SenderSettings
+from bettong.edges.external_kafka import ClientOptions, TransactionalTopic
+from bettong.edges.external_reader import ExternalReader
+from bettong.edges.kafka_log import python_options
+from bettong.errors import SettingsError
+from bettong.topics import boundaries_topic
+from bettong_sender.batcher import records_that_fit
+from bettong_sender.source_feed import ExternalSource
+
+
+def external_sources(plan: Plan, settings: SenderSettings) -> list[ExternalSource]:
+    """Those that this sender reads. Raises SettingsError for a connection that lacks something."""
+    external = {source.name: source for source in plan.sources if source.from_ is not None}
+    chosen = {"all": set(external), "none": set[str]()}.get(settings.sender_topics)
+    if chosen is None:
+        chosen = set(settings.sender_topics.split(","))
+        if strange := sorted(chosen - external.keys()):
+            raise SettingsError(
+                f"BETTONG_SENDER_TOPICS: {', '.join(strange)}: expected all, none, or sources with from_=:"
+                f" {', '.join(sorted(external)) or 'there are none'}"
+            )
+    connections = read_connections(settings.connections)
+    return [
+        _external_source(plan.application, source, source.from_, settings, connections)
+        for name, source in external.items()
+        if name in chosen and source.from_ is not None
+    ]
+
+
+def _external_source(
+    application: str,
+    source: Source,
+    transport: Transport,
+    settings: SenderSettings,
+    connections: Mapping[str, Options],
+) -> ExternalSource:
+    here = ClientOptions(
+        "BETTONG_KAFKA", {"bootstrap_servers": settings.kafka, **python_options(settings.kafka_connection)}
+    )
+    return ExternalSource(
+        source.name,
+        transport,
+        open_boundary_log=lambda: TransactionalTopic(
+            here,
+            topic=None,
+            positions=boundaries_topic(application, source.name),
+            transactional_id=f"bettong.{application}.{source.name}.cuts",
+            replication=settings.replication,
+        ),
+        open_reader=_opener(transport, source.name, connections),
+        frame_bytes_max=settings.frame_bytes_max,
+        batch_records_max=records_that_fit(source.schema.widths, settings.frame_bytes_max),
+    )
+
+
+def _opener(
+    transport: Transport, source: str, connections: Mapping[str, Options]
+) -> Callable[[], ExternalReader]:
+    """By the module of the transport's kind: a kind that no source of the application has is not loaded."""
+    reader = import_module(f"bettong_sender.readers.{transport.kind}")
+    opener: Callable[[], ExternalReader] = reader.opener(transport, source=source, connections=connections)
+    return opener

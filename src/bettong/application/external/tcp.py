@@ -1,0 +1,24 @@
+"""A TCP peer that a sink sends to."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bettong.application.external.destination import Destination
+from bettong.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeastOnceTcp(Destination):
+    """Sends messages over TCP: AT LEAST ONCE, a crash may send a batch again. The connection has `address`, HOST:PORT.
+
+    JSON objects go as lines, an empty line behind each batch; the messages of a sink with an encoder each behind
+    their length, four bytes, big-endian, and 2**32-1 behind each batch. The peer answers a batch that it has kept with
+    `ok` and a line end: TCP alone cannot tell what a peer has read before it died. A batch is of one partition.
+    """
+
+    kind: ClassVar[str] = "tcp"
+
+    connection: str | None = None
+
+    def check_sink(self, sink: str, schema: Schema | None, *, encoded: bool) -> None:
+        """See Destination: everything can go there."""

@@ -1,0 +1,8 @@
+"""The types that the values of keys have."""
+
+from collections.abc import Mapping
+
+KeyValue = str | int | bytes
+
+# What people call each. Their bytes and their texts: `bettong.frames.key_values`.
+KEY_TYPES: Mapping[type, str] = {str: "text", int: "integers", bytes: "bytes"}

@@ -1,0 +1,93 @@
+"""The services of an application, each described once.
+
+The command line, the local suite, the metrics endpoints and the rendered pages read what stands here; the charts, the
+images, the Tiltfile and the packages below `services/` are tested against it (tests/unit/test_services.py,
+tests/kubernetes/test_services.py). A new service is an entry here, its settings in `bettong.config`, its metrics in
+`bettong.metrics`, and a package of its own.
+
+The node tuner is none of them: it belongs to a node, has a chart of its own and needs nothing of the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from bettong.metrics import Scope
+
+if TYPE_CHECKING:
+    from bettong.config.service import ServiceSettings
+
+# The same in every pod of the chart.
+METRICS_PORT = 7300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceEntry:
+    """One service. `bettong NAME` runs it, from the package `bettong_NAME` in the image `NAME`.
+
+    `grpc_port`: where it serves gRPC unless its setting `NAME_listen` says otherwise; None for a service that serves
+    none. `health_port`: where the chart has it serve gRPC's health service without TLS, when gRPC has TLS.
+    `settings`: the name of its class in `bettong.config.NAME`. `scopes`: of the metrics that its endpoint serves.
+    `components`: of the chart whose pods have its image, in the order in which they are renewed. `death`: what it
+    means to users when the service dies.
+    """
+
+    name: str
+    summary: str
+    settings: str
+    scopes: tuple[Scope, ...]
+    components: tuple[str, ...]
+    death: str
+    grpc_port: int | None = None
+    health_port: int | None = None
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What runs it, in a container and elsewhere."""
+        return ("bettong", self.name)
+
+    @property
+    def listen_setting(self) -> str:
+        """The setting of where it serves gRPC."""
+        return f"{self.name}_listen"
+
+    def settings_class(self) -> type[ServiceSettings]:
+        """The class of its settings. Loaded on demand: `bettong --help` needs none of them, nor pydantic."""
+        found: type[ServiceSettings] = getattr(import_module(f"bettong.config.{self.name}"), self.settings)
+        return found
+
+
+SENDER = ServiceEntry(
+    name="sender",
+    summary="Take messages in over gRPC and append them to the log.",
+    settings="SenderSettings",
+    scopes=(Scope.SENDER,),
+    components=("sender", "topic-sender"),
+    death="clients connect again and resend, nothing is lost",
+    grpc_port=7100,
+    health_port=7101,
+)
+PROCESSOR = ServiceEntry(
+    name="processor",
+    summary="Run the stages of an application on Spark.",
+    settings="ProcessorSettings",
+    scopes=(Scope.PROCESSOR, Scope.PARTITION),
+    components=("master", "worker", "driver"),
+    death="it goes on from its snapshots, no result is lost or repeated",
+)
+RECEIVER = ServiceEntry(
+    name="receiver",
+    summary="Deliver results from the log to sinks and subscribers.",
+    settings="ReceiverSettings",
+    scopes=(Scope.RECEIVER,),
+    components=("receiver",),
+    death="it goes on from its positions, no result is lost or repeated",
+    grpc_port=7200,
+    health_port=7201,
+)
+
+# By name, in the order in which messages pass them.
+SERVICES: Mapping[str, ServiceEntry] = {each.name: each for each in (SENDER, PROCESSOR, RECEIVER)}
