@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from bettong.chaos import disk
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.nemeses import Arena, Nemesis
 from bettong.chaos.proxy import Proxy
@@ -160,7 +160,7 @@ def test_cuts_and_delays_are_those_of_the_link_and_end_with_the_run() -> None:
 
 
 def test_the_clock_of_a_process_jumps_while_it_runs_and_durations_stay_right(tmp_path: Path) -> None:
-    clock = Clock(tmp_path / "clock")
+    clock = MovableClock(tmp_path / "clock")
     program = "import time\nwhile True: input(); print(time.time(), time.time_ns() / 1e9, time.monotonic(), flush=True)"
     with subprocess.Popen(
         [sys.executable, "-c", program],

@@ -41,7 +41,7 @@ class LogOffsets(Protocol):
         """See LogAdmin."""
 
 
-class Told(Protocol):
+class ReportedPartitions(Protocol):
     """What partitions have told."""
 
     def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
@@ -70,7 +70,7 @@ class Progress:
     def __init__(
         self,
         log: LogOffsets,
-        told: Told,
+        told: ReportedPartitions,
         stages: Mapping[str, str],
         *,
         clock: Callable[[], float],

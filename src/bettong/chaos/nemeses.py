@@ -12,7 +12,7 @@ from typing import Self
 
 import psutil
 
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.chaos.crowds import StalledSubscribers, StreamCrowd
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.proxy import Proxy
@@ -46,7 +46,7 @@ class Arena:
     proxies: Mapping[Link, Proxy]
     source: str = ""
     sinks: tuple[str, ...] = ()
-    clock: Clock | None = None
+    clock: MovableClock | None = None
     disk: SmallDisk | None = None
 
 

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.following import Followed, grown
@@ -129,7 +129,9 @@ def _disturbed(
         say(line)
 
     with ExitStack() as stack:
-        clock = Clock(folder / "clock") if any(each.kind == "clock" for each in prepared.faults) else None
+        clock = (
+            MovableClock(folder / "clock") if any(each.kind == "clock" for each in prepared.faults) else None
+        )
         fills = any(each.kind == "fill" for each in prepared.faults)
         size_mb = disk_mb(prepared.spec) if fills else None
         disk = stack.enter_context(SmallDisk(size_mb)) if size_mb is not None else None
@@ -176,7 +178,7 @@ def _disturbable(
     options: SuiteOptions,
     prepared: PreparedRun,
     *,
-    clock: Clock | None,
+    clock: MovableClock | None,
     disk: SmallDisk | None,
     results: Path,
 ) -> SuiteOptions:

@@ -23,7 +23,7 @@ class OutputRecord:
     count: int
 
 
-class Destination(NamedTuple):
+class FrameDestination(NamedTuple):
     """Where frames go, and who numbers them there."""
 
     topic: str
@@ -82,11 +82,11 @@ class FrameEmitter:
             f"a result of {size} bytes; a frame holds at most {self.body_bytes_max} (BETTONG_FRAME_BYTES_MAX)"
         )
 
-    def columns(self, to: Destination, piece: Piece, schema: int) -> OutputRecord:
+    def columns(self, to: FrameDestination, piece: Piece, schema: int) -> OutputRecord:
         """A frame of columns; `schema` is their fingerprint."""
         return self._record(to, piece.stop - piece.start, columns=piece.payload, schema=schema)
 
-    def rows(self, to: Destination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
+    def rows(self, to: FrameDestination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
         """Frames of encoded messages, as few as hold them. None may be larger than `row_bytes_max`."""
         start, size = 0, 0
         for index, message in enumerate(messages):
@@ -101,7 +101,7 @@ class FrameEmitter:
 
     def _record(
         self,
-        to: Destination,
+        to: FrameDestination,
         count: int,
         *,
         columns: bytes | None = None,
