@@ -1,7 +1,7 @@
 """The style that a machine can judge, judged over every file of the tree.
 
 A rule is a pure function from one source to the findings in it. Each rule is shown to fail on a bad sample, so
-that a rule which finds nothing means that there is nothing. Layers are import-linter's (pyproject.toml), the
+that a rule which finds nothing means that there is nothing. Layers are import-linter's (layers.toml), the
 rest is ruff's.
 """
 
