@@ -27,7 +27,7 @@ from benchmarks.echo import Reading
 from benchmarks.measuring import Sample
 from benchmarks.waits import WARM_S, Waits
 from bettong.application.plan import plan
-from bettong.chaos.spec import Target
+from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.processor import Schedule
@@ -35,6 +35,7 @@ from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
+from bettong.identifiers import Origin, TopicPartition
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.routing import partition_of
@@ -161,7 +162,7 @@ def once(
                     _append(writer, source, place, partitions, pace.frame_messages, due_s)
                     if pace.due_s(place) > losing_s:
                         losing_s = float("inf")
-                        psutil.Process(processes(Target.EXECUTOR, suite.record.services)[0].pid).kill()
+                        psutil.Process(processes(OtherProcess.EXECUTOR, suite.record.services)[0].pid).kill()
             deadline = time.time() + _LATE_S_MAX
             while seen.counts < pace.frames * pace.frame_messages and time.time() < deadline:
                 time.sleep(0.1)
@@ -175,7 +176,7 @@ def once(
 def _append(writer: LogWriter, source: str, place: int, partitions: int, messages: int, due_s: float) -> None:
     partition, number = place % partitions, place // partitions + 1
     frame = Frame(
-        origin=f"{source}/benchmark",
+        origin=Origin(f"{source}/benchmark"),
         sequence=number,
         previous=number - 1,
         count=messages,
@@ -199,7 +200,7 @@ def _readings(partition: int, partitions: int, messages: int) -> list[Reading]:
 
 
 def _read(kafka: KafkaConnection, partitions: int, seen: Seen, done: threading.Event) -> None:
-    starts = {(sink_topic("echo", "totals"), partition): 0 for partition in range(partitions)}
+    starts = {TopicPartition(sink_topic("echo", "totals"), partition): 0 for partition in range(partitions)}
     with LogReader(kafka, starts, frame_bytes_max=FRAME_BYTES_MAX, fetch_wait_ms=20) as reader:
         while not done.is_set():
             for record in reader.poll(100, 1000):

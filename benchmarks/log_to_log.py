@@ -11,6 +11,7 @@ from bettong.config.processor import Schedule
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.frame import decode
+from bettong.identifiers import TopicPartition
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.topics import sink_topic, stage_topic
@@ -42,7 +43,7 @@ def speed(load: Workload, *, schedule: Schedule, compiled: bool, partitions: int
     )
     with Suite(options) as suite, RedisStore(suite.record.redis_connection, suite.record.name) as store:
         source, target = stage_topic(name, "nbbo"), sink_topic(name, "rejected")
-        starts = {(target, partition): 0 for partition in range(partitions)}
+        starts = {TopicPartition(target, partition): 0 for partition in range(partitions)}
         kafka = suite.record.kafka_connection
         with (
             LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=64 * 1024 * 1024) as writer,

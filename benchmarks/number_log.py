@@ -18,6 +18,7 @@ from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Array
 from bettong.frames.frame import Frame, decode
+from bettong.identifiers import TopicPartition
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.topics import sink_topic, stage_topic
@@ -77,7 +78,7 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
         schema = planned.sinks[0].parent.schema
         assert schema is not None
         results = sink_topic(planned.application, planned.sinks[0].name)
-        starts = {(results, partition): 0 for partition in range(way.partitions)}
+        starts = {TopicPartition(results, partition): 0 for partition in range(way.partitions)}
         with (
             LogWriter(
                 suite.record.kafka_connection, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26

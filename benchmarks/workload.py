@@ -12,6 +12,7 @@ from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from examples.market_spread_oracle import Results, rejected, rows
 
@@ -95,7 +96,7 @@ def pieces(columns: Columns, messages: int) -> Iterator[Columns]:
 def log_frame(source: Source, columns: Columns, *, sequence: int, previous: int, now_ns: int) -> bytes:
     """A frame as the sender would append it."""
     frame = Frame(
-        origin=f"{source.name}/{ORIGIN}",
+        origin=Origin(f"{source.name}/{ORIGIN}"),
         sequence=sequence,
         previous=previous,
         count=columns.length,

@@ -24,6 +24,7 @@ from bettong.edges.redis_store import RedisStore
 from bettong.errors import LogError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.logs import configure
@@ -117,7 +118,7 @@ def line(sequence: int) -> bytes:
     columns = Columns.of_messages(source.schema, [source.schema.message(text="to be or not to be")])
     return encode(
         Frame(
-            origin=f"{source.name}/setup",
+            origin=Origin(f"{source.name}/setup"),
             sequence=sequence,
             previous=sequence - 1,
             count=1,

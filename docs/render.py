@@ -11,6 +11,7 @@ from bettong import metrics
 from bettong.cli.exit_codes import AT_THE_START, MEANINGS
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
+from bettong.config.reading import settings_class
 from bettong.config.service import PREFIX, ServiceSettings, ServingSettings
 from bettong.latency import BOUNDS_S
 from bettong.services import SERVICES
@@ -23,7 +24,7 @@ GROUPS: dict[str, type[BaseSettings]] = {
     "Kafka and Redis": ConnectionSettings,
     "Every service": ServiceSettings,
     "Sender and receiver": ServingSettings,
-    **{each.name.capitalize(): each.settings_class() for each in SERVICES.values()},
+    **{each.name.capitalize(): settings_class(each) for each in SERVICES.values()},
     "Clients": ClientSettings,
     "Node tuner": TunerSettings,
 }

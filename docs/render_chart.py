@@ -16,12 +16,13 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from bettong.config.reading import settings_class
 from bettong.config.service import ServiceSettings
 from bettong.services import SERVICES
 from bettong_node_tuner.settings import TunerSettings
 
 CHARTS = Path(__file__).parent.parent / "deploy" / "helm"
-KINDS: tuple[type[ServiceSettings], ...] = tuple(each.settings_class() for each in SERVICES.values())
+KINDS: tuple[type[ServiceSettings], ...] = tuple(map(settings_class, SERVICES.values()))
 # What the chart decides: addresses and folders of its own objects, and what differs from pod to pod.
 DECIDED = {
     "application",

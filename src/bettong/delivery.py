@@ -26,6 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from bettong.identifiers import Origin
+
 # A client silent for this long is forgotten, so that the table stays bounded by the clients of a day. Origins of
 # stages are never forgotten: they are as few as the application has partitions, they cannot open again, and a
 # stage may well have nothing to say to one partition for days.
@@ -76,7 +78,7 @@ def judge(highest: int, *, sequence: int, previous: int) -> Verdict:
 class Gap:
     """Frame `sequence` was skipped, for `previous` did not come before it; `age_ns`: when its origin last sent."""
 
-    origin: str
+    origin: Origin
     sequence: int
     previous: int
     age_ns: int
@@ -90,20 +92,20 @@ class DeliveryTable:
     oldest first. One whose origin sends no more for ENDED_TTL_NS is of a client that died, and nobody waits for it.
     """
 
-    highest: dict[str, int] = field(default_factory=dict)
-    heard_ns: dict[str, int] = field(default_factory=dict)
-    ended_ns: dict[str, int] = field(default_factory=dict)
+    highest: dict[Origin, int] = field(default_factory=dict)
+    heard_ns: dict[Origin, int] = field(default_factory=dict)
+    ended_ns: dict[Origin, int] = field(default_factory=dict)
     age_ns: int = 0
     clock_ns: int = 0
     behind: int = 0
-    gaps: dict[str, Gap] = field(default_factory=dict, compare=False)
+    gaps: dict[Origin, Gap] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def of(cls, highest: Mapping[str, int]) -> "DeliveryTable":
+    def of(cls, highest: Mapping[Origin, int]) -> "DeliveryTable":
         """A table that starts from known sequences, as a position carries them."""
         return cls(highest=dict(highest))
 
-    def take(self, origin: str, *, sequence: int, previous: int, now_ns: int) -> Verdict:
+    def take(self, origin: Origin, *, sequence: int, previous: int, now_ns: int) -> Verdict:
         """Judges a data frame and, when it is to be taken, notes it. `now_ns`: its `ingest_ns`."""
         verdict = judge(self.highest.get(origin, 0), sequence=sequence, previous=previous)
         if verdict is Verdict.TAKE:
@@ -114,13 +116,13 @@ class DeliveryTable:
             self._miss(origin, sequence, previous)
         return verdict
 
-    def open(self, origin: str, *, acknowledged: int, now_ns: int) -> None:
+    def open(self, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
         """Notes that all of the origin's frames up to `acknowledged` lie in the log before this record."""
         self.highest[origin] = max(self.highest.get(origin, 0), acknowledged)
         self.ended_ns.pop(origin, None)
         self._hear(origin, now_ns)
 
-    def end(self, origin: str, *, acknowledged: int, now_ns: int) -> None:
+    def end(self, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
         """Notes that the origin has sent its last frame, `acknowledged`; what is late is told for a while yet.
 
         Nothing ends for who has taken later frames: then another session goes on.
@@ -138,19 +140,19 @@ class DeliveryTable:
         """The oldest gap that is not filled."""
         return next(iter(self.gaps.values()), None)
 
-    def _miss(self, origin: str, sequence: int, previous: int) -> None:
+    def _miss(self, origin: Origin, sequence: int, previous: int) -> None:
         before = self.gaps.get(origin)
         if before is not None:
             self.gaps[origin] = replace(before, age_ns=self.age_ns)
         elif len(self.gaps) < GAPS_MAX:
             self.gaps[origin] = Gap(origin, sequence, previous, self.age_ns)
 
-    def _fill(self, origin: str) -> None:
+    def _fill(self, origin: Origin) -> None:
         gap = self.gaps.get(origin)
         if gap is not None and gap.previous <= self.highest.get(origin, 0):
             del self.gaps[origin]
 
-    def _hear(self, origin: str, now_ns: int) -> None:
+    def _hear(self, origin: Origin, now_ns: int) -> None:
         if self.clock_ns == 0:
             self.heard_ns = dict.fromkeys(self.highest.keys() - self.ended_ns.keys(), self.age_ns)
         before_ns = self.age_ns
@@ -181,13 +183,13 @@ class DeliveryTable:
         if before_ns // part_ns != self.age_ns // part_ns:
             self._forget(self.heard_ns, ORIGIN_TTL_NS)
 
-    def _forget(self, since_ns: dict[str, int], ttl_ns: int) -> None:
+    def _forget(self, since_ns: dict[Origin, int], ttl_ns: int) -> None:
         oldest_ns = self.age_ns - ttl_ns
         silent = [name for name, since in since_ns.items() if since < oldest_ns and _is_client(name)]
         for name in silent:
             del self.highest[name], since_ns[name]
 
 
-def _is_client(origin: str) -> bool:
+def _is_client(origin: Origin) -> bool:
     """Whether `<source>/<client's stream>`, and not a stage's `<target>/<stage>/<partition>`."""
     return origin.count("/") == 1

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from bettong.identifiers import TopicPartition
+
 
 @dataclass(frozen=True, slots=True)
 class Metric:
@@ -208,17 +210,17 @@ STATES = ("starting", "waiting", STANDBY, "running", "stopping")
 
 
 def lags(
-    ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int], names: Mapping[str, str]
+    ends: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int], names: Mapping[str, str]
 ) -> dict[str, int]:
     """LAG of all, and of each partition as `lag/NAME/PARTITION`; `names`: of each topic. See `lag`."""
     return {LAG.name: lag(ends, offsets)} | {
-        f"{LAG.name}/{names[topic]}/{partition}": lag(ends, {(topic, partition): offset})
+        f"{LAG.name}/{names[topic]}/{partition}": lag(ends, {TopicPartition(topic, partition): offset})
         for (topic, partition), offset in offsets.items()
         if topic in names
     }
 
 
-def lag(ends: Mapping[tuple[str, int], int], offsets: Mapping[tuple[str, int], int]) -> int:
+def lag(ends: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]) -> int:
     """LAG, from where logs end and the next offset of each (topic, partition) that is looked at.
 
     A log that ends before that, for it was asked earlier, or of which no end is known, adds nothing.

@@ -12,13 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING
 
 from bettong.metrics import Scope
-
-if TYPE_CHECKING:
-    from bettong.config.service import ServiceSettings
 
 # The same in every pod of the chart.
 METRICS_PORT = 7300
@@ -32,7 +27,8 @@ class ServiceEntry:
     none. `health_port`: where the chart has it serve gRPC's health service without TLS, when gRPC has TLS.
     `settings`: the name of its class in `bettong.config.NAME`. `scopes`: of the metrics that its endpoint serves.
     `components`: of the chart whose pods have its image, in the order in which they are renewed. `death`: what it
-    means to users when the service dies.
+    means to users when the service dies. `memory_mb_max`: what one process may hold (RSS, MiB) whatever is done to the
+    others; runs with faults check it.
     """
 
     name: str
@@ -41,6 +37,7 @@ class ServiceEntry:
     scopes: tuple[Scope, ...]
     components: tuple[str, ...]
     death: str
+    memory_mb_max: float
     grpc_port: int | None = None
     health_port: int | None = None
 
@@ -54,11 +51,6 @@ class ServiceEntry:
         """The setting of where it serves gRPC."""
         return f"{self.name}_listen"
 
-    def settings_class(self) -> type[ServiceSettings]:
-        """The class of its settings. Loaded on demand: `bettong --help` needs none of them, nor pydantic."""
-        found: type[ServiceSettings] = getattr(import_module(f"bettong.config.{self.name}"), self.settings)
-        return found
-
 
 SENDER = ServiceEntry(
     name="sender",
@@ -67,6 +59,7 @@ SENDER = ServiceEntry(
     scopes=(Scope.SENDER,),
     components=("sender", "topic-sender"),
     death="clients connect again and resend, nothing is lost",
+    memory_mb_max=768,  # its buffer is 256 MiB
     grpc_port=7100,
     health_port=7101,
 )
@@ -77,6 +70,7 @@ PROCESSOR = ServiceEntry(
     scopes=(Scope.PROCESSOR, Scope.PARTITION),
     components=("master", "worker", "driver"),
     death="it goes on from its snapshots, no result is lost or repeated",
+    memory_mb_max=512,
 )
 RECEIVER = ServiceEntry(
     name="receiver",
@@ -85,6 +79,7 @@ RECEIVER = ServiceEntry(
     scopes=(Scope.RECEIVER,),
     components=("receiver",),
     death="it goes on from its positions, no result is lost or repeated",
+    memory_mb_max=768,
     grpc_port=7200,
     health_port=7201,
 )

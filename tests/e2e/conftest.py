@@ -14,6 +14,7 @@ from bettong.config.processor import Schedule
 from bettong.edges.application_file import load
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.identifiers import PartitionId
 from bettong.local.options import SuiteOptions
 from bettong.local.suite import Suite
 from bettong.metrics import Metric
@@ -79,7 +80,7 @@ class RunningSuite:
             if now != before:
                 since_s, before = time.monotonic(), now
             is_folded = all(
-                int(folded.get((stages[topic], partition), {}).get(metrics.OFFSET.name, 0)) == end
+                int(folded.get(PartitionId(stages[topic], partition), {}).get(metrics.OFFSET.name, 0)) == end
                 for (topic, partition), end in ends.items()
                 if topic in stages
             )

@@ -10,7 +10,7 @@ import pytest
 
 from bettong import metrics
 from bettong.application.plan import plan
-from bettong.chaos.spec import Target
+from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
@@ -189,7 +189,7 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
         sender.send_messages([Number("a", 1, 0)])
         eventually(lambda: len(lines(folder, "totals")) == 1, seconds=120)
         # A terminal's control-C comes to workers, too, and is no message's failure.
-        workers = processes(Target.WORKER, suite.record.services)
+        workers = processes(OtherProcess.WORKER, suite.record.services)
         assert workers
         for each in workers:
             each.send_signal(signal.SIGINT)

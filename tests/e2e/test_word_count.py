@@ -9,12 +9,12 @@ import psutil
 import pytest
 
 from bettong import metrics
-from bettong.chaos.spec import Target
+from bettong.chaos.spec import OtherProcess
 from bettong.chaos.victims import processes
 from bettong.client.sender import Sender
 from bettong.config.processor import Schedule
 from bettong.inspection.overview import overview, partition_rows
-from bettong.services import SERVICES
+from bettong.services import PROCESSOR, SERVICES
 from tests.e2e.conftest import ROOT, RunningSuite, StartSuite
 from tests.servers.scraped import Scraped
 from tests.waiting import eventually
@@ -57,7 +57,7 @@ def killed(running: RunningSuite, quarter: int) -> None:
     """Sends all lines but the last frame; kills the Python workers, and then the driver, while there is work."""
     before = running.folded()
     send(running, LINES[2 * quarter : 3 * quarter])
-    workers = victims(running, Target.WORKER)
+    workers = victims(running, OtherProcess.WORKER)
     assert len(workers) >= 2, "one for each slot"
     for worker in workers:
         worker.kill()
@@ -68,7 +68,7 @@ def killed(running: RunningSuite, quarter: int) -> None:
         what="it goes on without being started again",
     )
     assert running.suite.record.services["processor"].restarts == 0
-    (driver,) = victims(running, Target.PROCESSOR)
+    (driver,) = victims(running, PROCESSOR.name)
     driver.kill()
     send(running, LINES[3 * quarter + quarter // 2 : -FRAME_LINES])
 
@@ -121,5 +121,5 @@ def told_to_prometheus(running: RunningSuite) -> None:
     assert processor["bettong_processor_lag_records"] == 0
 
 
-def victims(running: RunningSuite, target: Target) -> list[psutil.Process]:
+def victims(running: RunningSuite, target: str) -> list[psutil.Process]:
     return processes(target, running.suite.record.services)

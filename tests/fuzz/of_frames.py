@@ -20,6 +20,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.frames.refused import Refused, pack
 from bettong.frames.text import bytes_of, json_line, message_of, text_of
+from bettong.identifiers import Origin
 from bettong.inspection.text import MessageForm, message_text
 from bettong.schema.schema import Schema, schema_of
 from bettong.v1 import subscribe_pb2
@@ -130,7 +131,7 @@ def record_of(sequence: int, *, origin: str = "varying/a", count: int = 6) -> by
     schema = schema_of(Varying)
     return encode(
         Frame(
-            origin=origin,
+            origin=Origin(origin),
             sequence=sequence,
             previous=0,
             count=count,
@@ -184,12 +185,14 @@ def read_positions(data: bytes) -> None:
 
 def _frames() -> Iterator[bytes]:
     yield record_of(1)
-    yield encode(Frame(origin="varying/a", sequence=7, previous=7, kind=FrameKind.OPEN))
+    yield encode(Frame(origin=Origin("varying/a"), sequence=7, previous=7, kind=FrameKind.OPEN))
     refused = [Refused(0, "why", b"\xff", as_received=True), Refused(7, "else", b"{}", as_received=False)]
     packed = pack(refused, frame_bytes_max=FRAME_BYTES_MAX)
-    yield encode(Frame(origin="varying/a", sequence=2, previous=1, refused=packed))
-    yield encode(Frame(origin="log/clock", sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=2**40))
-    yield encode(Frame(origin="raw/x/0", sequence=3, previous=1, count=2, rows=[b"one", b""]))
+    yield encode(Frame(origin=Origin("varying/a"), sequence=2, previous=1, refused=packed))
+    yield encode(
+        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=2**40)
+    )
+    yield encode(Frame(origin=Origin("raw/x/0"), sequence=3, previous=1, count=2, rows=[b"one", b""]))
 
 
 def _columns() -> Iterator[bytes]:
@@ -202,7 +205,9 @@ def _results() -> Iterator[bytes]:
     yield from _frames()
     dead_letter = DeadLetter(computation="total", reason="no", origin="varying/a", sequence=3, message=b"{}")
     yield encode(
-        Frame(origin="dead-letters/s/0", sequence=9, previous=0, rows=[dead_letter.SerializeToString()])
+        Frame(
+            origin=Origin("dead-letters/s/0"), sequence=9, previous=0, rows=[dead_letter.SerializeToString()]
+        )
     )
 
 

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from bettong.delivery import DeliveryTable
 from bettong.errors import FrameError, SnapshotError
 from bettong.frames.frame import CLOCK_NS_MAX
+from bettong.identifiers import Origin
 from bettong.snapshots import snapshot as codec
 from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -91,7 +92,9 @@ def _snapshots() -> Iterator[bytes]:
 def _positions() -> Iterator[bytes]:
     yield positions.encode(_POSITION_KEY, DeliveryProgress.fresh(3))
     progress = DeliveryProgress.fresh(812)
-    progress.table = DeliveryTable(highest={"totals/varying/0": 9}, heard_ns={"totals/varying/0": 5})
+    progress.table = DeliveryTable(
+        highest={Origin("totals/varying/0"): 9}, heard_ns={Origin("totals/varying/0"): 5}
+    )
     progress.outbox.pending = {7: {0: "refused", 3: "refused"}}
     yield positions.encode(_POSITION_KEY, progress, length_bytes=77)
 

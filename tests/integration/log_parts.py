@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from kafka import KafkaAdminClient, TopicPartition
+import kafka
+from kafka import KafkaAdminClient
 
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
 from bettong.errors import LogError
+from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.waiting import eventually
 
@@ -48,7 +50,7 @@ def reader(
     """With fetches so small that there are several."""
     return LogReader(
         broker.bootstrap,
-        starts,
+        {TopicPartition(*at): offset for at, offset in starts.items()},
         frame_bytes_max=FRAME_BYTES_MAX,
         fetch_bytes_max=fetch_bytes_max,
         on_wait=on_wait,
@@ -104,5 +106,5 @@ def _segment(broker: KafkaBroker, topic: str, partition: int) -> Path:
 def delete_below(broker: KafkaBroker, topic: str, partition: int, offset: int) -> None:
     """As retention would."""
     client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    client.delete_records({TopicPartition(topic, partition): offset})
+    client.delete_records({kafka.TopicPartition(topic, partition): offset})
     client.close()

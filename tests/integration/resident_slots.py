@@ -19,7 +19,7 @@ from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment, Task
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
-from bettong.identifiers import PartitionId
+from bettong.identifiers import Origin, PartitionId, TopicPartition
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -170,7 +170,7 @@ class World:
             sequence = next(self.sequences[partition])
             columns = Columns.of_messages(entry.schema, [Number("m", value)] * size)
             frame = Frame(
-                origin=f"{entry.stream}/client",
+                origin=Origin(f"{entry.stream}/client"),
                 sequence=sequence,
                 previous=sequence - 1,
                 count=size,
@@ -243,7 +243,7 @@ class World:
 
     def offset(self, partition: int = 0) -> int:
         """How far a partition is folded, by its live metrics."""
-        metric_values = self.metrics.partitions().get((self.stage.name, partition), {})
+        metric_values = self.metrics.partitions().get(PartitionId(self.stage.name, partition), {})
         return int(metric_values.get(metrics.OFFSET.name, 0))
 
     def await_saved(self, partition: int) -> None:
@@ -256,9 +256,11 @@ class World:
     def results(self, partition: int) -> list[tuple[int, int, bytes | None]]:
         """Sequence, previous and content of each frame of results, as they lie in the log."""
         with LogAdmin(self.kafka) as admin:
-            end = admin.ends([self.sink])[self.sink, partition]
+            end = admin.ends([self.sink])[TopicPartition(self.sink, partition)]
         frames: list[Frame] = []
-        with LogReader(self.kafka, {(self.sink, partition): 0}, frame_bytes_max=FRAME_BYTES_MAX) as reader:
+        with LogReader(
+            self.kafka, {TopicPartition(self.sink, partition): 0}, frame_bytes_max=FRAME_BYTES_MAX
+        ) as reader:
             while len(frames) < end:
                 frames += [decode(record.value) for record in reader.poll(200, 1000)]
         return [(frame.sequence, frame.previous, frame.columns) for frame in frames]
@@ -275,7 +277,7 @@ class World:
         assignment = Assignment(self.name, partition, PARTITIONS, FRAME_BYTES_MAX)
         worker = PartitionWorker(self.programs.stages[self.stage.name], assignment)
         frames: list[Frame] = []
-        starts = {(self.source, partition): 0}
+        starts = {TopicPartition(self.source, partition): 0}
         with LogReader(self.kafka, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
             while worker.next_offset < self.appended[partition]:
                 for record in reader.poll(200, 1000):

@@ -9,6 +9,7 @@ from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.errors import LogError
 from bettong.frames.frame import decode
+from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import dead_letter_topic, exclusions_topic
@@ -89,7 +90,7 @@ def test_a_slot_leaves_out_what_was_decided_before_it_held_the_partition(
         world.start(0)
         world.group.assign({0: [2]})
         eventually(lambda: world.offset(2) == 3, what="all is folded")
-        record = world.metrics.partitions()[world.stage.name, 2]
+        record = world.metrics.partitions()[PartitionId(world.stage.name, 2)]
         assert (record[metrics.RESULTS.name], record[metrics.DEAD_LETTERS.name]) == ("2", "1")
         with reader(kafka, {(dead_letter_topic(world.name), 2): 0}) as dead_letters:
             (value,) = [each.value for each in read_all(dead_letters, 1)]

@@ -9,6 +9,7 @@ import pytest
 
 from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogReader, LogWriter, Record
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
     FRAME_BYTES_MAX,
@@ -205,7 +206,7 @@ def test_what_the_broker_refuses_fails_the_writer_and_nothing_after_it_is_sent(
         assert "max.message.bytes" in str(log.failure)
     assert outcomes[0] == 0
     assert [type(outcome) for outcome in outcomes[1:]] == [LogError, LogError]
-    assert admin.ends([topic])[topic, 0] == 1
+    assert admin.ends([topic])[TopicPartition(topic, 0)] == 1
 
 
 def test_a_broker_that_lost_the_end_of_its_log_fails_the_writer(
@@ -373,7 +374,7 @@ def test_records_that_vanish_under_a_reader_are_an_error(kafka: KafkaBroker, top
         delete_below(kafka, topic, 0, 29)
         with pytest.raises(LogTruncatedError, match="the log holds 29 up to 30"):
             read_all(log, 29)
-        assert log.positions()[topic, 0] < 29
+        assert log.positions()[TopicPartition(topic, 0)] < 29
 
 
 def test_a_reader_of_what_does_not_exist_is_refused(kafka: KafkaBroker, topic: str) -> None:

@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from bettong import metrics
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.identifiers import PartitionId
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.redis_server import RedisServer
 from bettong_processor.reporting import PartitionMetrics
@@ -36,7 +37,7 @@ def test_metrics_are_written_again_after_connections_were_cut(redis_server: Redi
             "cutting connections", lambda client: client.client_kill_filter(_type="normal", skipme=False)
         )
         partition_metrics.write("stage", 0, {metrics.OFFSET.name: 2})
-        assert live.partitions()["stage", 0][metrics.OFFSET.name] == "2"
+        assert live.partitions()[PartitionId("stage", 0)][metrics.OFFSET.name] == "2"
 
 
 def test_a_task_that_runs_twice_never_takes_metrics_back_and_a_later_run_may(
@@ -48,7 +49,7 @@ def test_a_task_that_runs_twice_never_takes_metrics_back_and_a_later_run_may(
         partition_metrics = PartitionMetrics(live, time.monotonic, structlog.get_logger(), 30)
 
         def found() -> tuple[str, str]:
-            record = live.partitions()["stage", 0]
+            record = live.partitions()[PartitionId("stage", 0)]
             return record[metrics.OFFSET.name], record[metrics.MESSAGES.name]
 
         def tell(offset: int, *, begun_ms: int) -> None:

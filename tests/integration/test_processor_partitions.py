@@ -15,6 +15,7 @@ from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.errors import LogTruncatedError, StateChangedError, StoreError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import Increment
@@ -91,7 +92,7 @@ class World:
         columns = Columns.of_messages(entry.schema, [Number("m", number)])
         return encode(
             Frame(
-                origin=f"{entry.stream}/client",
+                origin=Origin(f"{entry.stream}/client"),
                 sequence=number + 1,
                 previous=number,
                 count=1,

@@ -17,6 +17,7 @@ from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
@@ -93,7 +94,7 @@ class World:
         columns = Columns.of_messages(entry.schema, [entry.schema.message(account, amount)])
         return encode(
             Frame(
-                origin="payments/client",
+                origin=Origin("payments/client"),
                 sequence=number + 1,
                 previous=number,
                 count=1,

@@ -291,7 +291,7 @@ def test_metrics_tell_lag_rate_and_latency(world: World) -> None:
     world.feed(0, 50)
 
     def written() -> dict[str, str]:
-        return world.metrics.partitions().get((world.stage.name, 0), {})
+        return world.metrics.partitions().get(PartitionId(world.stage.name, 0), {})
 
     eventually(lambda: written().get(metrics.OFFSET.name) == "50" and written().get(metrics.LAG.name) == "0")
 
@@ -318,7 +318,7 @@ def test_metrics_of_an_idle_partition_are_told_again_after_redis_has_lost_them(w
     world.feed(0, 5)
 
     def is_told() -> bool:
-        record = world.metrics.partitions().get((world.stage.name, 0), {})
+        record = world.metrics.partitions().get(PartitionId(world.stage.name, 0), {})
         return record.get(metrics.OFFSET.name) == "5"
 
     eventually(is_told)

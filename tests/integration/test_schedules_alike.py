@@ -23,6 +23,7 @@ from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.frames.frame import decode
+from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.topics import sink_topic, stage_topic
@@ -146,7 +147,7 @@ def is_saved(world: World, stage: str, ends: dict[int, int]) -> bool:
 def read(kafka: KafkaBroker, topics: Iterable[str]) -> list[Record]:
     with LogAdmin(kafka.bootstrap) as admin:
         left = sum(admin.ends(list(topics)).values())
-    starts = {(topic, partition): 0 for topic in topics for partition in range(PARTITIONS)}
+    starts = {TopicPartition(topic, partition): 0 for topic in topics for partition in range(PARTITIONS)}
     found: list[Record] = []
     with LogReader(kafka.bootstrap, starts, frame_bytes_max=FRAME_BYTES_MAX) as reader:
         deadline_s = time.monotonic() + 30

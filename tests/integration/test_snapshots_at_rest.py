@@ -9,6 +9,7 @@ from bettong import metrics
 from bettong.edges.kafka_log import LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import REDIS, snapshot_store
+from bettong.identifiers import PartitionId
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.snapshots.chain import chains
@@ -59,7 +60,7 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
         def folded() -> list[int]:
             told = LiveMetrics(store).partitions()
             return [
-                int(told.get(("payments", each), {}).get(metrics.OFFSET.name, 0))
+                int(told.get(PartitionId("payments", each), {}).get(metrics.OFFSET.name, 0))
                 for each in range(PARTITIONS)
             ]
 

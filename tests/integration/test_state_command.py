@@ -18,6 +18,7 @@ from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.routing import partition_of
@@ -85,7 +86,7 @@ class World:
         for number, (account, amount) in enumerate(ACCOUNTS.items()):
             columns = Columns.of_messages(entry.schema, [entry.schema.message(account, amount)])
             frame = Frame(
-                origin=f"payments/{account}",
+                origin=Origin(f"payments/{account}"),
                 sequence=number + 1,
                 previous=0,
                 count=1,

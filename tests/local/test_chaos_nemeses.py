@@ -16,13 +16,14 @@ from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.nemeses import Arena, Nemesis
 from bettong.chaos.proxy import Proxy
-from bettong.chaos.spec import Link, Target
+from bettong.chaos.spec import Link, OtherProcess
 from bettong.chaos.timetable import PlannedFault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError, StoreError
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord
 from bettong.local.redis_server import RedisServer
+from bettong.services import SENDER
 from tests.waiting import eventually
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
@@ -113,9 +114,12 @@ def test_a_pause_stops_and_goes_on_also_when_the_run_is_left_in_the_middle(
 
 def test_a_number_that_another_process_has_by_now_is_nobody(sleepers: dict[str, ServiceRecord]) -> None:
     other = sleepers["sender"].model_copy(update={"started_s": sleepers["sender"].started_s - 60})
-    assert processes(Target.SENDER, {"sender": other}) == []
-    assert [each.pid for each in processes(Target.SENDER, sleepers)] == [sleepers["sender"].pid]
-    assert all(processes(target, sleepers) == [] for target in (Target.JVM, Target.EXECUTOR, Target.WORKER))
+    assert processes(SENDER.name, {"sender": other}) == []
+    assert [each.pid for each in processes(SENDER.name, sleepers)] == [sleepers["sender"].pid]
+    assert all(
+        processes(target, sleepers) == []
+        for target in (OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.WORKER)
+    )
 
 
 def test_a_wiped_redis_holds_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from bettong.cli.status import (
     summary,
 )
 from bettong.errors import BettongError
+from bettong.identifiers import PartitionId
 from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
 from bettong.inspection.services import ProcessFacts, local_rows, remote_rows
 
@@ -48,7 +49,7 @@ LIVE = {
     },
 }
 PARTITIONS = {
-    ("nbbo", 0): {
+    PartitionId("nbbo", 0): {
         "offset": "10",
         "snapshot_offset": "8",
         "messages": "900",
@@ -56,7 +57,13 @@ PARTITIONS = {
         "duplicates": "2",
         "skipped": "2",
     },
-    ("nbbo", 1): {"offset": "9", "messages": "600", "results": "15", "dead_letters": "4", "gaps": "1"},
+    PartitionId("nbbo", 1): {
+        "offset": "9",
+        "messages": "600",
+        "results": "15",
+        "dead_letters": "4",
+        "gaps": "1",
+    },
 }
 
 
@@ -123,7 +130,7 @@ def test_stages_are_summed_over_their_partitions() -> None:
 
 def test_each_partition_has_a_row_with_what_its_schedule_measures() -> None:
     measured = {"lag": "3", "messages_per_s": "1250.0", "latency_p50_ms": "1.5", "latency_p99_ms": "12.25"}
-    rows = partition_rows(LIVE, {**PARTITIONS, ("nbbo", 10): {"offset": "7", **measured}})
+    rows = partition_rows(LIVE, {**PARTITIONS, PartitionId("nbbo", 10): {"offset": "7", **measured}})
     assert [row.partition for row in rows] == [0, 1, 10]
     text = printed(partitions_table(rows)).splitlines()
     assert text[1].split() == ["nbbo/0", "10", "8", "900"]
@@ -132,12 +139,17 @@ def test_each_partition_has_a_row_with_what_its_schedule_measures() -> None:
 
 def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:
     live = {"p": {"service": "processor", "lag": "12", "lag/nbbo/0": "12"}}
-    assert [row.lag for row in partition_rows(live, {("nbbo", 0): {"offset": "1", "lag": "3"}})] == [12]
+    assert [
+        row.lag for row in partition_rows(live, {PartitionId("nbbo", 0): {"offset": "1", "lag": "3"}})
+    ] == [12]
 
 
 def test_lag_is_told_from_where_logs_end_and_not_at_all_where_nobody_knows() -> None:
-    partitions = {("nbbo", 0): {"offset": "10"}}
-    begins, ends = {("nbbo", 0): 0, ("nbbo", 1): 4}, {("nbbo", 0): 10, ("nbbo", 1): 9}
+    partitions = {PartitionId("nbbo", 0): {"offset": "10"}}
+    begins, ends = (
+        {PartitionId("nbbo", 0): 0, PartitionId("nbbo", 1): 4},
+        {PartitionId("nbbo", 0): 10, PartitionId("nbbo", 1): 9},
+    )
     dead = {"receiver": LIVE["receiver"]}
     rows = partition_rows(dead, partitions, begins=begins, ends=ends)
     assert [(row.partition, row.offset, row.lag) for row in rows] == [(0, 10, 0), (1, 4, 5)]
@@ -158,7 +170,7 @@ def test_a_partition_stands_still_once_its_driver_has_said_so_for_a_while() -> N
         return {"p": {"service": "processor", "lag": "3", "lag/nbbo/0": "3", "stalled_s/nbbo/0": seconds}}
 
     (soon,), (late,) = (
-        partition_rows(told(each), {("nbbo", 0): {"offset": "7"}}) for each in ("3.5", "12.0")
+        partition_rows(told(each), {PartitionId("nbbo", 0): {"offset": "7"}}) for each in ("3.5", "12.0")
     )
     assert stalled([soon]) == []
     assert stalled([late]) == ["[red]nbbo/0 stands still at offset 7 for 12 s: 3 records wait[/red]"]

@@ -13,7 +13,7 @@ from bettong.cli.ending import end_well
 from bettong.cli.exit_codes import MEANINGS
 from bettong.cli.main import app
 from bettong.cli.tail import shown
-from bettong.config.reading import read
+from bettong.config.reading import read, settings_class
 from bettong.config.receiver import ReceiverSettings
 from bettong.errors import LogUnavailableError
 from bettong.services import SERVICES
@@ -191,7 +191,7 @@ def test_every_setting_of_a_service_is_a_flag_with_its_variable(
     service: str, bettong: Callable[..., Ran]
 ) -> None:
     _, output, _ = bettong(service, "--help")
-    for key in SERVICES[service].settings_class().model_fields:
+    for key in settings_class(SERVICES[service]).model_fields:
         assert f"--{key.replace('_', '-')}" in output
         assert f"BETTONG_{key.upper()}" in output
 

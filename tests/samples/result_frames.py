@@ -10,6 +10,7 @@ from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, encode
+from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 
@@ -55,7 +56,7 @@ def rows(messages: Sequence[bytes], *, origin: str, sequence: int, previous: int
     """A frame of encoded results, or of dead letters."""
     return encode(
         Frame(
-            origin=origin,
+            origin=Origin(origin),
             sequence=sequence,
             previous=previous,
             count=len(messages),
@@ -71,7 +72,7 @@ def columns(notes: Sequence[Note], *, origin: str, sequence: int, previous: int,
     schema = schema_of(Note)
     return encode(
         Frame(
-            origin=origin,
+            origin=Origin(origin),
             sequence=sequence,
             previous=previous,
             count=len(notes),
@@ -87,14 +88,20 @@ def mark(*, origin: str, acknowledged: int) -> bytes:
     """A dead letter was sent again."""
     return encode(
         Frame(
-            origin=origin, sequence=0, previous=acknowledged, kind=FrameKind.SENT_AGAIN, ingest_ns=_START_NS
+            origin=Origin(origin),
+            sequence=0,
+            previous=acknowledged,
+            kind=FrameKind.SENT_AGAIN,
+            ingest_ns=_START_NS,
         )
     )
 
 
 def tick(*, origin: str) -> bytes:
     """Only time passes."""
-    return encode(Frame(origin=origin, sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=_START_NS))
+    return encode(
+        Frame(origin=Origin(origin), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=_START_NS)
+    )
 
 
 def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bettong.frames.frame import Frame
+from bettong.identifiers import Origin
 from bettong_receiver.delivery.connector import FrameMessages, MovingPosition, SinkBatch
 from bettong_receiver.positions import PositionKey
 from bettong_receiver.progress import DeliveryProgress
@@ -18,7 +19,7 @@ def sink_batch(
     refusing: Callable[[Mapping[int, str]], bytes] | None = None,
 ) -> SinkBatch[Any]:
     """Messages of one frame for sink `notes`, and the position at `offset` behind them."""
-    frame = Frame(origin="notes/x/0", sequence=offset, previous=offset - 1)
+    frame = Frame(origin=Origin("notes/x/0"), sequence=offset, previous=offset - 1)
     frames = [FrameMessages(offset - 1, frame, messages)] if messages else []
     moving = MovingPosition(PositionKey(APPLICATION, "notes", partition), DeliveryProgress(offset))
     return SinkBatch(("notes", partition), frames, moving, refusing)

@@ -16,6 +16,7 @@ from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode, encode
+from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.output.framing import OutputRecord
@@ -135,7 +136,7 @@ def data(
     schema = schema_of(type(messages[0]))
     return encode(
         Frame(
-            origin=origin,
+            origin=Origin(origin),
             sequence=sequence,
             previous=sequence - 1 if previous is None else previous,
             count=len(messages),
@@ -150,7 +151,7 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
     """The start of a client's session."""
     return encode(
         Frame(
-            origin=origin,
+            origin=Origin(origin),
             sequence=acknowledged,
             previous=acknowledged,
             kind=FrameKind.OPEN,
@@ -161,7 +162,9 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
 
 def tick(ingest_ns: int) -> bytes:
     """Nothing but time."""
-    return encode(Frame(origin="log/clock", sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns))
+    return encode(
+        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns)
+    )
 
 
 def fold(of: PartitionWorker, values: Iterable[bytes]) -> list[OutputRecord]:

@@ -9,6 +9,7 @@ from bettong.edges.application_file import load
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from bettong.local.processes import Command
 from bettong.local.server import Server
 from bettong.local.services import spark_folders
@@ -76,7 +77,7 @@ def payments_frame(processor: ProcessorProcess, sequence: int) -> bytes:
     schema = plan(load(processor.command.environment["BETTONG_APPLICATION"])).sources[0].schema
     return encode(
         Frame(
-            origin="payments/test",
+            origin=Origin("payments/test"),
             sequence=sequence,
             previous=sequence - 1,
             count=1,

@@ -7,7 +7,8 @@ import pytest
 from bettong.chaos.following import Followed, grown
 from bettong.chaos.growth import Sample, growth
 from bettong.chaos.recovery import Arrival
-from bettong.chaos.spec import Spec, Target, checked
+from bettong.chaos.spec import Spec, checked
+from bettong.services import SENDER
 
 RUN_S = 3600.0
 
@@ -79,7 +80,7 @@ def test_what_grows_beyond_its_bound_does_not_hold_and_what_has_none_does() -> N
     start_s = 1e9
     followed = Followed(
         arrivals=[Arrival(start_s + at_s + 0.5 + at_s / RUN_S, start_s + at_s) for at_s in range(3600)],
-        memory={Target.SENDER: [Sample(start_s + each.at_s, each.value) for each in samples(0.0)]},
+        memory={SENDER.name: [Sample(start_s + each.at_s, each.value) for each in samples(0.0)]},
         lag=[Sample(start_s + each.at_s, 10 * each.value) for each in samples(0.5)],
     )
     told = {each.figure: each for each in grown(spec_with(memory=0.1, latency=0.25), followed, start_s)}

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bettong.chaos.spec import Compare, Kill, Target, read
+from bettong.chaos.spec import Compare, Kill, OtherProcess, read
 from bettong.errors import SettingsError
+from bettong.services import SENDER
 
 GOOD = """
 name = "small"
@@ -37,7 +38,7 @@ def test_a_spec_is_read_with_its_defaults(tmp_path: Path) -> None:
     spec = read(written(tmp_path, GOOD))
     (kill,) = spec.nemeses
     assert isinstance(kill, Kill)
-    assert kill.targets == [Target.SENDER, Target.JVM]
+    assert kill.targets == [SENDER.name, OtherProcess.JVM]
     assert (spec.seed, spec.workload.partitions, kill.together) == (0, 4, 1)
 
 

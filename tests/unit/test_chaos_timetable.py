@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bettong.chaos.spec import Link, Spec, Target, checked, lasting
+from bettong.chaos.spec import TARGETS, Link, OtherProcess, Spec, checked, lasting
 from bettong.chaos.timetable import PlannedFault, timetable
 from bettong.chaos.usual import usual
 from bettong.errors import SettingsError
@@ -81,7 +81,7 @@ def test_the_usual_spec_lets_the_last_fault_be_recovered_from(duration_s: float)
     assert all(fault.at_s <= max(duration_s / 2, duration_s - 5) for fault in faults)
     if duration_s == 600:
         struck = {target for fault in faults for target in fault.targets}
-        assert struck == {*Target, *Link} - {Target.EXECUTOR}
+        assert struck == {*TARGETS, *Link} - {OtherProcess.EXECUTOR}
         assert {fault.kind for fault in faults} == {"kill", "pause", "cut", "wipe"}
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bettong.cli.status import summary
+from bettong.identifiers import PartitionId
 from bettong.inspection.overview import overview
 from bettong_processor.cpus import Cpus, listed, read_cpus
 
@@ -48,7 +49,15 @@ def test_this_machine_is_looked_at(tmp_path: Path) -> None:
 def test_status_says_where_a_promise_is_not_kept() -> None:
     told = {"offset": "1", "cpus": "6", "exclusive": "0"}
     kept = {**told, "exclusive": "1"}
-    found = overview({}, {("a", 0): told, ("a", 1): kept, ("b", 3): told, ("b", 4): {"offset": "1"}})
+    found = overview(
+        {},
+        {
+            PartitionId("a", 0): told,
+            PartitionId("a", 1): kept,
+            PartitionId("b", 3): told,
+            PartitionId("b", 4): {"offset": "1"},
+        },
+    )
     assert found.shared == ("a/0", "b/3")
     assert "2 partitions are folded on CPUs that are shared[/yellow]: a/0, b/3" in summary(found)[-1]
-    assert "shared" not in " ".join(summary(overview({}, {("a", 1): kept})))
+    assert "shared" not in " ".join(summary(overview({}, {PartitionId("a", 1): kept})))

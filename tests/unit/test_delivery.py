@@ -21,6 +21,7 @@ from bettong.delivery import (
     Verdict,
     judge,
 )
+from bettong.identifiers import Origin
 
 
 @pytest.mark.parametrize(
@@ -42,24 +43,24 @@ def test_a_frame_is_taken_when_previous_is_seen_and_sequence_is_not(
 
 
 def test_a_duplicate_and_a_gap_leave_the_table_as_it_was() -> None:
-    table = DeliveryTable.of({"orders/a": 5})
-    assert table.take("orders/a", sequence=5, previous=4, now_ns=1) is Verdict.DUPLICATE
-    assert table.take("orders/a", sequence=9, previous=8, now_ns=2) is Verdict.GAP
+    table = DeliveryTable.of({Origin("orders/a"): 5})
+    assert table.take(Origin("orders/a"), sequence=5, previous=4, now_ns=1) is Verdict.DUPLICATE
+    assert table.take(Origin("orders/a"), sequence=9, previous=8, now_ns=2) is Verdict.GAP
     assert table.highest == {"orders/a": 5}
 
 
 def test_a_gap_of_an_unknown_origin_does_not_enter_the_table() -> None:
     table = DeliveryTable()
-    assert table.take("orders/a", sequence=9, previous=8, now_ns=1) is Verdict.GAP
+    assert table.take(Origin("orders/a"), sequence=9, previous=8, now_ns=1) is Verdict.GAP
     assert table.highest == {}
     assert table.heard_ns == {}
 
 
 def test_an_open_never_lowers_what_was_seen() -> None:
-    table = DeliveryTable.of({"orders/a": 5})
-    table.open("orders/a", acknowledged=3, now_ns=1)
+    table = DeliveryTable.of({Origin("orders/a"): 5})
+    table.open(Origin("orders/a"), acknowledged=3, now_ns=1)
     assert table.highest == {"orders/a": 5}
-    table.open("orders/a", acknowledged=8, now_ns=2)
+    table.open(Origin("orders/a"), acknowledged=8, now_ns=2)
     assert table.highest == {"orders/a": 8}
 
 
@@ -70,19 +71,19 @@ START_NS = 10**18
 def others(table: DeliveryTable, records: int, *, step_ns: int = AGE_STEP_NS) -> None:
     """So many records of another client, as far apart by its clock."""
     for _ in range(records):
-        table.open("orders/other", acknowledged=0, now_ns=table.clock_ns + step_ns)
+        table.open(Origin("orders/other"), acknowledged=0, now_ns=table.clock_ns + step_ns)
 
 
 def met(origin: str = "orders/a", *, sequence: int = 7) -> DeliveryTable:
     table = DeliveryTable()
-    assert table.take(origin, sequence=sequence, previous=0, now_ns=START_NS) is Verdict.TAKE
+    assert table.take(Origin(origin), sequence=sequence, previous=0, now_ns=START_NS) is Verdict.TAKE
     return table
 
 
 def test_a_silent_origin_is_forgotten_after_its_time_to_live_and_not_before() -> None:
     table = met()
     others(table, REMEMBERED_RECORDS)
-    assert table.highest["orders/a"] == 7
+    assert table.highest[Origin("orders/a")] == 7
     others(table, REMEMBERED_RECORDS // 10)
     assert set(table.highest) == set(table.heard_ns) == {"orders/other"}
 
@@ -92,16 +93,16 @@ def test_a_clock_that_is_set_forward_forgets_nobody(hours: int) -> None:
     table = met()
     others(table, 1, step_ns=hours * HOUR_NS)
     for _ in range(5 * BEHIND_MAX):
-        table.open("orders/b", acknowledged=0, now_ns=START_NS)
-    assert table.take("orders/a", sequence=8, previous=7, now_ns=START_NS + 1) is Verdict.TAKE
+        table.open(Origin("orders/b"), acknowledged=0, now_ns=START_NS)
+    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS + 1) is Verdict.TAKE
     assert table.age_ns <= 3 * AGE_STEP_NS
 
 
 def test_a_table_ages_on_after_a_clock_that_was_wrong_by_years() -> None:
     table = met()
-    table.open("orders/wrong", acknowledged=0, now_ns=START_NS + 100 * 365 * 24 * HOUR_NS)
+    table.open(Origin("orders/wrong"), acknowledged=0, now_ns=START_NS + 100 * 365 * 24 * HOUR_NS)
     for second in range(REMEMBERED_RECORDS + BEHIND_MAX + REMEMBERED_RECORDS // 10):
-        table.open("orders/other", acknowledged=0, now_ns=START_NS + second * 10**9)
+        table.open(Origin("orders/other"), acknowledged=0, now_ns=START_NS + second * 10**9)
     assert set(table.highest) == {"orders/other"}
 
 
@@ -109,29 +110,29 @@ def test_two_clocks_that_are_days_apart_age_a_table_as_one_does() -> None:
     table = met()
     for step in range(20_000):
         now_ns = START_NS + step * 10**6
-        table.open("orders/b", acknowledged=0, now_ns=now_ns + 30 * HOUR_NS)
-        table.open("orders/c", acknowledged=0, now_ns=now_ns)
+        table.open(Origin("orders/b"), acknowledged=0, now_ns=now_ns + 30 * HOUR_NS)
+        table.open(Origin("orders/c"), acknowledged=0, now_ns=now_ns)
     assert table.age_ns <= 20_000 * 10**6 + 3 * AGE_STEP_NS
 
 
 def test_a_clock_that_runs_away_forgets_nobody_within_the_records_that_are_promised() -> None:
     table = met()
     others(table, REMEMBERED_RECORDS - 1, step_ns=HOUR_NS)
-    assert table.take("orders/a", sequence=8, previous=7, now_ns=START_NS) is Verdict.TAKE
+    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS) is Verdict.TAKE
 
 
 def test_a_duplicate_keeps_its_origin_alive() -> None:
     table = met(sequence=1)
     for _ in range(3):
         others(table, REMEMBERED_RECORDS * 3 // 4)
-        assert table.take("orders/a", sequence=1, previous=0, now_ns=0) is Verdict.DUPLICATE
+        assert table.take(Origin("orders/a"), sequence=1, previous=0, now_ns=0) is Verdict.DUPLICATE
 
 
 def test_the_table_is_bounded_by_the_origins_of_one_time_to_live() -> None:
     table = DeliveryTable()
     largest = 0
     for number in range(3 * REMEMBERED_RECORDS):
-        table.take(f"orders/{number}", sequence=1, previous=0, now_ns=START_NS + number * HOUR_NS)
+        table.take(Origin(f"orders/{number}"), sequence=1, previous=0, now_ns=START_NS + number * HOUR_NS)
         largest = max(largest, len(table.highest))
     assert REMEMBERED_RECORDS <= largest <= REMEMBERED_RECORDS * 17 // 16 + 1
 
@@ -140,20 +141,20 @@ def test_a_forgotten_origin_goes_on_when_it_opens_again() -> None:
     """Without its OPEN what it sends is a gap: who numbers frames must open again when it may be forgotten."""
     table = met()
     others(table, 2 * REMEMBERED_RECORDS)
-    assert table.take("orders/a", sequence=8, previous=7, now_ns=START_NS) is Verdict.GAP
-    table.open("orders/a", acknowledged=7, now_ns=START_NS)
-    assert table.take("orders/a", sequence=8, previous=7, now_ns=START_NS) is Verdict.TAKE
+    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS) is Verdict.GAP
+    table.open(Origin("orders/a"), acknowledged=7, now_ns=START_NS)
+    assert table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS) is Verdict.TAKE
 
 
 def test_a_stage_is_never_forgotten() -> None:
     table = met("places/readings/0")
     others(table, 3 * REMEMBERED_RECORDS)
-    assert table.highest["places/readings/0"] == 7
+    assert table.highest[Origin("places/readings/0")] == 7
 
 
 def test_a_table_from_a_position_counts_its_origins_as_just_heard() -> None:
-    table = DeliveryTable.of({"orders/a": 5, "orders/b": 9})
-    table.take("orders/a", sequence=6, previous=5, now_ns=START_NS)
+    table = DeliveryTable.of({Origin("orders/a"): 5, Origin("orders/b"): 9})
+    table.take(Origin("orders/a"), sequence=6, previous=5, now_ns=START_NS)
     others(table, REMEMBERED_RECORDS - 1)
     assert table.highest == {"orders/a": 6, "orders/b": 9, "orders/other": 0}
     others(table, REMEMBERED_RECORDS)
@@ -165,9 +166,9 @@ ENDED_RECORDS = ENDED_TTL_NS // AGE_STEP_NS
 
 def test_an_origin_that_has_ended_is_soon_forgotten_and_what_is_late_is_known_until_then() -> None:
     table = met()
-    table.end("orders/a", acknowledged=9, now_ns=START_NS)
+    table.end(Origin("orders/a"), acknowledged=9, now_ns=START_NS)
     others(table, ENDED_RECORDS - 1)
-    assert table.take("orders/a", sequence=9, previous=8, now_ns=START_NS) is Verdict.DUPLICATE
+    assert table.take(Origin("orders/a"), sequence=9, previous=8, now_ns=START_NS) is Verdict.DUPLICATE
     others(table, ENDED_RECORDS // 8)
     assert set(table.highest) == {"orders/other"}
     assert not table.ended_ns
@@ -176,20 +177,20 @@ def test_an_origin_that_has_ended_is_soon_forgotten_and_what_is_late_is_known_un
 @pytest.mark.parametrize("opens", [True, False])
 def test_an_origin_that_ended_and_goes_on_all_the_same_lives_as_any_other(*, opens: bool) -> None:
     table = met()
-    table.end("orders/a", acknowledged=7, now_ns=START_NS)
+    table.end(Origin("orders/a"), acknowledged=7, now_ns=START_NS)
     if opens:
-        table.open("orders/a", acknowledged=7, now_ns=START_NS)
+        table.open(Origin("orders/a"), acknowledged=7, now_ns=START_NS)
     else:
-        table.take("orders/a", sequence=8, previous=7, now_ns=START_NS)
+        table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS)
     others(table, REMEMBERED_RECORDS - 1)
     assert "orders/a" in table.highest
 
 
 def test_a_late_end_does_not_end_a_session_that_goes_on() -> None:
     table = met()
-    table.end("orders/a", acknowledged=6, now_ns=START_NS)
+    table.end(Origin("orders/a"), acknowledged=6, now_ns=START_NS)
     assert not table.ended_ns
-    table.end("orders/unknown", acknowledged=6, now_ns=START_NS)
+    table.end(Origin("orders/unknown"), acknowledged=6, now_ns=START_NS)
     assert set(table.highest) == {"orders/a"}
 
 
@@ -198,9 +199,9 @@ def test_two_hundred_thousand_streams_that_come_and_go_do_not_stay() -> None:
     table, largest, began_s = DeliveryTable(), 0, time.perf_counter()
     for number in range(200_000):
         origin, now_ns = f"orders/{number}", START_NS + number * 15_000_000
-        table.open(origin, acknowledged=0, now_ns=now_ns)
-        assert table.take(origin, sequence=1, previous=0, now_ns=now_ns) is Verdict.TAKE
-        table.end(origin, acknowledged=1, now_ns=now_ns)
+        table.open(Origin(origin), acknowledged=0, now_ns=now_ns)
+        assert table.take(Origin(origin), sequence=1, previous=0, now_ns=now_ns) is Verdict.TAKE
+        table.end(Origin(origin), acknowledged=1, now_ns=now_ns)
         largest = max(largest, len(table.highest))
     took_s = time.perf_counter() - began_s
     assert largest <= ENDED_TTL_NS // 15_000_000 * 17 // 16 + 1
@@ -208,7 +209,7 @@ def test_two_hundred_thousand_streams_that_come_and_go_do_not_stay() -> None:
 
 
 def missed(table: DeliveryTable, sequence: int) -> None:
-    verdict = table.take("orders/a", sequence=sequence, previous=sequence - 1, now_ns=table.clock_ns)
+    verdict = table.take(Origin("orders/a"), sequence=sequence, previous=sequence - 1, now_ns=table.clock_ns)
     assert verdict is Verdict.GAP
 
 
@@ -221,11 +222,11 @@ def test_the_oldest_gap_of_an_origin_is_noted_until_it_is_filled(filled_by: str)
     assert gap is not None
     assert (gap.origin, gap.sequence, gap.previous) == ("orders/a", 9, 8)
     if filled_by == "frame":
-        table.take("orders/a", sequence=8, previous=7, now_ns=START_NS)
+        table.take(Origin("orders/a"), sequence=8, previous=7, now_ns=START_NS)
     elif filled_by == "open":
-        table.open("orders/a", acknowledged=8, now_ns=START_NS)
+        table.open(Origin("orders/a"), acknowledged=8, now_ns=START_NS)
     else:
-        table.end("orders/a", acknowledged=8, now_ns=START_NS)
+        table.end(Origin("orders/a"), acknowledged=8, now_ns=START_NS)
     assert table.gap is None
 
 
@@ -239,7 +240,7 @@ def test_a_gap_that_nobody_sends_behind_is_dropped_and_gaps_are_bounded() -> Non
     others(table, ENDED_RECORDS // 8)
     assert not table.gaps
     for number in range(2 * GAPS_MAX):
-        table.take(f"orders/{number}", sequence=9, previous=8, now_ns=table.clock_ns)
+        table.take(Origin(f"orders/{number}"), sequence=9, previous=8, now_ns=table.clock_ns)
     assert len(table.gaps) == GAPS_MAX
 
 
@@ -257,11 +258,11 @@ def test_a_replay_from_any_saved_point_forgets_alike(
             origin, what, _ = records[place]
             now_ns = START_NS + sum(step for _, _, step in records[: place + 1])
             if what == "take":
-                table.take(f"orders/{origin}", sequence=place + 1, previous=0, now_ns=now_ns)
+                table.take(Origin(f"orders/{origin}"), sequence=place + 1, previous=0, now_ns=now_ns)
             elif what == "open":
-                table.open(f"orders/{origin}", acknowledged=place, now_ns=now_ns)
+                table.open(Origin(f"orders/{origin}"), acknowledged=place, now_ns=now_ns)
             else:
-                table.end(f"orders/{origin}", acknowledged=place, now_ns=now_ns)
+                table.end(Origin(f"orders/{origin}"), acknowledged=place, now_ns=now_ns)
         return table
 
     with pytest.MonkeyPatch.context() as patch:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict, judge
 from bettong.edges.redis_store import Claim, Granted
+from bettong.identifiers import Origin
 from bettong.v1.snapshot_pb2 import DeliveryTable as StoredDelivery
 from bettong.worker.delivery_stored import delivery_of
 from bettong.worker.output.numbering import SentTable
@@ -89,7 +90,7 @@ def _takes_duplicates(highest: int, *, sequence: int, previous: int) -> Verdict:
     return judge(min(highest, sequence - 1), sequence=sequence, previous=previous)
 
 
-def _opens_nothing(table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int) -> None:
+def _opens_nothing(table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
     del acknowledged
     table.highest.setdefault(origin, 0)
     table._hear(origin, now_ns)
@@ -99,12 +100,12 @@ def _follows_the_clock(table: DeliveryTable, now_ns: int) -> None:
     table.age_ns = table.clock_ns = max(table.clock_ns, now_ns)
 
 
-def _never_ends(table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int) -> None:
+def _never_ends(table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
     table.open(origin, acknowledged=acknowledged, now_ns=now_ns)
 
 
 def _forgets_at_once_who_has_ended(
-    table: DeliveryTable, origin: str, *, acknowledged: int, now_ns: int
+    table: DeliveryTable, origin: Origin, *, acknowledged: int, now_ns: int
 ) -> None:
     _end(table, origin, acknowledged=acknowledged, now_ns=now_ns)
     if table.ended_ns.pop(origin, None) is not None:
@@ -123,7 +124,7 @@ def _ends_no_partition(session: Session, now_s: float, now_ns: int) -> Taken:
     return Taken([])
 
 
-def _forgets_what_was_sent(table: SentTable, origin: str, partition: int, offset: int) -> tuple[int, int]:
+def _forgets_what_was_sent(table: SentTable, origin: Origin, partition: int, offset: int) -> tuple[int, int]:
     del table, origin, partition
     return (offset + 1) << 20, 0
 

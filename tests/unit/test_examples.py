@@ -17,6 +17,7 @@ from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode, encode
+from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
@@ -51,7 +52,7 @@ def frames(
         part = columns.slice(start, min(start + messages, columns.length))
         yield encode(
             Frame(
-                origin=f"{source.name}/test",
+                origin=Origin(f"{source.name}/test"),
                 sequence=number,
                 previous=number - 1,
                 count=part.length,

@@ -1,14 +1,23 @@
 """What a source may read and a sink append to, told when the application is described."""
 
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from types import ModuleType
+from typing import Any, ClassVar, get_type_hints
 
 import pytest
 
 import bettong
 from bettong.application.external.destination import Destination
-from bettong.application.external.transport import Transport
+from bettong.application.external.transport import OnLost, Start, Transport
+from bettong.application.plan import plan
+from bettong.cli.check import tree
+from bettong.config.reading import read
+from bettong.config.sender import SenderSettings
 from bettong.errors import ApplicationError
+from bettong_sender.external_sources import external_sources
 from tests.samples.result_frames import Note
 
 
@@ -130,13 +139,55 @@ def test_a_source_that_reads_a_topic_needs_a_decoder() -> None:
         source(bettong.KafkaTopic("t"), decodes=False)
 
 
-@pytest.mark.parametrize("kind", Destination.__subclasses__(), ids=lambda kind: kind.__name__)
+def ours(kinds: list[Any]) -> list[Any]:
+    return [kind for kind in kinds if kind.__module__.startswith("bettong.")]
+
+
+@pytest.mark.parametrize("kind", ours(Destination.__subclasses__()), ids=lambda kind: kind.__name__)
 def test_each_destination_is_delivered_to_by_the_module_of_its_kind(kind: type[Destination]) -> None:
     route = import_module(f"bettong_receiver.connectors.{kind.kind}").route
     assert get_type_hints(route)["to"].__name__ == kind.__name__
 
 
-@pytest.mark.parametrize("kind", Transport.__subclasses__(), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", ours(Transport.__subclasses__()), ids=lambda kind: kind.__name__)
 def test_each_transport_is_read_by_the_module_of_its_kind(kind: type[Transport]) -> None:
     opener = import_module(f"bettong_sender.readers.{kind.kind}").opener
     assert get_type_hints(opener)["transport"].__name__ == kind.__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Tape(Transport):
+    """A transport that nobody knows but its reader."""
+
+    kind: ClassVar[str] = "tape"
+    stream_prefix: ClassVar[str] = "tape."
+
+    label: str
+    connection: str | None = None
+    start: Start = "earliest"
+    on_lost: OnLost = "stop"
+
+    @property
+    def title(self) -> str:
+        return f"tape {self.label}"
+
+    def check_source(self, source: str, *, decodes: bool) -> None:
+        if not decodes:
+            raise ApplicationError(f"source {source!r}: give it a decoder")
+
+
+def test_a_transport_of_a_new_kind_is_a_description_and_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opener(transport: Tape, *, source: str, connections: object) -> Callable[[], str]:
+        return lambda: f"{source} reads {transport.label}, {connections}"
+
+    reader = ModuleType("bettong_sender.readers.tape")
+    vars(reader)["opener"] = opener
+    monkeypatch.setitem(sys.modules, reader.__name__, reader)
+    app = source(Tape("A7"))
+    app.sources[0].sink("out")
+    (found,) = external_sources(plan(app), read(SenderSettings, {"application": "app.py"}))
+    assert (found.source, found.transport.stream(3)) == ("in", "tape.3")
+    assert found.open_reader() == "in reads A7, {}"  # type: ignore[comparison-overlap]
+    assert "reads tape A7" in str(tree(plan(app)).children[0].children[0].label)
+    settings = read(SenderSettings, {"application": "app.py", "sender_topics": "none"})
+    assert external_sources(plan(app), settings) == []

@@ -18,6 +18,7 @@ from bettong.frames.frame import (
     decode,
     encode,
 )
+from bettong.identifiers import Origin
 from bettong.v1 import frame_pb2
 
 U64 = st.integers(0, 2**64 - 1)
@@ -31,7 +32,7 @@ BODY = st.one_of(
 def frames(draw: st.DrawFn) -> Frame:
     previous = draw(st.integers(0, 2**64 - 2))
     return Frame(
-        origin=draw(st.text(max_size=20)) + "/" + draw(st.text(max_size=20)),
+        origin=Origin(draw(st.text(max_size=20)) + "/" + draw(st.text(max_size=20))),
         sequence=draw(st.integers(previous + 1, 2**64 - 1)),
         previous=previous,
         count=draw(st.integers(0, 2**32 - 1)),
@@ -58,12 +59,12 @@ def test_a_frame_comes_back_as_it_went_in(frame: Frame) -> None:
 
 @pytest.mark.parametrize("kind", [FrameKind.OPEN, FrameKind.TICK])
 def test_frames_without_messages_need_no_growing_numbers(kind: FrameKind) -> None:
-    frame = Frame(origin="a/b", sequence=0, previous=7, kind=kind, ingest_ns=3)
+    frame = Frame(origin=Origin("a/b"), sequence=0, previous=7, kind=kind, ingest_ns=3)
     assert plain(decode(encode(frame))) == plain(frame)
 
 
 def test_the_stream_is_the_first_part_of_the_origin() -> None:
-    assert Frame(origin="out/check/17", sequence=1, previous=0).stream == "out"
+    assert Frame(origin=Origin("out/check/17"), sequence=1, previous=0).stream == "out"
 
 
 @given(st.binary(max_size=200))
@@ -109,7 +110,7 @@ def test_what_breaks_the_contract_is_refused_with_the_reason(data: bytes, text: 
 def test_no_envelope_outgrows_its_limit() -> None:
     """The longest names: a target and a stream of 100 characters, and a partition."""
     largest = Frame(
-        origin=f"{'t' * 100}/{'s' * 128}/4095",
+        origin=Origin(f"{'t' * 100}/{'s' * 128}/4095"),
         sequence=2**64 - 1,
         previous=2**64 - 2,
         count=2**32 - 1,
@@ -124,11 +125,11 @@ def test_no_envelope_outgrows_its_limit() -> None:
 
 def test_an_origin_that_would_fit_no_table_and_no_dead_letter_is_refused() -> None:
     longest = "a/" + "b" * (ORIGIN_CHARACTERS_MAX - 2)
-    assert decode(encode(Frame(origin=longest, sequence=1, previous=0, rows=[]))).origin == longest
+    assert decode(encode(Frame(origin=Origin(longest), sequence=1, previous=0, rows=[]))).origin == longest
     with pytest.raises(FrameError, match="its origin has 513 characters, at most 512"):
-        decode(encode(Frame(origin=longest + "b", sequence=1, previous=0, rows=[])))
+        decode(encode(Frame(origin=Origin(longest + "b"), sequence=1, previous=0, rows=[])))
 
 
 def test_a_clock_that_64_bits_cannot_be_added_to_is_refused() -> None:
     with pytest.raises(FrameError, match=f"taken in at {2**63} ns"):
-        decode(encode(Frame(origin="a/b", sequence=1, previous=0, rows=[], ingest_ns=2**63)))
+        decode(encode(Frame(origin=Origin("a/b"), sequence=1, previous=0, rows=[], ingest_ns=2**63)))

@@ -5,6 +5,7 @@ import structlog
 from bettong import metrics
 from bettong.cli.status import summary
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.identifiers import PartitionId
 from bettong.inspection.overview import overview
 from bettong.worker.stage_program import StageProgram
 from bettong_processor.reporting import PartitionMetrics
@@ -20,7 +21,7 @@ def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
 
         def told() -> str:
             record = {name: str(value) for name, value in partition_metrics.of(one, None).items()}
-            lines = summary(overview({}, {("readings", 3): record}))
+            lines = summary(overview({}, {PartitionId("readings", 3): record}))
             return next((line for line in lines if "lost frame" in line), "")
 
         def send(sequence: int, previous: int) -> None:

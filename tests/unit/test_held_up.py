@@ -7,6 +7,7 @@ import structlog
 
 from bettong import metrics
 from bettong.errors import StoreUnavailableError
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
 from bettong_processor.micro_batch.task import WorkerProcess
@@ -18,8 +19,8 @@ FAULT = metrics.FAULT.name
 
 
 def test_partitions_are_named_the_first_few_of_them() -> None:
-    records = {("check", number): {FAULT: f"offset {number}"} for number in range(5)}
-    assert held_up({("check", 7): {FAULT: ""}, ("check", 8): {}}) == ""
+    records = {PartitionId("check", number): {FAULT: f"offset {number}"} for number in range(5)}
+    assert held_up({PartitionId("check", 7): {FAULT: ""}, PartitionId("check", 8): {}}) == ""
     assert held_up(records) == (
         "check/0 is held up: offset 0; check/1 is held up: offset 1; check/2 is held up: offset 2; and 2 more"
     )
@@ -33,11 +34,11 @@ def test_a_partition_that_goes_on_is_held_up_no_more() -> None:
 class Log:
     """Logs that hold ten records each."""
 
-    def ends(self, topics: Mapping[str, str]) -> Mapping[tuple[str, int], int]:
-        return dict.fromkeys(((topic, 1) for topic in topics), 10)
+    def ends(self, topics: Mapping[str, str]) -> Mapping[TopicPartition, int]:
+        return dict.fromkeys((TopicPartition(topic, 1) for topic in topics), 10)
 
-    def beginnings(self, topics: Mapping[str, str]) -> Mapping[tuple[str, int], int]:
-        return dict.fromkeys(((topic, 1) for topic in topics), 0)
+    def beginnings(self, topics: Mapping[str, str]) -> Mapping[TopicPartition, int]:
+        return dict.fromkeys((TopicPartition(topic, 1) for topic in topics), 0)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -47,9 +48,9 @@ class Told:
     """Metrics in a Redis that may be away."""
 
     def __init__(self) -> None:
-        self.records: Mapping[tuple[str, int], Mapping[str, str]] | None = None
+        self.records: Mapping[PartitionId, Mapping[str, str]] | None = None
 
-    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         if self.records is None:
             raise StoreUnavailableError("away")
         return self.records
@@ -62,10 +63,10 @@ def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
     )
     progress.check()
     assert progress.waits_for() == ""
-    told.records = {("check", 1): {FAULT: "offset 3"}}
+    told.records = {PartitionId("check", 1): {FAULT: "offset 3"}}
     progress.check()
     assert progress.waits_for() == "check/1 is held up: offset 3"
-    told.records = {("check", 1): {FAULT: ""}}
+    told.records = {PartitionId("check", 1): {FAULT: ""}}
     progress.check()
     assert progress.waits_for() == ""
 

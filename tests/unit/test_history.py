@@ -18,6 +18,7 @@ from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
+from bettong.identifiers import Origin
 from bettong.inspection.key_history import Event, KeyHistory, StateChange, key_of, places_of
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
@@ -137,7 +138,7 @@ def test_what_the_sender_refused_of_a_frame_is_no_failure_of_the_key_at_that_pla
     refused = pack([Refused(0, "ValueError: no", b"?", as_received=True)], frame_bytes_max=FRAME_BYTES_MAX)
     log = [
         data("readings/c", 1, [Reading("a", 5)], refused=refused),
-        encode(Frame(origin="readings/c", sequence=2, previous=1, refused=refused)),
+        encode(Frame(origin=Origin("readings/c"), sequence=2, previous=1, refused=refused)),
         data("readings/c", 3, [Reading("a", 1)]),
     ]
     _, events = history(tally(compiled=False), "a", log)

@@ -15,6 +15,7 @@ from bettong.application.plan import plan
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
+from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.schema.schema import schema_of
 from bettong.user_errors import reason_of
@@ -45,7 +46,7 @@ def frame(*values: int) -> bytes:
     columns = Columns.of_values(schema_of(Strict), [["k"] * len(values), list(values)])
     return encode(
         Frame(
-            origin="in/a",
+            origin=Origin("in/a"),
             sequence=1,
             previous=0,
             count=len(values),

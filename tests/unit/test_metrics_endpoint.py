@@ -16,6 +16,7 @@ from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint, Partitions
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
+from bettong.identifiers import PartitionId
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.local.addresses import LOOPBACK, free_ports
 from docs.render import QUERIES
@@ -53,7 +54,7 @@ PROCESSOR: MetricValues = {
     "lag/a/b/0": 9,
 }
 PARTITIONS: Partitions = {
-    ("a/b", 0): {
+    PartitionId("a/b", 0): {
         "offset": "10",
         "messages": "900",
         "latency_max_ms": "1.5",

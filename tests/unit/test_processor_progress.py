@@ -9,6 +9,7 @@ import pytest
 from bettong import metrics
 from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.errors import ApplicationError, LogTruncatedError, PoisonError, SettingsError
+from bettong.identifiers import TopicPartition
 from bettong_processor.faults import TEXT_CHARACTERS_MAX, fault_of
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
@@ -109,7 +110,7 @@ def test_before_the_first_batch_there_are_no_metrics() -> None:
 
 
 def test_a_query_starts_at_the_snapshots_and_else_at_the_beginning() -> None:
-    offsets = json.loads(starting_offsets(("a", "b"), 2, {("a", 1): 40}))
+    offsets = json.loads(starting_offsets(("a", "b"), 2, {TopicPartition("a", 1): 40}))
     assert offsets == {"a": {"0": -2, "1": 40}, "b": {"0": -2, "1": -2}}
 
 

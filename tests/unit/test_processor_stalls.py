@@ -7,11 +7,12 @@ from itertools import pairwise
 import structlog
 
 from bettong.errors import LogUnavailableError
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong_processor.micro_batch.unsaved import Unsaved
 from bettong_processor.progress import Progress, Stalls, folded
 from tests.waiting import eventually
 
-P0, P1 = ("a.stage.s", 0), ("a.stage.s", 1)
+P0, P1 = TopicPartition("a.stage.s", 0), TopicPartition("a.stage.s", 1)
 STAGES = {"a.stage.s": "s"}
 
 
@@ -19,16 +20,16 @@ STAGES = {"a.stage.s": "s"}
 class Log:
     """Where logs begin and end; away when `away`."""
 
-    begins: Mapping[tuple[str, int], int]
-    now: Mapping[tuple[str, int], int]
+    begins: Mapping[TopicPartition, int]
+    now: Mapping[TopicPartition, int]
     away: bool = False
 
-    def ends(self, _: object) -> Mapping[tuple[str, int], int]:
+    def ends(self, _: object) -> Mapping[TopicPartition, int]:
         if self.away:
             raise LogUnavailableError("Kafka at x does not answer")
         return self.now
 
-    def beginnings(self, _: object) -> Mapping[tuple[str, int], int]:
+    def beginnings(self, _: object) -> Mapping[TopicPartition, int]:
         return self.begins
 
     def close(self) -> None: ...
@@ -36,9 +37,9 @@ class Log:
 
 @dataclass
 class Told:
-    found: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
+    found: dict[PartitionId, dict[str, str]] = field(default_factory=dict)
 
-    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         return self.found
 
 
@@ -51,13 +52,17 @@ def test_a_partition_stands_still_from_when_records_wait_not_from_when_it_last_m
 
 
 def test_where_nobody_has_told_an_offset_the_log_waits_from_its_beginning() -> None:
-    told = {("s", 0): {"offset": "7"}}
+    told = {PartitionId("s", 0): {"offset": "7"}}
     assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, told, STAGES, {}) == {P0: 7, P1: 4}
     assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, {}, STAGES, {P0: 8}) == {P0: 8, P1: 4}
 
 
 def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away() -> None:
-    log, told, now_s = Log({P0: 0, P1: 0}, {P0: 3, P1: 3}), Told({("s", 0): {"offset": "3"}}), [0.0]
+    log, told, now_s = (
+        Log({P0: 0, P1: 0}, {P0: 3, P1: 3}),
+        Told({PartitionId("s", 0): {"offset": "3"}}),
+        [0.0],
+    )
     progress = Progress(log, told, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
     progress.check()
     assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
@@ -73,7 +78,7 @@ def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away
 
 
 def test_a_look_that_nobody_foresaw_is_told_of() -> None:
-    def committed() -> Mapping[tuple[str, int], int]:
+    def committed() -> Mapping[TopicPartition, int]:
         raise RuntimeError("Java is gone")
 
     log, told = Log({P0: 0}, {P0: 3}), Told({})

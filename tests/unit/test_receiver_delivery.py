@@ -10,6 +10,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from bettong.edges.kafka_log import Record
+from bettong.identifiers import TopicPartition
 from bettong_receiver.connectors.files import FileConnector
 from bettong_receiver.delivery.delivery import Delivery
 from bettong_receiver.delivery.observations import DeliveryLog, DeliveryObserver
@@ -69,10 +70,10 @@ def test_every_connector_gets_what_it_lacks_and_the_log_is_read_from_the_lowest(
     with delivery(tmp_path / "ahead") as ahead:
         ahead.delivery.deliver(records[:4])
     with delivery(tmp_path / "ahead", tmp_path / "new") as both:
-        assert both.delivery.starts()["app.sink.raw", 0] == 0
-        assert both.delivery.offsets()["app.sink.raw", 0] == 4
+        assert both.delivery.starts()[TopicPartition("app.sink.raw", 0)] == 0
+        assert both.delivery.offsets()[TopicPartition("app.sink.raw", 0)] == 4
         both.delivery.deliver(records)
-        assert both.delivery.offsets()["app.sink.raw", 0] == 6
+        assert both.delivery.offsets()[TopicPartition("app.sink.raw", 0)] == 6
     for folder in ("ahead", "new"):
         assert (tmp_path / folder / "raw" / "00000.bin").read_bytes() == b"<0><1><2><3><4><5>"
 

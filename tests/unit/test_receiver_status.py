@@ -9,6 +9,7 @@ from hdrh.histogram import HdrHistogram
 from structlog.testing import capture_logs
 
 from bettong import metrics
+from bettong.identifiers import TopicPartition
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.topics import DEAD_LETTERS
 from bettong_receiver.latency import Latency
@@ -137,8 +138,16 @@ def test_a_latency_lies_in_its_bucket_to_three_digits(bound_s: float) -> None:
 
 
 def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:
-    assert metrics.lag({("a", 0): 10, ("a", 1): 3}, {("a", 0): 4, ("a", 1): 3}) == 6
-    assert metrics.lag({("a", 0): 3}, {("a", 0): 5, ("a", 1): 3}) == 0
+    assert (
+        metrics.lag(
+            {TopicPartition("a", 0): 10, TopicPartition("a", 1): 3},
+            {TopicPartition("a", 0): 4, TopicPartition("a", 1): 3},
+        )
+        == 6
+    )
+    assert (
+        metrics.lag({TopicPartition("a", 0): 3}, {TopicPartition("a", 0): 5, TopicPartition("a", 1): 3}) == 0
+    )
 
 
 def test_percentiles_are_read_without_a_walk_through_the_counts() -> None:

@@ -9,7 +9,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.config.reading import read
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.errors import LogTruncatedError, StateChangedError
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -84,11 +84,11 @@ def test_a_start_from_kept_states_is_allowed_and_one_over_a_truncated_log_refuse
     elsewhere = DirectorySnapshots(tmp_path / "other")
     check(ready, LIMITS, [store], {})
     offset = saved(ready, store, partition=0)
-    check(ready, LIMITS, [elsewhere, store], {(TOPIC, 0): offset})
+    check(ready, LIMITS, [elsewhere, store], {TopicPartition(TOPIC, 0): offset})
     with pytest.raises(
         LogTruncatedError, match=r"partition 1: no state reaches offset 4, .* it has no snapshot"
     ):
-        check(ready, LIMITS, [store], {(TOPIC, 0): offset, (TOPIC, 1): 4})
+        check(ready, LIMITS, [store], {TopicPartition(TOPIC, 0): offset, TopicPartition(TOPIC, 1): 4})
 
 
 def test_a_state_of_another_version_is_refused_wherever_it_lies(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.deaths import UNNAMED, SenderDeath, care_for
 from bettong_sender.guards import Guards
@@ -30,7 +31,7 @@ ENDS = {
 
 
 def death(row: int = UNNAMED, *, number: int = 0, alone: bool = True, sequence: int = 7) -> SenderDeath:
-    return SenderDeath(f"{number}-{row}", "orders/feed", sequence, row, "signal 11", alone)
+    return SenderDeath(f"{number}-{row}", Origin("orders/feed"), sequence, row, "signal 11", alone)
 
 
 def no_touch(row: int) -> None:
@@ -73,7 +74,7 @@ def test_a_dead_process_leaves_what_it_was_reading_and_how_it_ended_once(end: st
 
 def test_who_lives_or_ended_well_or_read_nothing_is_not_taken_for_a_death(tmp_path: Path) -> None:
     marks = ReadingMarks(tmp_path, 1)
-    marks.slot(0).begin("orders/feed", 1)
+    marks.slot(0).begin(Origin("orders/feed"), 1)
     assert not list(deaths(tmp_path))
     marks.close()
     assert not list(tmp_path.iterdir())
@@ -130,12 +131,12 @@ def test_every_sender_learns_of_a_death_and_counts_it_once(tmp_path: Path) -> No
     dies(tmp_path, "os._exit(1)")
     heir = Guards(["orders"], folder=tmp_path, store=store)
     other = Guards(["orders"], store=store)
-    assert heir.of("orders").begin("orders/feed", 7) is not None
+    assert heir.of("orders").begin(Origin("orders/feed"), 7) is not None
     heir.of("orders").end()
     for guards in (heir, other, heir, other):
         asyncio.run(guards.refresh())
-    assert len(other.over("orders/feed", 7)) == len(heir.over("orders/feed", 7)) == 1
-    assert other.of("orders").begin("orders/feed", 8) is None
+    assert len(other.over(Origin("orders/feed"), 7)) == len(heir.over(Origin("orders/feed"), 7)) == 1
+    assert other.of("orders").begin(Origin("orders/feed"), 8) is None
     heir.close()
 
 
@@ -144,13 +145,13 @@ def test_a_suspect_that_is_never_read_to_its_end_is_waited_for_once(
 ) -> None:
     dies(tmp_path, "os._exit(1)")
     guards = Guards(["orders", "lines"], folder=tmp_path)
-    assert guards.of("orders").begin("orders/feed", 7) is not None
+    assert guards.of("orders").begin(Origin("orders/feed"), 7) is not None
     monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 0.05)
-    guards.of("lines").begin("lines/feed", 1)
+    guards.of("lines").begin(Origin("lines/feed"), 1)
     guards.of("lines").end()
     monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 10)
     begun_s = time.monotonic()
-    guards.of("lines").begin("lines/feed", 2)
+    guards.of("lines").begin(Origin("lines/feed"), 2)
     assert time.monotonic() - begun_s < 8
     guards.close()
 
@@ -162,14 +163,14 @@ def test_a_suspect_that_is_late_ends_nobody_elses_turn(
         dies(tmp_path, "os._exit(1)", sources=(source,))
     guards = Guards(["orders", "lines", "others"], folder=tmp_path)
     late, next_, other = (guards.of(name) for name in ("orders", "lines", "others"))
-    late.begin("orders/feed", 7)
+    late.begin(Origin("orders/feed"), 7)
     for bound in ("_ALONE_S_MAX", "_OTHERS_S_MAX"):
         monkeypatch.setattr(f"bettong_sender.guards.{bound}", 0.05)
-    next_.begin("lines/feed", 7)
+    next_.begin(Origin("lines/feed"), 7)
     monkeypatch.setattr("bettong_sender.guards._ALONE_S_MAX", 60)
     late.end()
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(other.begin, "others/feed", 1)
+        waiting = threads.submit(other.begin, Origin("others/feed"), 1)
         assert not wait((waiting,), 0.3).done
         next_.end()
         assert waiting.result(30) is None
@@ -180,7 +181,7 @@ def test_a_folder_that_cannot_be_used_costs_marks_and_nothing_else(tmp_path: Pat
     blocked = tmp_path / "file"
     blocked.write_text("")
     guards = Guards(["orders"], folder=blocked)
-    assert guards.of("orders").begin("orders/feed", 1) is None
+    assert guards.of("orders").begin(Origin("orders/feed"), 1) is None
     guards.close()
 
 
@@ -206,7 +207,7 @@ def test_marks_that_another_user_could_have_laid_are_not_believed(
 
         monkeypatch.setattr(Path, "lstat", lstat)
     guards = Guards(["orders"], folder=folder)
-    assert not guards.over("orders/feed", 7)
+    assert not guards.over(Origin("orders/feed"), 7)
     guards.close()
 
 

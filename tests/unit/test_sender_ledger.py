@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import Receipt
 from bettong_sender.buffer import Buffer, SplittingProgress
 from bettong_sender.ledger import Entry, Ledger
@@ -13,7 +14,7 @@ WINDOW = 4
 
 
 def ledger(*, acknowledged: int = 0) -> Ledger:
-    new = Ledger("orders/feed", window=WINDOW)
+    new = Ledger(Origin("orders/feed"), window=WINDOW)
     new.acknowledged = acknowledged
     assert new.grant(full=False) == WINDOW
     return new

@@ -4,6 +4,7 @@ import pytest
 
 from bettong.delivery import REMEMBERED_RECORDS
 from bettong.frames.frame import Frame, FrameKind
+from bettong.identifiers import Origin
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.numbering import DISTANCE_MAX, OPEN_DISTANCE, SILENT_S_MAX
@@ -30,7 +31,7 @@ def test_hello_opens_one_partition_with_what_is_known_to_be_durable() -> None:
     assert partitions(log, FrameKind.OPEN) == [HOME]
     for frames in log.frames.values():
         assert frames == [
-            Frame(origin="orders/feed-1", sequence=41, previous=41, kind=FrameKind.OPEN, ingest_ns=9)
+            Frame(origin=Origin("orders/feed-1"), sequence=41, previous=41, kind=FrameKind.OPEN, ingest_ns=9)
         ]
 
 

@@ -11,6 +11,7 @@ import structlog
 
 from bettong.edges.redis_store import Answer, Claim, Settling
 from bettong.errors import LogError, LogUnavailableError, StoreError
+from bettong.identifiers import Origin
 from bettong_sender.ownership import Leases, Ownership
 from bettong_sender.refusal import Code, Refusal
 from tests.simulation.lease_model import MemoryLeases
@@ -25,7 +26,7 @@ class Held:
     log = "log-1"
 
     def __init__(self, origin: str = "orders/feed", acknowledged: int = 0, claimed: int = 0) -> None:
-        self.origin = origin
+        self.origin = Origin(origin)
         self.acknowledged = acknowledged
         self.claimed = claimed
         self.failure: Refusal | None = None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bettong.identifiers import Origin
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
 from bettong_sender.client_shares import ClientShares
@@ -51,7 +52,7 @@ def test_a_large_frame_in_place_of_a_hello_is_not_parsed() -> None:
 @pytest.mark.parametrize("data", [hello(), b"", b"\x12\xff"])
 def test_what_is_no_frame_is_refused(data: bytes) -> None:
     with pytest.raises(Refusal) as caught:
-        read_frame(data, "orders/feed-1", messages_max=10)
+        read_frame(data, Origin("orders/feed-1"), messages_max=10)
     assert caught.value.code is Code.INVALID_ARGUMENT
     assert "'orders/feed-1'" in str(caught.value)
 

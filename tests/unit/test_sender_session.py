@@ -11,6 +11,7 @@ from bettong import Application, each
 from bettong.application.on_error import OnError
 from bettong.frames.frame import FrameKind
 from bettong.frames.refused import Refused
+from bettong.identifiers import Origin
 from bettong.metrics import DEAD_LETTER_LAST
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
@@ -195,7 +196,7 @@ def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> 
         said = str(refusal_of(lambda: of.take(frame, 0, 9)))
     else:
         status = SenderStatus(since_s=1)
-        status.took(of.take(frame, 0, 9), "orders/feed-1", 1)
+        status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), 1)
         said = str(status.metrics(buffered=0)[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
 

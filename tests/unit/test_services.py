@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bettong.chaos.spec import Target
+from bettong.chaos.memory import BOUNDS_MB
+from bettong.chaos.spec import TARGETS
+from bettong.config.reading import settings_class
 from bettong.config.service import ServiceSettings, ServingSettings
 from bettong.metrics import SERIES, Scope
 from bettong.services import METRICS_PORT, SERVICES, ServiceEntry
@@ -37,7 +39,7 @@ def test_every_service_is_a_package_that_the_command_finds_and_there_is_no_other
 
 @each_service
 def test_settings_are_of_the_service_and_say_where_it_serves(entry: ServiceEntry) -> None:
-    kind = entry.settings_class()
+    kind = settings_class(entry)
     assert issubclass(kind, ServiceSettings)
     default = kind.model_fields["instance"].get_default(call_default_factory=True, validated_data={})
     assert default.startswith(f"{entry.name}-")
@@ -47,7 +49,7 @@ def test_settings_are_of_the_service_and_say_where_it_serves(entry: ServiceEntry
 
 
 def test_every_settings_class_and_every_scope_of_metrics_belongs_to_one_service() -> None:
-    named = {each.settings_class() for each in SERVICES.values()}
+    named = {settings_class(each) for each in SERVICES.values()}
     assert {*ServiceSettings.__subclasses__(), *ServingSettings.__subclasses__()} - {ServingSettings} == named
     scopes = [scope for each in SERVICES.values() for scope in each.scopes]
     assert sorted([*scopes, Scope.SERVICE]) == sorted(Scope)
@@ -69,5 +71,7 @@ def test_an_image_runs_the_service_and_says_where_it_serves(entry: ServiceEntry)
     assert stage.last("EXPOSE") == (str(entry.grpc_port) if entry.grpc_port is not None else "")
 
 
-def test_faults_reach_every_service() -> None:
-    assert SERVICES.keys() <= {target.value for target in Target}
+def test_faults_reach_every_service_and_its_memory_is_bounded() -> None:
+    assert SERVICES.keys() <= set(TARGETS)
+    assert BOUNDS_MB.keys() == set(TARGETS)
+    assert all(bound > 0 for bound in BOUNDS_MB.values())

@@ -182,7 +182,7 @@ def test_a_schedule_that_is_not_there_is_refused_with_those_that_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("BETTONG_SCHEDULE", "fast")
-    assert "BETTONG_SCHEDULE: Input should be 'micro-batch' or 'resident'" in faults(ProcessorSettings)
+    assert "BETTONG_SCHEDULE: Input should be 'resident' or 'micro-batch'" in faults(ProcessorSettings)
 
 
 def test_settings_of_other_services_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from bettong.edges.kafka_log import Record
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, decode
+from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong_receiver.connectors.kafka_topic import read_with_key, read_without_key
@@ -129,7 +130,7 @@ class Keys:
 def test_keys_are_text_digits_or_bytes() -> None:
     schema = schema_of(Keys)
     payload = Columns.of_messages(schema, [Keys("é", 2**63, b"\x00\xff")]).payload()
-    frame = Frame(origin="a/b", sequence=1, previous=0, schema=schema.fingerprint, columns=payload)
+    frame = Frame(origin=Origin("a/b"), sequence=1, previous=0, schema=schema.fingerprint, columns=payload)
     keys = {name: read_with_key(schema, name)(frame)[0][0] for name in ("text", "number", "data")}
     assert keys == {"text": "é".encode(), "number": b"9223372036854775808", "data": b"\x00\xff"}
     assert read_without_key(lambda _: [b"x"])(frame) == [(None, b"x")]
@@ -147,7 +148,7 @@ def refused(batch: SinkBatch[bytes], reasons: dict[int, str]) -> bytes:
     return batch.refusing(reasons)
 
 
-def dead_letters(one: SinkBatcher[bytes]) -> list[tuple[str, int, int, list[DeadLetter]]]:
+def dead_letters(one: SinkBatcher[bytes]) -> list[tuple[Origin, int, int, list[DeadLetter]]]:
     """Origin, sequence, previous and content of each frame of dead letters that is to be appended."""
     found = []
     for each in one.dead_letters():
@@ -203,7 +204,7 @@ def test_whoever_goes_on_behind_a_crash_writes_the_same_dead_letters_again_and_n
 
     def consumed(of: SinkBatcher[bytes]) -> None:
         for origin, sequence, previous, content in dead_letters(of):
-            if table.take(origin, sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
+            if table.take(Origin(origin), sequence=sequence, previous=previous, now_ns=1) is Verdict.TAKE:
                 taken.extend(each.message for each in content)
 
     stored: bytes | None = None

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.errors import LogTruncatedError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Refused, SinkBatch, SinkConnector
 from bettong_receiver.delivery.route import Route, SinkInput
 from bettong_receiver.delivery.task import SinkTask
@@ -125,9 +126,9 @@ def run(
 ) -> tuple[SinkTask[bytes], Waits, list[str | None]]:
     stopping, waits = Waits(), list[str | None]()
 
-    def opened(starts: Mapping[tuple[str, int], int], fetch_bytes_max: int) -> LogReader:
+    def opened(starts: Mapping[TopicPartition, int], fetch_bytes_max: int) -> LogReader:
         assert fetch_bytes_max == 1000
-        return cast("LogReader", Reader(records, starts["app.sink.raw", 0], stopping))
+        return cast("LogReader", Reader(records, starts[TopicPartition("app.sink.raw", 0)], stopping))
 
     def no_writer() -> LogWriter:
         raise AssertionError("nothing is refused")
@@ -220,7 +221,7 @@ def test_a_log_that_is_away_is_waited_for() -> None:
         if len(attempts) < 3:
             raise LogUnavailableError("no broker answers")
         stopping = threading.Event()
-        return cast("LogReader", _Stopped(starts["app.sink.raw", 0], stopping))
+        return cast("LogReader", _Stopped(starts[TopicPartition("app.sink.raw", 0)], stopping))
 
     class _Stopped(Reader):
         def __init__(self, start: int, stopping: threading.Event) -> None:

@@ -2,9 +2,10 @@
 
 import pytest
 
+from bettong.identifiers import TopicPartition
 from bettong.inspection.health import Facts, Seen, facts_of, has_started, observed
 
-PLACES = [("t", 0), ("t", 1)]
+PLACES = [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
 def test_what_waits_is_what_lies_behind_the_offsets() -> None:

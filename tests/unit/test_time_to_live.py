@@ -25,6 +25,7 @@ from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import Frame, FrameKind, encode
+from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Snapshot
@@ -155,7 +156,7 @@ def test_every_record_of_the_partition_moves_the_clock(speed: Speed) -> None:
         "a session starts": opening("in/y", 0, ingest_ns=TTL_NS),
         "time passes": tick(TTL_NS),
         "a session ends": encode(
-            Frame(origin="in/y", sequence=0, previous=0, kind=FrameKind.END, ingest_ns=TTL_NS)
+            Frame(origin=Origin("in/y"), sequence=0, previous=0, kind=FrameKind.END, ingest_ns=TTL_NS)
         ),
         "another key's message": data("in/y", 1, [Note(2)], previous=0, ingest_ns=TTL_NS),
         "a gap": data("in/y", 3, [Note(1)], previous=2, ingest_ns=TTL_NS),

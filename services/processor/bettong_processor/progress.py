@@ -14,6 +14,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.logs import Logger
 from bettong_processor.reporting import held_up
 
@@ -25,7 +26,7 @@ _LOOK_WAIT_S_MAX = 1.5
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
 
-Offsets = Mapping[tuple[str, int], int]  # by topic and partition
+Offsets = Mapping[TopicPartition, int]
 
 
 class LogOffsets(Protocol):
@@ -44,7 +45,7 @@ class LogOffsets(Protocol):
 class ReportedPartitions(Protocol):
     """What partitions have told."""
 
-    def partitions(self) -> Mapping[tuple[str, int], Mapping[str, str]]:
+    def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         """See LiveMetrics."""
 
 
@@ -52,9 +53,9 @@ class ReportedPartitions(Protocol):
 class Stalls:
     """Since when each partition with lag has not moved. Pure; seconds of one monotonic clock."""
 
-    _seen: dict[tuple[str, int], tuple[int, float]] = field(default_factory=dict)
+    _seen: dict[TopicPartition, tuple[int, float]] = field(default_factory=dict)
 
-    def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[tuple[str, int], float]:
+    def observe(self, ends: Offsets, offsets: Offsets, now_s: float) -> dict[TopicPartition, float]:
         """One observation; the seconds for which each partition with lag has stood still."""
         before, self._seen = self._seen, {}
         for partition, offset in offsets.items():
@@ -162,14 +163,14 @@ class Progress:
 def folded(
     ends: Offsets,
     begins: Offsets,
-    told: Mapping[tuple[str, int], Mapping[str, str]],
+    told: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
     committed: Offsets,
-) -> dict[tuple[str, int], int]:
+) -> dict[TopicPartition, int]:
     """The next offset of each partition: what it has told, what is known otherwise, else the beginning of its log."""
     found = {}
     for partition in ends:
-        record = told.get((stages[partition[0]], partition[1]), {})
+        record = told.get(PartitionId(stages[partition.topic], partition.partition), {})
         own = int(record.get(metrics.OFFSET.name) or 0)
         found[partition] = max(own, committed.get(partition, 0), begins.get(partition, 0))
     return found

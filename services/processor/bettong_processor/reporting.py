@@ -8,6 +8,7 @@ from bettong.delivery import Gap
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.worker.partition import PartitionWorker
 
@@ -29,15 +30,15 @@ class PartitionMetrics:
     log: Logger
     gap_alarm_s: float
     beside: MetricValues = field(default_factory=dict)
-    _gaps: dict[tuple[str, int], tuple[Gap, float]] = field(default_factory=dict)
+    _gaps: dict[PartitionId, tuple[Gap, float]] = field(default_factory=dict)
     _resume_s: float = float("-inf")
 
     def of(self, worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
         """What a partition's record says of its fold, and up to where it is newly saved."""
-        key = worker.program.stage.name, worker.assignment.partition
+        key = PartitionId(worker.program.stage.name, worker.assignment.partition)
         return {**metrics_of(worker, saved_offset), **self._gap(key, worker.gap)}
 
-    def _gap(self, key: tuple[str, int], gap: Gap | None) -> dict[str, str | int | float]:
+    def _gap(self, key: PartitionId, gap: Gap | None) -> dict[str, str | int | float]:
         """A gap that stays. By the clock here, for those of senders may be wrong."""
         none: dict[str, str | int | float] = {metrics.GAP.name: "", metrics.GAP_S.name: ""}
         if gap is None:
@@ -77,7 +78,7 @@ class PartitionMetrics:
         self.write(stage, partition, {metrics.FAULT.name: text})
 
 
-def held_up(partitions: Mapping[tuple[str, int], Mapping[str, str]]) -> str:
+def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
     """What holds partitions up, in a line for people, by their records; "" for nothing."""
     found = [
         f"{stage}/{partition} is held up: {text}"

@@ -6,7 +6,7 @@ Workers find the same out, but each only when records of its partition come.
 from collections.abc import Iterable, Mapping
 
 from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
-from bettong.identifiers import PartitionId
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.snapshots.chain import Increment, chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
@@ -24,7 +24,7 @@ def check(
     programs: Programs,
     limits: WorkerLimits,
     stores: Iterable[SnapshotStore],
-    begins: Mapping[tuple[str, int], int],
+    begins: Mapping[TopicPartition, int],
 ) -> None:
     """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
 
@@ -41,7 +41,8 @@ def check(
     }
     application = programs.plan.application
     begins_of = {
-        each: begins.get((stage_topic(application, each.stage), each.partition), 0) for each in saved
+        each: begins.get(TopicPartition(stage_topic(application, each.stage), each.partition), 0)
+        for each in saved
     }
     if gaps := truncated_logs(saved, begins_of):
         raise LogTruncatedError(_truncated_text(gaps))

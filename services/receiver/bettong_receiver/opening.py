@@ -8,6 +8,7 @@ from bettong.backoff import Backoff
 from bettong.config.receiver import ReceiverSettings
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogUnavailableError
+from bettong.identifiers import TopicPartition
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import SinkPartition
 from bettong_receiver.status import ReceiverStatus
@@ -55,7 +56,7 @@ class Opening:
                     return found
         return None
 
-    def reader(self, starts: Mapping[tuple[str, int], int], fetch_bytes_max: int) -> LogReader:
+    def reader(self, starts: Mapping[TopicPartition, int], fetch_bytes_max: int) -> LogReader:
         """What one task is fed from. Raises LogError, LogUnavailableError at once when Kafka is away."""
         return LogReader(
             self._settings.kafka_connection,
@@ -65,7 +66,7 @@ class Opening:
             on_wait=lambda why: self._status.waits_for("Kafka", why),
         )
 
-    def subscriber_reader(self, starts: Mapping[tuple[str, int], int]) -> LogReader:
+    def subscriber_reader(self, starts: Mapping[TopicPartition, int]) -> LogReader:
         """What one subscriber is fed from. Raises as `reader` does."""
         return LogReader(
             self._settings.kafka_connection,

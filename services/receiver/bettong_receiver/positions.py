@@ -18,6 +18,7 @@ from typing import Any
 import crc32c
 
 from bettong.delivery import DeliveryTable
+from bettong.identifiers import Origin
 from bettong_receiver.errors import PositionError
 from bettong_receiver.progress import Counts, DeadLetterOutbox, DeliveryProgress
 
@@ -89,7 +90,9 @@ def _whole(value: object) -> int:
 
 def _table_of(sink: str, values: Mapping[str, Any]) -> DeliveryTable:
     """Without origins that are none of the sink's: receivers that accepted frames of other origins have left them."""
-    origins = {origin: each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")}
+    origins = {
+        Origin(origin): each for origin, each in values["origins"].items() if origin.startswith(f"{sink}/")
+    }
     table = DeliveryTable.of({origin: _whole(highest) for origin, (highest, _) in origins.items()})
     if values["version"] == _VERSION:
         table.heard_ns = {origin: _whole(age_ns) for origin, (_, age_ns) in origins.items()}

@@ -11,6 +11,7 @@ from bettong.config.access import Read
 from bettong.edges.grpc_server import Permissions, hang_up
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.errors import LogError, LogTruncatedError
+from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
@@ -78,7 +79,7 @@ class SubscribeServicer:
         ahead_bytes_max: int,
         stall_s: float,
         open_admin: Callable[[], LogAdmin],
-        open_reader: Callable[[Mapping[tuple[str, int], int]], LogReader],
+        open_reader: Callable[[Mapping[TopicPartition, int]], LogReader],
         log: Logger,
     ) -> None:
         self._formats = formats
@@ -233,7 +234,7 @@ class SubscribeServicer:
         return Subscription(sink_format, progress, self._open_reader, ahead_bytes_max=self._ahead_bytes_max)
 
 
-def _of_one_topic(offsets: Mapping[tuple[str, int], int]) -> dict[int, int]:
+def _of_one_topic(offsets: Mapping[TopicPartition, int]) -> dict[int, int]:
     return {partition: offset for (_, partition), offset in offsets.items()}
 
 

@@ -7,11 +7,13 @@ and holds at most one round of records in memory, of which it makes responses as
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import cast
 
 from bettong.delivery import DeliveryTable
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import FrameError
 from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
+from bettong.identifiers import Origin, TopicPartition
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
 from bettong_receiver.progress import DeliveryProgress
@@ -110,7 +112,8 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryProgr
             f"{where}: offset {position.offset} is not in the log of sink {sink!r}, which has {beginning} to {end};"
             " subscribe without this position to start anew",
         )
-    return DeliveryProgress(position.offset, DeliveryTable.of(position.highest), adopts=beginning > 0)
+    highest = {Origin(origin): sequence for origin, sequence in position.highest.items()}
+    return DeliveryProgress(position.offset, DeliveryTable.of(highest), adopts=beginning > 0)
 
 
 def held_ahead(ahead_bytes: int) -> int:
@@ -137,7 +140,7 @@ class Subscription:
         self,
         sink_format: SinkFormat,
         progress: Mapping[int, DeliveryProgress],
-        open_reader: Callable[..., LogReader],
+        open_reader: Callable[[Mapping[TopicPartition, int]], LogReader],
         *,
         ahead_bytes_max: int,
     ) -> None:
@@ -147,7 +150,10 @@ class Subscription:
         self._format = sink_format
         self._progress = progress
         self._reader = open_reader(
-            {(sink_format.topic, partition): each.offset for partition, each in progress.items()}
+            {
+                TopicPartition(sink_format.topic, partition): each.offset
+                for partition, each in progress.items()
+            }
         )
 
     def opening(self) -> list[OutgoingResponse]:
@@ -206,7 +212,8 @@ class Subscription:
         self, partition: int, messages: Iterable[bytes] = (), frame: Frame | None = None
     ) -> pb.SubscribeResponse:
         progress = self._progress[partition]
-        position = pb.Position(partition=partition, offset=progress.offset, highest=progress.table.highest)
+        highest = cast("Mapping[str, int]", progress.table.highest)  # an Origin is a str
+        position = pb.Position(partition=partition, offset=progress.offset, highest=highest)
         return pb.SubscribeResponse(
             messages=messages, position=position, sent_ns=frame.sent_ns if frame is not None else 0
         )

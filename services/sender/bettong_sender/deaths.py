@@ -14,6 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
+from bettong.identifiers import Origin
+
 # Of a death that no message is known of.
 UNNAMED = -1
 
@@ -30,7 +32,7 @@ class SenderDeath:
     """
 
     id: str
-    origin: str
+    origin: Origin
     sequence: int
     row: int
     how: str

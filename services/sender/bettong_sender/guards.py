@@ -11,6 +11,7 @@ from typing import Protocol
 from structlog.stdlib import BoundLogger
 
 from bettong.errors import LocalError, StoreError
+from bettong.identifiers import Origin
 from bettong_sender.deaths import Care, SenderDeath, care_for
 from bettong_sender.marks import ReadingMarks, Slot, deaths, own
 
@@ -80,7 +81,7 @@ class SourceGuard:
         self._known = known
         self._turn: object | None = None
 
-    def begin(self, origin: str, sequence: int) -> Care | None:
+    def begin(self, origin: Origin, sequence: int) -> Care | None:
         """Marks that the frame is read; how, when somebody died over it."""
         found = self._known.over(origin, sequence)
         care = care_for(found, self._slot.touch) if found else None
@@ -114,7 +115,7 @@ class Guards:
         self._store = store
         self._marks: ReadingMarks | None = None
         self._unsent: list[SenderDeath] = []
-        self._found: dict[tuple[str, int], list[SenderDeath]] = {}
+        self._found: dict[tuple[Origin, int], list[SenderDeath]] = {}
         if folder is not None:
             try:
                 own(folder)
@@ -136,7 +137,7 @@ class Guards:
         """The guard of that source."""
         return self._guards[source]
 
-    def over(self, origin: str, sequence: int) -> Sequence[SenderDeath]:
+    def over(self, origin: Origin, sequence: int) -> Sequence[SenderDeath]:
         """The deaths over that frame, in no order but that named ones are in that of their messages."""
         found = self._found  # replaced as a whole, by another thread
         return found.get((origin, sequence), ()) if found else ()
@@ -160,7 +161,7 @@ class Guards:
         self._learn(death for death in known if death is not None)
 
     def _learn(self, told: Iterable[SenderDeath]) -> None:
-        found: dict[tuple[str, int], list[SenderDeath]] = defaultdict(list)
+        found: dict[tuple[Origin, int], list[SenderDeath]] = defaultdict(list)
         for death in sorted({*told, *self._unsent}, key=lambda each: (each.row, each.id)):
             found[death.origin, death.sequence].append(death)
         self._found = dict(found)

@@ -9,6 +9,7 @@ first one that is not.
 from collections import deque
 from dataclasses import dataclass
 
+from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import Receipt
 from bettong_sender.refusal import exhausted
 
@@ -45,7 +46,7 @@ class Entry:
 class Ledger:
     """A session's frames under way in their order, and the credits of its client."""
 
-    def __init__(self, origin: str, *, window: int) -> None:
+    def __init__(self, origin: Origin, *, window: int) -> None:
         """`window`: the most credits that the client holds or has under way."""
         self.acknowledged = 0
         self._origin = origin

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bettong.errors import LocalError
+from bettong.identifiers import Origin
 from bettong_sender.deaths import UNNAMED, SenderDeath
 
 _SLOT_BYTES = 1024
@@ -52,7 +53,7 @@ class Slot:
     def __init__(self, memory: memoryview) -> None:
         self._memory = memory
 
-    def begin(self, origin: str, sequence: int) -> None:
+    def begin(self, origin: Origin, sequence: int) -> None:
         """From now on this frame is read."""
         name = origin.encode()
         if len(name) <= _ORIGIN_BYTES_MAX:
@@ -156,7 +157,7 @@ def _read(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
     ]
     for start in busy:
         _, sequence, row, length = _HEAD.unpack_from(data, start)
-        name = data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace")
+        name = Origin(data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace"))
         yield SenderDeath(f"{process}/{start}", name, sequence, row, how, alone=len(busy) == 1)
 
 

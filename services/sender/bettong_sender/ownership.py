@@ -23,6 +23,7 @@ from structlog.stdlib import BoundLogger
 
 from bettong.edges.redis_store import Answer, Claim, Granted, Held, Settling
 from bettong.errors import LogError, StoreError
+from bettong.identifiers import Origin
 from bettong_sender.refusal import Code, Refusal, aborted, invalid, unavailable
 
 # The trailing metadata of ALREADY_EXISTS, see the proto.
@@ -62,7 +63,7 @@ class Leases(Protocol):
 class Holder(Protocol):
     """The session that a lease is for; see `Feed`. `claimed`: up to where its client says that it holds receipts."""
 
-    origin: str
+    origin: Origin
     claimed: int
 
     @property

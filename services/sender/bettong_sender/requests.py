@@ -9,6 +9,7 @@ import re
 
 from google.protobuf.message import DecodeError
 
+from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest
 from bettong_sender.refusal import exhausted, invalid
 
@@ -66,7 +67,7 @@ def _cut(name: str) -> str:
     return repr(name[:NAME_CHARACTERS_MAX])
 
 
-def read_frame(data: bytes, origin: str, *, messages_max: int) -> IngestFrame:
+def read_frame(data: bytes, origin: Origin, *, messages_max: int) -> IngestFrame:
     """A later request. Raises Refusal for one that is no frame, or holds more rows than the sender takes."""
     request = _parsed(data, f"a message of {origin!r}")
     if request.WhichOneof("request") != "frame":
@@ -76,7 +77,7 @@ def read_frame(data: bytes, origin: str, *, messages_max: int) -> IngestFrame:
     return frame
 
 
-def check_count(count: int, sequence: int, origin: str, *, messages_max: int) -> None:
+def check_count(count: int, sequence: int, origin: Origin, *, messages_max: int) -> None:
     """Raises Refusal (RESOURCE_EXHAUSTED) for a frame of too many messages."""
     if count > messages_max:
         raise exhausted(
@@ -85,7 +86,7 @@ def check_count(count: int, sequence: int, origin: str, *, messages_max: int) ->
         )
 
 
-def check_sent(frame: IngestFrame, origin: str) -> None:
+def check_sent(frame: IngestFrame, origin: Origin) -> None:
     """Raises Refusal (INVALID_ARGUMENT) for a frame that was sent at no time."""
     if frame.sent_ns > SENT_NS_MAX:
         raise invalid(

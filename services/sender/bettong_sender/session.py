@@ -21,6 +21,7 @@ from bettong.application.streams import Source
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.frames.refused import Refused, pack, reason_text
+from bettong.identifiers import Origin
 from bettong.routing import partition_of, split
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
@@ -93,7 +94,7 @@ class Session:
         Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
         """
         check_stream(hello.source, hello.stream)
-        self.origin = f"{route.source.name}/{hello.stream}"
+        self.origin = Origin(f"{route.source.name}/{hello.stream}")
         self._route = route
         self._schema = route.source.schema.fingerprint
         self.claimed = hello.acknowledged

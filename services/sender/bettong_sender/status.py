@@ -5,6 +5,7 @@ from enum import Enum
 
 from bettong import metrics
 from bettong.frames.refused import reason_text
+from bettong.identifiers import Origin
 from bettong.services import SENDER
 from bettong_sender.session import Taken
 
@@ -44,7 +45,7 @@ class SenderStatus:
             self.state, self.since_s = state, now_s
         self.detail = detail
 
-    def took(self, taken: Taken, origin: str, sequence: int) -> None:
+    def took(self, taken: Taken, origin: Origin, sequence: int) -> None:
         """Counts a client's frame."""
         self.frames += 1
         self.messages += taken.messages

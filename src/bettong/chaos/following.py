@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bettong.chaos.growth import Sample, growth
 from bettong.chaos.recovery import Arrival
 from bettong.chaos.report import GrowthTold
-from bettong.chaos.spec import Spec, Target
+from bettong.chaos.spec import Spec
 
 # What counts as nothing: growth is relative to the median, but to no less than this.
 _LATENCY_S_LEAST = 0.1
@@ -21,7 +21,7 @@ class Followed:
     """What a run has left: newest results as they came, memory of the largest process of a kind, lag. Unix times."""
 
     arrivals: Sequence[Arrival]
-    memory: Mapping[Target, Sequence[Sample]]
+    memory: Mapping[str, Sequence[Sample]]
     lag: Sequence[Sample]
 
 

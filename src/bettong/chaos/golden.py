@@ -13,6 +13,7 @@ from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError
+from bettong.identifiers import PartitionId
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
@@ -106,7 +107,7 @@ def _behind(
     behind = [
         f"stage {stages[topic]}, partition {partition}"
         for (topic, partition), end in before.items()
-        if end > int(folded.get((stages[topic], partition), {}).get(OFFSET.name, 0))
+        if end > int(folded.get(PartitionId(stages[topic], partition), {}).get(OFFSET.name, 0))
     ]
     # Folded is not yet written: that is when Spark notes the batch as committed.
     if _newest_batch(record.directory, "offsets") != _newest_batch(record.directory, "commits"):

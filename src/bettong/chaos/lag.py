@@ -10,6 +10,7 @@ from bettong.chaos.growth import Sample
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
+from bettong.identifiers import PartitionId
 from bettong.local.record import SuiteRecord
 from bettong.metrics import OFFSET
 from bettong.threads import BlockThread
@@ -53,7 +54,7 @@ class LagWatch(BlockThread):
         folded = live_metrics.partitions(attempts_s=_REDIS_S_MAX)
         lag = 0
         for (topic, partition), end in admin.ends(stages).items():
-            offset = folded.get((stages[topic], partition), {}).get(OFFSET.name)
+            offset = folded.get(PartitionId(stages[topic], partition), {}).get(OFFSET.name)
             if offset is None and end:
                 return None
             lag += max(0, end - int(offset or 0))

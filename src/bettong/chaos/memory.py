@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 import psutil
 
 from bettong.chaos.growth import Sample
-from bettong.chaos.spec import Target
+from bettong.chaos.spec import TARGETS, OtherProcess
 from bettong.chaos.victims import processes
 from bettong.local.record import ServiceRecord
+from bettong.services import SERVICES
 from bettong.threads import BlockThread
 
 _LOOK_S = 0.5
@@ -20,17 +21,15 @@ _LOOKS_PER_SAMPLE = 10
 _CLOSE_S_MAX = 20.0
 _MEBIBYTE = 1024 * 1024
 
-# What one process may hold at most (RSS, MiB), by what bounds it: the sender's buffer is 256 MiB, Spark's heap 1 GiB,
-# the broker's 512 MiB; a Java process comes to its heap and a third on top.
-BOUNDS_MB: dict[Target, float] = {
-    Target.SENDER: 768,
-    Target.PROCESSOR: 512,
-    Target.JVM: 1536,
-    Target.EXECUTOR: 1536,
-    Target.WORKER: 768,
-    Target.RECEIVER: 768,
-    Target.KAFKA: 1024,
-    Target.REDIS: 512,
+# What one process may hold at most (RSS, MiB), by what bounds it: Spark's heap is 1 GiB, the broker's 512 MiB; a Java
+# process comes to its heap and a third on top.
+BOUNDS_MB: dict[str, float] = {
+    **{each.name: each.memory_mb_max for each in SERVICES.values()},
+    OtherProcess.JVM: 1536,
+    OtherProcess.EXECUTOR: 1536,
+    OtherProcess.WORKER: 768,
+    OtherProcess.KAFKA: 1024,
+    OtherProcess.REDIS: 512,
 }
 
 
@@ -43,13 +42,13 @@ class MemoryWatch(BlockThread):
     def __init__(self, services: Callable[[], Mapping[str, ServiceRecord]]) -> None:
         super().__init__("memory", close_s_max=_CLOSE_S_MAX)
         self._services = services
-        self.peaks_mb: dict[Target, float] = {}
-        self.samples: dict[Target, list[Sample]] = {}
+        self.peaks_mb: dict[str, float] = {}
+        self.samples: dict[str, list[Sample]] = {}
 
     def _run(self) -> None:
-        looks, recent = 0, dict[Target, float]()
+        looks, recent = 0, dict[str, float]()
         while not self._stopping.wait(_LOOK_S):
-            for target in Target:
+            for target in TARGETS:
                 held = [_held_mb(process) for process in processes(target, self._services())]
                 if held:
                     recent[target] = max(*held, recent.get(target, 0.0))

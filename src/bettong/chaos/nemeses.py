@@ -16,7 +16,7 @@ from bettong.chaos.clock import MovableClock
 from bettong.chaos.crowds import StalledSubscribers, StreamCrowd
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.proxy import Proxy
-from bettong.chaos.spec import Link, Target
+from bettong.chaos.spec import Link
 from bettong.chaos.timetable import PlannedFault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import RedisFaults, RedisStore
@@ -127,7 +127,7 @@ class Nemesis:
         services = self.arena.record().services
         found = []
         for target in fault.targets:
-            candidates = processes(Target(target), services)
+            candidates = processes(target, services)
             if candidates:
                 found.append(candidates[int(fault.pick * len(candidates))])
         if not found:

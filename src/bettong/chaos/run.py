@@ -27,7 +27,7 @@ from bettong.chaos.preparing import PreparedRun, disk_mb
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.recovery import Felt, middle_and_most, recoveries
 from bettong.chaos.report import FaultTold, GrowthTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
-from bettong.chaos.spec import Link, Spec, Target
+from bettong.chaos.spec import Link, Spec
 from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.errors import BettongError, SchemaError
 from bettong.local.options import Restarts, SuiteOptions
@@ -310,7 +310,7 @@ def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watch
     return told
 
 
-def _memory(spec: Spec, peaks_mb: dict[Target, float]) -> list[MemoryTold]:
+def _memory(spec: Spec, peaks_mb: dict[str, float]) -> list[MemoryTold]:
     bounds = BOUNDS_MB | spec.invariants.memory_mb
     return [
         MemoryTold(process=target, peak_mb=round(peak_mb, 1), bound_mb=bounds[target])

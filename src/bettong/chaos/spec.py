@@ -8,25 +8,36 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bettong.client.message_files import Format
 from bettong.errors import SettingsError
+from bettong.services import SERVICES
 
 _TAGGED = ("kill", "pause", "wipe", "starve", "cut", "delay", "clock", "fill", "stall", "crowd")
 
 
-class Target(StrEnum):
-    """A process of the suite."""
+class OtherProcess(StrEnum):
+    """A process of the suite that is none of our services. (The processor's is the driver's Python.)"""
 
-    SENDER = "sender"
-    PROCESSOR = "processor"  # the driver's Python
     JVM = "spark-jvm"  # the driver's Java, with a `local` master the executor too
     EXECUTOR = "spark-executor"  # with a `local-cluster` master, Java processes of their own
     WORKER = "python-worker"
-    RECEIVER = "receiver"
     KAFKA = "kafka"
     REDIS = "redis"
+
+
+# The processes of the suite that something may be done to.
+TARGETS: tuple[str, ...] = (*SERVICES, *OtherProcess)
+
+
+def _check_target(name: str) -> str:
+    if name not in TARGETS:
+        raise ValueError(f"there is no process {name!r} of a suite, expected one of {', '.join(TARGETS)}")
+    return name
+
+
+Target = Annotated[str, AfterValidator(_check_target)]
 
 
 class Link(StrEnum):

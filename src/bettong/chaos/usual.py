@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from bettong.chaos.spec import Link, Spec, Target, checked
+from bettong.chaos.spec import TARGETS, Link, OtherProcess, Spec, checked
+from bettong.services import RECEIVER, SENDER
 
 # Faults end so long before the input does: the last of them must be recovered from while there still is input.
 _CALM_S = 5.0
@@ -30,8 +31,8 @@ def usual(
         "from_s": min(_FIRST_S, duration_s / 4),
         "until_s": max(duration_s / 2, duration_s - _CALM_S),
     }
-    every = [target for target in Target if target is not Target.EXECUTOR]
-    quick = [Target.WORKER, Target.SENDER, Target.RECEIVER, Target.REDIS]
+    every = [target for target in TARGETS if target != OtherProcess.EXECUTOR]
+    quick = [OtherProcess.WORKER, SENDER.name, RECEIVER.name, OtherProcess.REDIS]
     nemeses: list[dict[str, object]] = [
         {"kind": "kill", "targets": every, "every_s": (15.0, 30.0)},
         {"kind": "kill", "targets": quick, "every_s": (3.0, 9.0)},

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import psutil
 
-from bettong.chaos.spec import Target
+from bettong.chaos.spec import OtherProcess
 from bettong.local.record import ServiceRecord
 from bettong.local.services import SECOND
 from bettong.services import PROCESSOR
@@ -15,20 +15,24 @@ from bettong.services import PROCESSOR
 _DAEMON = "bettong_processor.daemon"
 
 
-def processes(target: Target, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
+def processes(target: str, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
     """The running processes behind a target, oldest first; none while it is being started again."""
-    if target in (Target.JVM, Target.EXECUTOR, Target.WORKER):
+    if target in (OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.WORKER):
         driver = _leader(services)
         machines = _java(driver) if driver is not None else []
         executors = [executor for each in machines for executor in _java(each)]
         parents = [driver, *machines, *executors] if driver is not None else []
         workers = [worker for each in parents for worker in _workers(each)]
-        found = {Target.JVM: machines, Target.EXECUTOR: executors, Target.WORKER: workers}[target]
-    elif target is Target.PROCESSOR:
+        found = {
+            OtherProcess.JVM.value: machines,
+            OtherProcess.EXECUTOR.value: executors,
+            OtherProcess.WORKER.value: workers,
+        }[target]
+    elif target == PROCESSOR.name:
         own = _leader(services)
         found = [own] if own is not None else []
     else:
-        own = _running(services.get(target.value))
+        own = _running(services.get(target))
         found = [own] if own is not None else []
     return sorted(found, key=lambda each: each.pid)
 

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.ending import complain
 from bettong.cli.exit_codes import NOT_RUNNING, TERMINATED
 from bettong.cli.run import (
-    HERE,
     PARTITIONS,
     PYTHON,
     RECEIVER,
@@ -22,9 +22,6 @@ from bettong.cli.run import (
     suite_options,
 )
 
-DIRECTORY = typer.Option(
-    "--dir", metavar="DIR", help="The folder of the suite: its data, logs, results and addresses."
-)
 _REMOVE = typer.Option(
     "--remove", help="Remove all data and results too, and the folder unless it holds files of your own."
 )

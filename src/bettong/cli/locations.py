@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bettong.cli.background import DIRECTORY
+from bettong.cli.directory import DIRECTORY
 
 if TYPE_CHECKING:
     from bettong.inspection.locations import Locations

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.directory import HERE
 from bettong.cli.keys import key_in, stage_named
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
-from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.directory import HERE
 from bettong.cli.exit_codes import TERMINATED
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from bettong.local.options import SuiteOptions
     from bettong.local.record import SuiteRecord
     from bettong.local.suite import Suite
-
-HERE = Path(".bettong")  # where `up` keeps its data, and where running suites are found
 
 SCHEDULE = typer.Option(
     metavar="NAME",

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bettong.cli.background import DIRECTORY
-from bettong.cli.run import HERE
+from bettong.cli.directory import DIRECTORY, HERE
 from bettong.errors import RefusedError
 from bettong.services import SENDER
 

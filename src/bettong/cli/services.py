@@ -37,6 +37,7 @@ def run_service(context: typer.Context) -> None:
 
 def service_command(name: str) -> Callable[..., None]:
     """A function with one keyword a setting, which runs the service with those that are given."""
+    from bettong.config.reading import settings_class
 
     def command(**flags: object) -> None:
         from bettong.config.endpoints import without_password
@@ -49,7 +50,7 @@ def service_command(name: str) -> Callable[..., None]:
         main({key: value for key, value in flags.items() if value is not None})
 
     parameters = [
-        _parameter(key, field) for key, field in SERVICES[name].settings_class().model_fields.items()
+        _parameter(key, field) for key, field in settings_class(SERVICES[name]).model_fields.items()
     ]
     vars(command)["__signature__"] = inspect.Signature(parameters)
     return command

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bettong.cli.background import DIRECTORY
+from bettong.cli.directory import DIRECTORY, HERE
 from bettong.cli.exit_codes import NOT_RUNNING
 from bettong.cli.locations import without_password_flag
-from bettong.cli.run import HERE
 from bettong.metrics import LATENCY_WINDOW_S
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bettong.cli.background import DIRECTORY
-from bettong.cli.run import HERE
+from bettong.cli.directory import DIRECTORY, HERE
 from bettong.services import RECEIVER
 
 _SINK = typer.Argument(

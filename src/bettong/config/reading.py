@@ -2,16 +2,17 @@
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from bettong.config.client import ClientSettings
 from bettong.config.connection_settings import ConnectionSettings
-from bettong.config.service import PREFIX
+from bettong.config.service import PREFIX, ServiceSettings
 from bettong.config.setting_faults import fault_text, misspelt
 from bettong.errors import SettingsError
-from bettong.services import SERVICES
+from bettong.services import SERVICES, ServiceEntry
 
 _Settings = TypeVar("_Settings", bound=ConnectionSettings)
 
@@ -43,7 +44,13 @@ def read_client() -> ClientSettings:
     raise SettingsError(f"{len(faults)} setting(s) wrong: {'; '.join(faults)}")
 
 
+def settings_class(service: ServiceEntry) -> type[ServiceSettings]:
+    """The class of a service's settings."""
+    found: type[ServiceSettings] = getattr(import_module(f"bettong.config.{service.name}"), service.settings)
+    return found
+
+
 def _names() -> set[str]:
     """Of all settings of all services, and of clients."""
-    names = {name.upper() for each in SERVICES.values() for name in each.settings_class().model_fields}
+    names = {name.upper() for each in SERVICES.values() for name in settings_class(each).model_fields}
     return names | {f"CLIENT_{name.upper()}" for name in ClientSettings.model_fields}

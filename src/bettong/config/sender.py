@@ -57,7 +57,7 @@ class SenderSettings(ServingSettings):
     )
     sender_topics: str = Field(
         "all",
-        description="Sources whose external Kafka topics this sender reads: all, none, or names with commas."
+        description="Sources with from_= whose external systems this sender reads: all, none, or names with commas."
         " Exactly one sender may read a source.",
     )
 

@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.topics import exclusions_topic
 from bettong.worker.exclusions import Exclusion, decode_exclusion, encode_exclusion
 
@@ -37,13 +38,13 @@ class ExclusionLog:
         self._frame_bytes_max = frame_bytes_max
         self._admin = LogAdmin(self._where)
         self._next: dict[int, int] = {}
-        self._found: defaultdict[tuple[str, int], dict[int, Exclusion]] = defaultdict(dict)
+        self._found: defaultdict[PartitionId, dict[int, Exclusion]] = defaultdict(dict)
         self._asked_s = float("-inf")
         self._lock = threading.Lock()
 
     def known(self, stage: str, partition: int) -> Mapping[int, Exclusion]:
         """Those of a partition, by offset; what `refresh` and `append` find comes into the same mapping."""
-        return self._found[stage, partition]
+        return self._found[PartitionId(stage, partition)]
 
     def refresh(self, since_s: float | None = None) -> None:
         """Reads what is new in the log; not if that was done since `since_s`, by the monotonic clock. Blocks."""
@@ -70,7 +71,7 @@ class ExclusionLog:
             if isinstance(answer, LogError):
                 raise answer
             self._read({partition: answer + 1})
-        return self._found[stage, partition][exclusion.offset]
+        return self._found[PartitionId(stage, partition)][exclusion.offset]
 
     def close(self) -> None:
         """Lets go of the connection. The next question opens another."""
@@ -78,8 +79,10 @@ class ExclusionLog:
 
     def _read(self, ends: Mapping[int, int]) -> None:
         """All records of these partitions below their ends. The first of an offset counts."""
-        firsts = {(self._topic, each): self._next.get(each, 0) for each in ends}
-        firsts = {partition: first for partition, first in firsts.items() if first < ends[partition[1]]}
+        firsts = {TopicPartition(self._topic, each): self._next.get(each, 0) for each in ends}
+        firsts = {
+            partition: first for partition, first in firsts.items() if first < ends[partition.partition]
+        }
         if not firsts:
             return
         deadline_s = time.monotonic() + _ANSWER_S_MAX
@@ -101,5 +104,5 @@ class ExclusionLog:
                 f"{self._topic}/{partition}: offset {offset} is no exclusion ({error}); has another program written"
                 " there? Restore the topic"
             ) from None
-        self._found[stage, partition].setdefault(exclusion.offset, exclusion)
+        self._found[PartitionId(stage, partition)].setdefault(exclusion.offset, exclusion)
         self._next[partition] = offset + 1

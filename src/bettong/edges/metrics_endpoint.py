@@ -18,6 +18,7 @@ from bettong import metrics
 from bettong.edges.redis_store import LiveMetrics
 from bettong.edges.redis_store.live import MetricValues
 from bettong.errors import SettingsError, StoreError
+from bettong.identifiers import PartitionId
 from bettong.latency import LatencyCounts
 from bettong.logs import Logger
 from bettong.metrics import BESIDE, LATENCY, SERIES, SERVICE, STANDBY, STATE, STATES, Scope, Series
@@ -26,7 +27,7 @@ from bettong.services import SERVICES
 # A scrape may wait for Redis for one attempt; Prometheus gives up after 10 s by default.
 _ATTEMPTS_S = 0.5
 
-Partitions = Mapping[tuple[str, int], MetricValues]
+Partitions = Mapping[PartitionId, MetricValues]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from enum import IntEnum
 from google.protobuf.message import DecodeError
 
 from bettong.errors import FrameError
+from bettong.identifiers import Origin
 from bettong.v1 import frame_pb2
 
 # What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
@@ -34,7 +35,7 @@ class FrameKind(IntEnum):
 class Frame:
     """One record of a topic. `columns` or `rows` holds the messages; fields as in the proto. See `frames.refused`."""
 
-    origin: str
+    origin: Origin
     sequence: int
     previous: int
     kind: FrameKind = FrameKind.DATA
@@ -51,6 +52,10 @@ class Frame:
     def stream(self) -> str:
         """The name of the stream that the messages belong to."""
         return self.origin.partition("/")[0]
+
+
+# Stands for a record that is no frame.
+UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=0, previous=0)
 
 
 def encode(frame: Frame) -> bytes:
@@ -105,7 +110,7 @@ def decode(data: bytes) -> Frame:
             + ("it has no messages" if empty else f"previous {envelope.previous} is not lower")
         )
     return Frame(
-        origin=envelope.origin,
+        origin=Origin(envelope.origin),
         sequence=envelope.sequence,
         previous=envelope.previous,
         kind=kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from bettong.identifiers import PartitionId
 from bettong.inspection.overview import (
     Overview,
     PartitionRow,
@@ -22,7 +23,7 @@ from bettong.inspection.overview import (
 from bettong.inspection.services import RUNNING, ServiceRow
 from bettong.metrics import STANDBY
 
-Offsets = Mapping[tuple[str, int], int]  # by (stage, partition)
+Offsets = Mapping[PartitionId, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class DeploymentAnswers:
     """
 
     live: Mapping[str, Record] = field(default_factory=dict)
-    partitions: Mapping[tuple[str, int], Record] = field(default_factory=dict)
+    partitions: Mapping[PartitionId, Record] = field(default_factory=dict)
     logs: Logs | None = None
     silent: Mapping[str, str] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ more. What a new start does not mend counts as going on: a Kafka or a Redis that
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bettong.identifiers import TopicPartition
 from bettong.metrics import LAG, STANDBY, STATE, lag
 
 
@@ -33,8 +34,8 @@ class Seen:
 def facts_of(
     *,
     speaks: bool,
-    ends: Mapping[tuple[str, int], int],
-    offsets: Mapping[tuple[str, int], int],
+    ends: Mapping[TopicPartition, int],
+    offsets: Mapping[TopicPartition, int],
 ) -> Facts:
     """From where logs end, and the next offset of each partition that was ever folded, by (topic, partition).
 

@@ -21,6 +21,7 @@ from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.key_values import read_key
+from bettong.identifiers import Origin
 from bettong.schema.fields import Kind
 from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.topics import dead_letter_topic
@@ -60,7 +61,7 @@ class Event:
     """
 
     offset: int
-    origin: str
+    origin: Origin
     sequence: int
     index: int
     time_ns: int

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from bettong import metrics
+from bettong.identifiers import PartitionId
 from bettong.metrics import Metric
 from bettong.services import PROCESSOR, RECEIVER, SENDER
 
@@ -80,7 +81,7 @@ def stands_still(row: PartitionRow) -> bool:
 
 def overview(
     live: Mapping[str, Record],
-    partitions: Mapping[tuple[str, int], Record],
+    partitions: Mapping[PartitionId, Record],
     rows: Sequence[PartitionRow] | None = None,
 ) -> Overview:
     """Messages are counted since the start of each sender; results and dead letters since the first record.
@@ -115,7 +116,7 @@ def overview(
     )
 
 
-def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
+def stages(partitions: Mapping[PartitionId, Record]) -> list[StageSummary]:
     """One summary a stage, by name."""
     names = sorted({stage for stage, _ in partitions})
     return [
@@ -137,10 +138,10 @@ def stages(partitions: Mapping[tuple[str, int], Record]) -> list[StageSummary]:
 
 def partition_rows(
     live: Mapping[str, Record],
-    partitions: Mapping[tuple[str, int], Record],
+    partitions: Mapping[PartitionId, Record],
     *,
-    begins: Mapping[tuple[str, int], int] | None = None,
-    ends: Mapping[tuple[str, int], int] | None = None,
+    begins: Mapping[PartitionId, int] | None = None,
+    ends: Mapping[PartitionId, int] | None = None,
     lag_known: bool = True,
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number.
@@ -154,7 +155,8 @@ def partition_rows(
     folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
-        key, record = (stage, partition), partitions.get((stage, partition), {})
+        key = PartitionId(stage, partition)
+        record = partitions.get(key, {})
         saved = _number(record, metrics.SNAPSHOT_OFFSET)
         offset = max(_total([record], metrics.OFFSET), (begins or {}).get(key, 0))
         lag: float | None = None

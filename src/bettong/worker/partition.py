@@ -11,7 +11,7 @@ from bettong.application.streams import Stateful
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, decode
+from bettong.frames.frame import UNREADABLE, Frame, FrameKind, decode
 from bettong.frames.refused import unpack
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
@@ -110,9 +110,7 @@ class PartitionWorker:
         try:
             frame = decode(value)
         except FrameError as error:
-            return self._refuse(
-                offset, Frame(origin="log/unreadable", sequence=0, previous=0), value, str(error)
-            )
+            return self._refuse(offset, UNREADABLE, value, str(error))
         self._now_ns = max(self._now_ns, frame.ingest_ns)
         if self._expiring:
             self._expire()
@@ -191,7 +189,7 @@ class PartitionWorker:
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
         self._delivery = delivery_of(stored.delivery)
-        self._sent = SentTable({(each.origin, each.partition): each.sequence for each in stored.sent})
+        self._sent = SentTable.of((each.origin, each.partition, each.sequence) for each in stored.sent)
         self._note(stored, data)
         shapes = self.program.shapes
         return [name for name in self._tables if stored.shapes[name].code != shapes[name].code]

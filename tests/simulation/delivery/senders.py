@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bettong.edges.redis_store import Claim, Granted, Held
-from bettong.identifiers import TopicPartition
+from bettong.identifiers import Origin, TopicPartition
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import check_claim, is_exact
@@ -83,7 +83,7 @@ class Senders(Consumers):
 
     def _open(self, pod: int, hello: Hello, claim: Claim, granted: Granted) -> Running:
         session = Session(ROUTE, hello, self.clocks.ends[pod])
-        ledger = Ledger(claim.stream, window=WINDOW)
+        ledger = Ledger(Origin(claim.stream), window=WINDOW)
         running = Running(pod, session, ledger, claim, granted, self.clocks.ms + LEASE_MS)
         opening = session.open(self.clocks.steady_s, self.clocks.of_pod(pod), granted.acknowledged)
         running.hand_over(opening.appends, ledger.opening(granted.acknowledged))

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from bettong.application.on_error import DEAD_LETTER, STOP
 from bettong.errors import FrameError, SupersededError
-from bettong.frames.frame import Frame, decode
+from bettong.frames.frame import UNREADABLE, Frame, decode
 from bettong.garbage import CollectionPaused
 from bettong.logs import Logger
 from bettong.worker.exclusions import Exclusion
@@ -189,7 +189,7 @@ def frame_of(value: bytes) -> Frame:
     try:
         return decode(value)
     except FrameError:
-        return Frame(origin="log/unreadable", sequence=0, previous=0)
+        return UNREADABLE
 
 
 def messages_of(value: bytes) -> int:

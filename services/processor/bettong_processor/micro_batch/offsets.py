@@ -7,29 +7,35 @@ from typing import Any
 from pyspark import SparkContext
 
 from bettong.application.plan import Plan
+from bettong.identifiers import TopicPartition
 from bettong.snapshots.chain import chains
 from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 
 
-def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[tuple[str, int], int]:
+def snapshot_offsets(store: SnapshotStore, plan: Plan, partitions: int) -> dict[TopicPartition, int]:
     """Where a query without a checkpoint starts: at each partition's newest snapshot."""
-    offsets: dict[tuple[str, int], int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for stage in plan.stages:
         for partition in range(partitions):
             complete = chains(store.increments(stage.name, partition))
             if complete:
-                offsets[stage_topic(plan.application, stage.name), partition] = complete[0][-1].offset
+                offsets[TopicPartition(stage_topic(plan.application, stage.name), partition)] = complete[0][
+                    -1
+                ].offset
     return offsets
 
 
 def starting_offsets(
-    topics: tuple[str, ...], partitions: int, first_offsets: Mapping[tuple[str, int], int]
+    topics: tuple[str, ...], partitions: int, first_offsets: Mapping[TopicPartition, int]
 ) -> str:
     """Spark's JSON for where to start: -2 is its word for the beginning of the log."""
     return json.dumps(
         {
-            topic: {str(number): first_offsets.get((topic, number), -2) for number in range(partitions)}
+            topic: {
+                str(number): first_offsets.get(TopicPartition(topic, number), -2)
+                for number in range(partitions)
+            }
             for topic in topics
         }
     )

@@ -9,6 +9,7 @@ again. Which one is a decision of `bettong.snapshots.recovery`; here it is carri
 from collections.abc import Iterable
 
 from bettong.errors import LogTruncatedError
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
 from bettong.snapshots.recovery import StateCandidate, StateLocation, candidates, reaches
@@ -40,7 +41,7 @@ class Partitions:
         self._replay_log = replay_log
         self._guard = guard
         self._log = log
-        self._workers: dict[tuple[str, int], PartitionWorker] = {}
+        self._workers: dict[PartitionId, PartitionWorker] = {}
 
     def begin(self, topic: str, partition: int, first: int) -> PartitionWorker:
         """The worker whose state is that of all records below `first`.
@@ -58,11 +59,11 @@ class Partitions:
         stage, partition = worker.program.stage.name, worker.assignment.partition
         if worker.next_offset > worker.saved.offset:
             self._stores.local.save(stage, partition, *worker.increment())
-        self._workers[stage, partition] = worker
+        self._workers[PartitionId(stage, partition)] = worker
 
     def _restore(self, stage: str, partition: int, first: int) -> PartitionWorker:
         # Taken out while it is at work: should the task fail half-way, the half-folded state is not found again.
-        memory = self._workers.pop((stage, partition), None)
+        memory = self._workers.pop(PartitionId(stage, partition), None)
         if memory is not None and memory.next_offset == first:
             return memory
         tried: tuple[StateCandidate, ...] = ()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 
 from bettong import metrics
+from bettong.identifiers import TopicPartition
 
 
 def metrics_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
@@ -17,7 +18,7 @@ def metrics_of(progress: Mapping[str, object] | None) -> dict[str, str | float]:
     return metric_values
 
 
-def ends_of(progress: Mapping[str, object] | None) -> dict[tuple[str, int], int]:
+def ends_of(progress: Mapping[str, object] | None) -> dict[TopicPartition, int]:
     """For each (topic, partition) where the last batch that Spark has committed ends, by its progress report."""
     sources = progress.get("sources") if progress else None
     return _offsets(sources[0].get("endOffset")) if isinstance(sources, list) and sources else {}
@@ -29,13 +30,13 @@ def durations_of(progress: Mapping[str, object] | None) -> dict[str, object]:
     return {"batch": progress["batchId"], **durations} if progress and isinstance(durations, Mapping) else {}
 
 
-def _offsets(reported: object) -> dict[tuple[str, int], int]:
+def _offsets(reported: object) -> dict[TopicPartition, int]:
     """By (topic, partition). Spark gives them as JSON text, or read already; none before the first batch."""
     offsets = json.loads(reported) if isinstance(reported, str) else reported
     if not isinstance(offsets, Mapping):
         return {}
     return {
-        (topic, int(partition)): int(offset)
+        TopicPartition(topic, int(partition)): int(offset)
         for topic, each in offsets.items()
         for partition, offset in each.items()
     }

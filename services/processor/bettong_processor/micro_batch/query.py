@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
+from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong_processor.micro_batch.offsets import starting_offsets
 from bettong_processor.micro_batch.progress import durations_of, ends_of, metrics_of
@@ -113,7 +114,7 @@ def start(
     *,
     checkpoint: str,
     stages: Mapping[str, str],
-    first_offsets: Mapping[tuple[str, int], int],
+    first_offsets: Mapping[TopicPartition, int],
     log: Logger,
 ) -> MicroBatch:
     """Starts the query: from `checkpoint` when there is one, else from `first_offsets` (else offset 0).

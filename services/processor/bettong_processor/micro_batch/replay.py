@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogAdmin, LogReader, Record
+from bettong.identifiers import TopicPartition
 
 # Small enough to stay well within a worker's memory, large enough to keep the broker busy.
 _RECORDS_MAX = 500
@@ -20,11 +21,11 @@ class Replay:
     def log_start(self, topic: str, partition: int) -> int:
         """The offset of the oldest record that the log still holds."""
         with LogAdmin(self._kafka) as admin:
-            return admin.beginnings([topic])[topic, partition]
+            return admin.beginnings([topic])[TopicPartition(topic, partition)]
 
     def records(self, topic: str, partition: int, *, first: int, until: int) -> Iterator[Record]:
         """The records from `first` up to but not including `until`, which must exist."""
-        starts = {(topic, partition): first}
+        starts = {TopicPartition(topic, partition): first}
         with LogReader(self._kafka, starts, frame_bytes_max=self._frame_bytes_max) as reader:
             at = first
             while at < until:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from bettong import metrics
 from bettong.config.processor import ProcessorSettings
+from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong.topics import stage_of_topic
 from bettong_processor.micro_batch.task import process_of
@@ -23,7 +24,7 @@ from bettong_processor.programs import programs
 # A stop must not last; what is not saved then is folded from the log again, as after a crash.
 _SAVE_S_MAX = 8.0
 
-Ends = Mapping[tuple[str, int], int]
+Ends = Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Save:
 
 def save(
     spark: SparkSession, settings: ProcessorSettings, ends: Ends, log: Logger
-) -> dict[tuple[str, int], int]:
+) -> dict[TopicPartition, int]:
     """Has every executor save its part: a task for each slot. What is saved now, by (topic, partition).
 
     Never raises: a crash would have saved nothing either.
@@ -77,7 +78,7 @@ def save(
             "the last snapshots are not saved; a restart folds more", fault=str(error).splitlines()[0]
         )
         return {}
-    saved: dict[tuple[str, int], int] = {}
+    saved: dict[TopicPartition, int] = {}
     for row in rows:
         partition = order[row["index"]][0]
         saved[partition] = max(row["offset"], saved.get(partition, 0))

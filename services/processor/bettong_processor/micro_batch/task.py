@@ -15,6 +15,7 @@ from pyspark import TaskContext
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.snapshot_stores import local_states, snapshot_store
+from bettong.identifiers import PartitionId
 from bettong.logs import configure
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -99,7 +100,7 @@ class WorkerProcess:
     metrics: PartitionMetrics
     guard: Guard
     begun_ms: int = 0
-    told: dict[tuple[str, int], int] = field(default_factory=dict)
+    told: dict[PartitionId, int] = field(default_factory=dict)
 
     def follow(self, begun_ms: int, attempt: int) -> None:
         """A task begins, of a run that began then. Reads what was left out of the log since, where that may be news.
@@ -113,13 +114,13 @@ class WorkerProcess:
 
     def report(self, worker: PartitionWorker, begun_ms: int) -> None:
         """Writes a partition's live metrics, of a run that began then. Never fails a task: metrics can wait."""
-        stage, partition = worker.program.stage.name, worker.assignment.partition
-        saved = self.uploads.saved_offset(stage, partition)
+        id_ = PartitionId(worker.program.stage.name, worker.assignment.partition)
+        saved = self.uploads.saved_offset(*id_)
         # Only what is news: another process may have saved a newer one since.
-        news = saved if self.told.get((stage, partition)) != saved else None
+        news = saved if self.told.get(id_) != saved else None
         if news is not None:
-            self.told[stage, partition] = news
-        self.metrics.write(stage, partition, self.metrics.of(worker, news), begun_ms)
+            self.told[id_] = news
+        self.metrics.write(*id_, self.metrics.of(worker, news), begun_ms)
 
 
 def task_attempt() -> int:

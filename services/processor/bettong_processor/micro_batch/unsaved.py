@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bettong.backoff import pause_s
+from bettong.identifiers import TopicPartition
 
-Offsets = Mapping[tuple[str, int], int]  # by topic and partition
+Offsets = Mapping[TopicPartition, int]
 
 # A partition that nobody could save (its state lies nowhere any more, the store is away) is tried again after 1 s, 2 s
 _PAUSE_S_MIN, _PAUSE_S_MAX = 1.0, 60.0
@@ -28,10 +29,10 @@ class Unsaved:
     """Of one query. `saved`: snapshots that there were at its start. Seconds of one monotonic clock."""
 
     interval_s: float
-    saved: dict[tuple[str, int], int]
-    _rests: dict[tuple[str, int], _Rest] = field(default_factory=dict)
+    saved: dict[TopicPartition, int]
+    _rests: dict[TopicPartition, _Rest] = field(default_factory=dict)
 
-    def due(self, committed: Offsets, now_s: float) -> dict[tuple[str, int], int]:
+    def due(self, committed: Offsets, now_s: float) -> dict[TopicPartition, int]:
         """The partitions to save now, each with the offset below which all output is durable."""
         for partition, offset in committed.items():
             rest = self._rests.get(partition)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bettong.errors import StoreError
+from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.snapshots.chain import chain
 from bettong.snapshots.store import SnapshotStore
@@ -55,15 +56,15 @@ class Uploads:
         self._clock = clock
         self._log = log
         self._changed = threading.Condition()
-        self._due: dict[tuple[str, int], int] = {}
-        self._begun_s: dict[tuple[str, int], float] = {}
-        self._saved: dict[tuple[str, int], int] = {}
+        self._due: dict[PartitionId, int] = {}
+        self._begun_s: dict[PartitionId, float] = {}
+        self._saved: dict[PartitionId, int] = {}
         self._busy = False
         self._thread: threading.Thread | None = None
 
     def offer(self, stage: str, partition: int, offset: int) -> None:
         """Tells that all output of the records below `offset` is durable. Never blocks for long, never raises."""
-        key, now = (stage, partition), self._clock()
+        key, now = PartitionId(stage, partition), self._clock()
         with self._changed:
             too_soon = now - self._begun_s.get(key, float("-inf")) < self._interval_s
             if too_soon or offset <= self._saved.get(key, 0):
@@ -77,11 +78,11 @@ class Uploads:
 
     def complete(self, stage: str, partition: int, offset: int) -> bool:
         """Does at once what `offer` would lead to, on the caller's thread; False when the store did not take it."""
-        return self._upload((stage, partition), offset)
+        return self._upload(PartitionId(stage, partition), offset)
 
     def saved_offset(self, stage: str, partition: int) -> int | None:
         """The offset of the last snapshot that this process completed; None when it completed none."""
-        return self._saved.get((stage, partition))
+        return self._saved.get(PartitionId(stage, partition))
 
     def settle(self, timeout_s: float) -> bool:
         """Waits until nothing is due; False when that took longer."""
@@ -102,14 +103,14 @@ class Uploads:
                 if failed:
                     self._changed.wait_for(lambda: False, _PAUSE_S)
 
-    def _upload(self, key: tuple[str, int], offset: int) -> bool:
+    def _upload(self, key: PartitionId, offset: int) -> bool:
         try:
             saved = upload(self._stores, *key, offset)
         except StoreError as error:
             self._log.warning(
                 "snapshot not saved; the state is safe in the log, recovery would take longer",
-                stage=key[0],
-                partition=key[1],
+                stage=key.stage,
+                partition=key.partition,
                 fault=str(error),
             )
             return False

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 from typing import Generic
 
 from bettong.edges.kafka_log import Record
+from bettong.identifiers import TopicPartition
 from bettong.worker.output.framing import OutputRecord
 from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.connector import Message, SinkBatch, SinkConnector
@@ -65,10 +66,10 @@ class Delivery(Generic[Message]):
         self._first = self._feeds[0][1]
         self._offsets = self._first.offsets(beginnings)
 
-    def starts(self) -> dict[tuple[str, int], int]:
+    def starts(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the lowest record that a connector lacks."""
         starts = [batcher.starts() for _, batcher in self._feeds]
-        return {(self._topics[key[0]], key[1]): min(each[key] for each in starts) for key in self._offsets}
+        return {self._log_of(key): min(each[key] for each in starts) for key in self._offsets}
 
     def deliver(self, records: Sequence[Record]) -> bool:
         """Delivers records; whether there was anything. Call it without records from time to time, too.
@@ -124,9 +125,13 @@ class Delivery(Generic[Message]):
             found[sink].add(progress.counts)
         return found
 
-    def offsets(self) -> dict[tuple[str, int], int]:
+    def offsets(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the record that the first connector lacks."""
-        return {(self._topics[sink], partition): each for (sink, partition), each in self._offsets.items()}
+        return {self._log_of(key): each for key, each in self._offsets.items()}
+
+    def _log_of(self, key: SinkPartition) -> TopicPartition:
+        sink, partition = key
+        return TopicPartition(self._topics[sink], partition)
 
     def _hand_over(
         self,

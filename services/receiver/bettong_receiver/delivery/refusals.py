@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 from bettong.application.on_error import DEAD_LETTER, STOP, OnError
 from bettong.frames.frame import Frame
+from bettong.topics import DEAD_LETTERS
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
-from bettong.worker.output.framing import FrameEmitter, OutputRecord
+from bettong.worker.output.framing import FrameEmitter, OutputRecord, origin_of
 from bettong.worker.output.numbering import SentTable
 from bettong_receiver.progress import DeadLetterOutbox, DeliveryProgress
 
@@ -44,11 +45,10 @@ class Refusals:
         self, partition: int, offset: int, frame: Frame, reasons: Mapping[int, str], last: int
     ) -> tuple[list[OutputRecord], int]:
         """Those of the frame at `offset`, and the number of the last record of them; `last`: of those before."""
-        sent = SentTable()
         # No stage has a dot in its name.
         stage = f"{self.sink}.destination"
-        origin = f"dead-letters/{stage}/{partition}"
-        sent.sequences[origin, partition] = last
+        origin = origin_of(DEAD_LETTERS, stage, partition)
+        sent = SentTable.of([(origin, partition, last)])
         emitter = FrameEmitter(frame, offset, self.frame_bytes_max, sent)
         framing = DeadLetterFraming(self.application, stage, partition)
         dead_letters = DeadLetters()

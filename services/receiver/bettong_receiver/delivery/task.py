@@ -16,6 +16,7 @@ from typing import Generic
 from bettong.backoff import Backoff
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.errors import LogError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong.worker.output.framing import OutputRecord
 from bettong_receiver.delivery.connector import ConnectorUnavailableError, Message, SinkBatch
@@ -37,7 +38,7 @@ _RETRY_S_MAX = 30.0
 _QUIET_S = 2.0
 _DEAD_LETTERS_WAIT_S = 30.0
 
-OpenReader = Callable[[Mapping[tuple[str, int], int], int], LogReader]
+OpenReader = Callable[[Mapping[TopicPartition, int], int], LogReader]
 
 
 class SinkTask(Generic[Message]):
@@ -77,7 +78,7 @@ class SinkTask(Generic[Message]):
         self._has_failed = False
         self._delivery: Delivery[Message] | None = None
 
-    def offsets(self) -> dict[tuple[str, int], int]:
+    def offsets(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the record that the first connector lacks; empty until it was opened once."""
         return {} if self._delivery is None else self._delivery.offsets()
 

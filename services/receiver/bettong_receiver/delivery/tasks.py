@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from bettong.edges.kafka_log import LogWriter
+from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.observations import DeliveryObserver
@@ -99,11 +100,11 @@ class SinkTasks:
         """Latency and the newest dead letter of the first route."""
         return self._observer.metrics()
 
-    def offsets(self) -> dict[tuple[str, int], int]:
+    def offsets(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the record that the first route lacks."""
         return self._first.offsets()
 
-    def destination_offsets(self) -> dict[str, dict[tuple[str, int], int]]:
+    def destination_offsets(self) -> dict[str, dict[TopicPartition, int]]:
         """The same of each sink's destination, by sink; nothing of those that have not been opened yet."""
         return {
             each.sink: offsets

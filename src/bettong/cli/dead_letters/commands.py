@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.directory import HERE
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, locations
-from bettong.cli.run import HERE
 
 if TYPE_CHECKING:
     from bettong.application.plan import Plan

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bettong.cli.check import APPLICATION
+from bettong.cli.directory import HERE
 from bettong.cli.keys import key_in, stage_named
 from bettong.cli.locations import DirectoryFlag, KafkaFlag, RedisFlag, locations
-from bettong.cli.run import HERE
 from bettong.cli.state.files import write_lines, write_parquet
 
 if TYPE_CHECKING:

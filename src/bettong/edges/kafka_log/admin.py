@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from kafka import OffsetSpec, TopicPartition
+import kafka
+from kafka import OffsetSpec
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import (
     KafkaError,
@@ -19,6 +20,7 @@ from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log.connecting import connect, may_pass, translated
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 
 _ANSWER_WAIT_S_MAX = 10.0
 
@@ -138,11 +140,11 @@ class LogAdmin(Closing):
         found = self._ask("asking for all topics", lambda client: client.list_topics())
         return sorted(name for name in found if name.startswith(prefix))
 
-    def ends(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+    def ends(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """For each (topic, partition) the offset that its next record will have. LogError for unknown topics."""
         return self._offsets(topics, OffsetSpec.LATEST)
 
-    def beginnings(self, topics: Iterable[str]) -> dict[tuple[str, int], int]:
+    def beginnings(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """For each (topic, partition) the offset of its oldest record; its end when it is empty."""
         return self._offsets(topics, OffsetSpec.EARLIEST)
 
@@ -152,17 +154,17 @@ class LogAdmin(Closing):
             self._client.close()
             self._client = None
 
-    def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[tuple[str, int], int]:
+    def _offsets(self, topics: Iterable[str], which: OffsetSpec) -> dict[TopicPartition, int]:
         found = self._partitions(topics, may_be_missing=False)
         wanted = {
-            TopicPartition(name, number): which for name, numbers in found.items() for number in numbers
+            kafka.TopicPartition(name, number): which for name, numbers in found.items() for number in numbers
         }
         if not wanted:
             return {}
         doing = f"asking for offsets of {', '.join(sorted(found))}"
         answer = self._ask(doing, lambda client: client.list_partition_offsets(wanted))
         return {
-            (partition.topic, partition.partition): int(offset.offset) for partition, offset in answer.items()
+            TopicPartition(each.topic, each.partition): int(offset.offset) for each, offset in answer.items()
         }
 
     def _partitions(self, topics: Iterable[str], *, may_be_missing: bool) -> dict[str, list[int]]:

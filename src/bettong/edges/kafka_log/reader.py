@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Position
 
 from bettong.closing import Closing
 from bettong.config.connection_settings import KafkaConnection
@@ -12,6 +13,7 @@ from bettong.edges.kafka_log.librdkafka import ALONE, connect, fault, is_outside
 from bettong.edges.kafka_log.record import Record
 from bettong.edges.kafka_log.sizes import batch_bytes_max
 from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
+from bettong.identifiers import TopicPartition
 
 # One partition may fill a whole fetch when it is alone, and gets no less than this when there are many.
 _PARTITION_FETCH_BYTES_MIN = 256 * 1024
@@ -30,8 +32,6 @@ _OUT_OF_RANGE_NAMED_MAX = 20
 
 _DAMAGED = {KafkaError._BAD_MSG, KafkaError._BAD_COMPRESSION, KafkaError.INVALID_MSG}  # noqa: SLF001
 
-_Partition = tuple[str, int]
-
 
 class LogReader(Closing):
     """Reads partitions in order, each from its own offset, and never past a missing record. Use it from one thread.
@@ -42,7 +42,7 @@ class LogReader(Closing):
     def __init__(
         self,
         where: str | KafkaConnection,
-        starts: Mapping[tuple[str, int], int],
+        starts: Mapping[TopicPartition, int],
         *,
         frame_bytes_max: int,
         fetch_bytes_max: int = 16 * 1024 * 1024,
@@ -61,8 +61,8 @@ class LogReader(Closing):
         connection = KafkaConnection.of(where)
         self._bootstrap = connection.bootstrap
         self._on_wait = on_wait
-        self._next: dict[_Partition, int] = {}
-        self._out_of_range: dict[_Partition, KafkaError] = {}
+        self._next: dict[TopicPartition, int] = {}
+        self._out_of_range: dict[TopicPartition, KafkaError] = {}
         self._out_of_range_due_s = 0.0
         self._is_suspect = False
         self._reached_s = self._told_s = time.monotonic()
@@ -93,9 +93,7 @@ class LogReader(Closing):
         try:
             self._check_exist(set(starts))
             self._next = dict(starts)
-            self._consumer.assign(
-                [TopicPartition(*partition, offset) for partition, offset in starts.items()]
-            )
+            self._consumer.assign([Position(*partition, offset) for partition, offset in starts.items()])
         except BaseException:
             self.close()
             raise
@@ -115,7 +113,7 @@ class LogReader(Closing):
             raise fault(error.args[0], f"reading {self._names()}", self._bootstrap) from None
         records = []
         for each in found:
-            key = topic, partition = each.topic(), each.partition()
+            key = topic, partition = TopicPartition(each.topic(), each.partition())
             if (event := each.error()) is not None:
                 self._take_note(key, event)
                 continue
@@ -133,7 +131,7 @@ class LogReader(Closing):
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         """Goes on with `offset` in that partition. LogError when the partition is not one of this reader."""
-        if (topic, partition) not in self._next:
+        if TopicPartition(topic, partition) not in self._next:
             raise LogError(f"{topic}/{partition}: this reader reads only {self._names()}")
         self.remove(topic, partition)
         self.add(topic, partition, offset)
@@ -145,22 +143,28 @@ class LogReader(Closing):
 
     def add(self, topic: str, partition: int, offset: int) -> None:
         """Reads one more partition, from `offset`. Others go on. LogError when it does not exist."""
-        self._check_exist({(topic, partition)})
-        self._next[topic, partition] = offset
-        self._consumer.incremental_assign([TopicPartition(topic, partition, offset)])
+        id_ = TopicPartition(topic, partition)
+        self._check_exist({id_})
+        self._next[id_] = offset
+        self._consumer.incremental_assign([Position(topic, partition, offset)])
 
     def remove(self, topic: str, partition: int) -> None:
         """Reads a partition no more; what was read ahead of it is forgotten. Others go on."""
-        del self._next[topic, partition]
-        self._consumer.incremental_unassign([TopicPartition(topic, partition)])
-        self._out_of_range.pop((topic, partition), None)
+        id_ = TopicPartition(topic, partition)
+        del self._next[id_]
+        self._consumer.incremental_unassign([Position(topic, partition)])
+        self._out_of_range.pop(id_, None)
 
     def lag(self, topic: str, partition: int) -> int | None:
         """Records that the log holds beyond the next one, by the broker's last answer; None before the first one."""
-        known = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), cached=True)
-        return max(0, known[1] - self._next[topic, partition]) if known and known[1] >= 0 else None
+        known = self._consumer.get_watermark_offsets(Position(topic, partition), cached=True)
+        return (
+            max(0, known[1] - self._next[TopicPartition(topic, partition)])
+            if known and known[1] >= 0
+            else None
+        )
 
-    def positions(self) -> dict[tuple[str, int], int]:
+    def positions(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the offset of the next record that `poll` returns. Does not block."""
         return dict(self._next)
 
@@ -168,7 +172,7 @@ class LogReader(Closing):
         """Lets go of the connection. Never raises."""
         self._consumer.close()
 
-    def _take_note(self, partition: _Partition, error: KafkaError) -> None:
+    def _take_note(self, partition: TopicPartition, error: KafkaError) -> None:
         if is_outside(error):
             if partition in self._next:
                 if not self._out_of_range:
@@ -183,7 +187,7 @@ class LogReader(Closing):
         """It tells that a connection is lost, never that it is there again."""
         self._is_suspect = True
 
-    def _check_exist(self, partitions: set[_Partition]) -> None:
+    def _check_exist(self, partitions: set[TopicPartition]) -> None:
         for topic in sorted({topic for topic, _ in partitions}):
             found = self._partitions_of(topic)
             if missing := sorted(number for name, number in partitions if name == topic and number >= found):
@@ -200,13 +204,13 @@ class LogReader(Closing):
     def _truncated_error(self) -> LogTruncatedError:
         """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
         told, answers = [], True
-        for (topic, partition), error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
-            known = self._bounds(topic, partition) if answers else None
+        for id_, error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
+            known = self._bounds(*id_) if answers else None
             answers = known is not None
             where = (
                 f"the log holds {known[0]} up to {known[1]}" if known else f"it is not there ({error.str()})"
             )
-            told.append(f"{topic}/{partition}: offset {self._next[topic, partition]} is needed, {where}")
+            told.append(f"{id_}: offset {self._next[id_]} is needed, {where}")
         if more := len(self._out_of_range) - len(told):
             told.append(f"and {more} more partitions")
         return LogTruncatedError(
@@ -218,7 +222,7 @@ class LogReader(Closing):
         """The first offset in the log and the next one, by the broker; None when it does not say in time."""
         try:
             found: tuple[int, int] | None = self._consumer.get_watermark_offsets(
-                TopicPartition(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
+                Position(topic, partition), timeout=REQUEST_WAIT_MS_MAX / 1000
             )
         except KafkaException:
             return None

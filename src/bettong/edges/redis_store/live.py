@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 
 from bettong.edges.redis_store.connection import ATTEMPTS_S, Client, RedisStore
+from bettong.identifiers import PartitionId
 from bettong.metrics import AGE_S, OFFSET, TTL_S
 
 # Metrics can wait for the next ones, their writers cannot: just enough for a connection that a restart has cut.
@@ -81,12 +82,11 @@ class LiveMetrics:
         """The records of the instances that live, by instance; each with its age. No attempt after `attempts_s`."""
         return self._records(self._instances, "live", attempts_s)
 
-    def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[tuple[str, int], dict[str, str]]:
+    def partitions(self, *, attempts_s: float = ATTEMPTS_S) -> dict[PartitionId, dict[str, str]]:
         """The records of the partitions, by (stage, partition). No attempt is begun after `attempts_s`."""
         found = {}
         for name, metrics in self._records(self._partitions, "partition", attempts_s).items():
-            stage, _, partition = name.rpartition("/")
-            found[stage, int(partition)] = metrics
+            found[PartitionId.parse(name)] = metrics
         return found
 
     def _write(

@@ -21,6 +21,7 @@ from bettong.edges.kafka_log import LogAdmin, Record
 from bettong.errors import BettongError, FrameError
 from bettong.frames.dead_letter_id import DeadLetterId
 from bettong.frames.frame import Frame, FrameKind, decode
+from bettong.identifiers import TopicPartition
 from bettong.inspection.dead_letters import Found, ResendMark
 from bettong.inspection.live.log_stretch import stretch
 from bettong.topics import dead_letter_topic
@@ -57,7 +58,7 @@ class DeadLetterLog:
 
     def at(self, id_: DeadLetterId) -> Found:
         """The dead letter of that name. Raises BettongError when there is none."""
-        partition = (self._topic, id_.partition)
+        partition = TopicPartition(self._topic, id_.partition)
         with LogAdmin(self._kafka) as admin:
             first, end = (
                 admin.beginnings([self._topic]).get(partition, 0),
@@ -83,7 +84,7 @@ class DeadLetterLog:
         wanted = {
             partition: first
             for partition, first in firsts.items()
-            if not partitions or partition[1] in partitions
+            if not partitions or partition.partition in partitions
         }
         for record in stretch(self._kafka, wanted, ends, frame_bytes_max=self._frame_bytes_max):
             for frame in _readable(record):

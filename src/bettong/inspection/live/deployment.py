@@ -8,6 +8,7 @@ from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
+from bettong.identifiers import PartitionId, TopicPartition
 from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, Offsets, inspection
 from bettong.inspection.overview import Record
 from bettong.inspection.services import remote_rows
@@ -34,7 +35,7 @@ def ask(
     """What Redis and Kafka say now. Raises StoreError for a Redis that is away, unless it may be."""
     silent: dict[str, str] = {}
     live: Mapping[str, Record] = {}
-    partitions: Mapping[tuple[str, int], Record] = {}
+    partitions: Mapping[PartitionId, Record] = {}
     logs: Logs | None = None
     try:
         live, partitions = _said(redis, application)
@@ -52,16 +53,16 @@ def ask(
 
 def _said(
     redis: RedisConnection, application: str
-) -> tuple[Mapping[str, Record], Mapping[tuple[str, int], Record]]:
+) -> tuple[Mapping[str, Record], Mapping[PartitionId, Record]]:
     with RedisStore(redis, application, answer_wait_s_max=_ANSWER_WAIT_S_MAX) as store:
         metrics = LiveMetrics(store)
         return metrics.live(attempts_s=_ATTEMPTS_S), metrics.partitions(attempts_s=_ATTEMPTS_S)
 
 
 def _logs(kafka: KafkaConnection, application: str) -> Logs:
-    def by_stage(offsets: Offsets) -> Offsets:
+    def by_stage(offsets: Mapping[TopicPartition, int]) -> Offsets:
         return {
-            (stage_of_topic(application, topic), partition): offset
+            PartitionId(stage_of_topic(application, topic), partition): offset
             for (topic, partition), offset in offsets.items()
         }
 

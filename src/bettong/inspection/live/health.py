@@ -8,6 +8,7 @@ from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
+from bettong.identifiers import TopicPartition
 from bettong.inspection.health import Facts, facts_of
 from bettong.metrics import OFFSET
 
@@ -34,7 +35,7 @@ def facts_now(settings: ProcessorSettings, application: str, topics: Mapping[str
     except (LogError, StoreError):
         return None
     offsets = {
-        (names[stage], partition): int(record[OFFSET.name])
+        TopicPartition(names[stage], partition): int(record[OFFSET.name])
         for (stage, partition), record in partitions.items()
         if stage in names and OFFSET.name in record
     }

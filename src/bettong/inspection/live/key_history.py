@@ -12,6 +12,7 @@ from bettong.edges.redis_store import RedisStore
 from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError
 from bettong.garbage import CollectionPaused
+from bettong.identifiers import TopicPartition
 from bettong.inspection.key_history import Event, KeyHistory
 from bettong.inspection.live.log_stretch import stretch
 from bettong.inspection.locations import Locations
@@ -53,9 +54,8 @@ def log_of(plan: Plan, stage: Stage, key: KeyValue, where: Locations) -> Partiti
     with LogAdmin(where.kafka) as admin:
         beginnings, ends = admin.beginnings([topic]), admin.ends([topic])
     partition = partition_of(key, len(ends))
-    return PartitionLog(
-        stage, topic, partition, len(ends), beginnings[topic, partition], ends[topic, partition]
-    )
+    id_ = TopicPartition(topic, partition)
+    return PartitionLog(stage, topic, partition, len(ends), beginnings[id_], ends[id_])
 
 
 def stretch_of(
@@ -102,7 +102,7 @@ def history_of(plan: Plan, key: KeyValue, where: Locations, found: Stretch) -> K
 
 def folded(history: KeyHistory, found: Stretch, where: Locations) -> Iterator[list[Event]]:
     """What became of the key in each record, until the stretch or the history ends. Raises LogError."""
-    partition = (found.log.topic, found.log.partition)
+    partition = TopicPartition(found.log.topic, found.log.partition)
     records = stretch(
         where.kafka,
         {partition: found.first},

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from bettong.config.connection_settings import KafkaConnection
 from bettong.edges.kafka_log import LogReader, Record
 from bettong.errors import LogUnavailableError
+from bettong.identifiers import TopicPartition
 
-Offsets = Mapping[tuple[str, int], int]
+Offsets = Mapping[TopicPartition, int]
 
 _RECORDS_MAX = 500
 _POLL_MS = 500
@@ -34,7 +35,7 @@ def stretch(
         while left:
             for record in reader.poll(_POLL_MS, _RECORDS_MAX):
                 heard_s = time.monotonic()
-                if record.offset < untils[record.topic, record.partition]:
+                if record.offset < untils[TopicPartition(record.topic, record.partition)]:
                     left -= 1
                     yield record
             if time.monotonic() - heard_s > _SILENCE_S_MAX:

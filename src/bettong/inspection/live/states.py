@@ -39,7 +39,7 @@ class States(Closing):
         topic = stage_topic(self._plan.application, stage.name)
         with LogAdmin(self._where.kafka) as admin:
             begins, ends = admin.beginnings([topic]), admin.ends([topic])
-        return {partition: LogEnds(begins[topic, partition], end) for (_, partition), end in ends.items()}
+        return {each.partition: LogEnds(begins[each], end) for each, end in ends.items()}
 
     def held(self, stage: Stage, partition: int) -> RestoredSnapshot | None:
         """The newest snapshot that is not damaged; None when there is none.

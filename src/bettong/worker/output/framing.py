@@ -7,6 +7,7 @@ from typing import NamedTuple
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
+from bettong.identifiers import Origin
 from bettong.worker.output.numbering import SentTable
 
 # What protobuf adds to a message among a frame's rows: a tag, and a length of at most 5 bytes.
@@ -28,16 +29,16 @@ class FrameDestination(NamedTuple):
 
     topic: str
     partition: int
-    origin: str
+    origin: Origin
 
 
-def origin_of(target: str, stage: str, partition: int) -> str:
+def origin_of(target: str, stage: str, partition: int) -> Origin:
     """Who numbers the frames that a partition of a stage writes for a sink, a stream that `key_by` made, dead letters.
 
     It stays the same whatever streams of the stage lead there, and whatever their messages are, so that a replay by
     a changed application repeats numbers. Frames of several schemas are parts of one input frame: see `numbering`.
     """
-    return f"{target}/{stage}/{partition}"
+    return Origin(f"{target}/{stage}/{partition}")
 
 
 class Piece(NamedTuple):

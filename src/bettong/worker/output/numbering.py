@@ -5,22 +5,33 @@ replay gives the same frame the same number. Usually there is one part for each 
 results of several schemas, or that outgrow the frame limit, are spread over several.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Self
+
+from bettong.identifiers import Origin, Sequence
 
 # Frames that one input frame may lead to at one destination. 2**20 leaves 2**44 offsets before a sequence
 # outgrows 64 bits: at 10,000 frames a second in one partition, 55 years.
 PARTS_MAX = 2**20
+
+_NONE = Sequence(0)
 
 
 @dataclass(slots=True)
 class SentTable:
     """The last sequence sent, by origin and destination partition. Part of the partition's state."""
 
-    sequences: dict[tuple[str, int], int] = field(default_factory=dict)
+    sequences: dict[tuple[Origin, int], Sequence] = field(default_factory=dict)
 
-    def number(self, origin: str, partition: int, offset: int) -> tuple[int, int]:
+    @classmethod
+    def of(cls, sent: Iterable[tuple[str, int, int]]) -> Self:
+        """From origins, partitions and sequences, as a snapshot holds them."""
+        return cls({(Origin(origin), partition): Sequence(sequence) for origin, partition, sequence in sent})
+
+    def number(self, origin: Origin, partition: int, offset: int) -> tuple[Sequence, Sequence]:
         """The `(sequence, previous)` of the next frame that input `offset` leads to there."""
-        previous = self.sequences.get((origin, partition), 0)
-        sequence = max((offset + 1) * PARTS_MAX, previous + 1)
+        previous = self.sequences.get((origin, partition), _NONE)
+        sequence = Sequence(max((offset + 1) * PARTS_MAX, previous + 1))
         self.sequences[origin, partition] = sequence
         return sequence, previous
