@@ -31,7 +31,7 @@ from bettong_processor.programs import Programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from bettong_processor.ticks import TickClock
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.waiting import eventually
@@ -218,7 +218,7 @@ class World:
         ):
             try:
                 Loop(
-                    Restoring(self.programs, Limits(PARTITIONS, FRAME_BYTES_MAX), log),
+                    Restoring(self.programs, WorkerLimits(PARTITIONS, FRAME_BYTES_MAX), log),
                     self.store,
                     heartbeat=heartbeat,
                     reader=reader,

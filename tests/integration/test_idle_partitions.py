@@ -12,7 +12,7 @@ from bettong import metrics
 from bettong.application.plan import plan
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -44,7 +44,7 @@ def frames(kafka: str, topic: str, partition: int) -> list[Frame]:
 
 def assert_ended(log: list[Frame], due_ns: int) -> None:
     """One TICK has ended the state, in time and by a clock that is right; nothing else was written."""
-    assert [frame.kind for frame in log] == [Kind.DATA, Kind.TICK]
+    assert [frame.kind for frame in log] == [FrameKind.DATA, FrameKind.TICK]
     assert due_ns <= log[1].ingest_ns < due_ns + LATE_S_MAX * SECOND_NS
     assert log[1].ingest_ns <= time.time_ns()
 
@@ -87,7 +87,7 @@ def test_who_restores_a_partition_ends_what_was_over_while_nobody_held_it(world:
     world.start(1)
     world.group.assign({1: [0]})
     eventually(lambda: expired(world) == 1)
-    assert [frame.kind for frame in frames(world.kafka, world.source, 0)] == [Kind.DATA, Kind.TICK]
+    assert [frame.kind for frame in frames(world.kafka, world.source, 0)] == [FrameKind.DATA, FrameKind.TICK]
 
 
 WITH_TTL = SUMS.replace("import bettong\n", "from datetime import timedelta\nimport bettong\n").replace(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bettong import metrics
-from bettong.frames.frame import Frame, Kind
+from bettong.frames.frame import Frame, FrameKind
 from bettong.identifiers import Origin
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -56,7 +56,7 @@ def told(frames: dict[int, list[Frame]], origin: Origin) -> dict[int, list[int]]
         partition: [
             frame.watermarks[origin]
             for frame in found
-            if frame.kind is Kind.TICK and origin in frame.watermarks
+            if frame.kind is FrameKind.TICK and origin in frame.watermarks
         ]
         for partition, found in frames.items()
     }
@@ -86,7 +86,7 @@ def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_th
         short.send(readings_frame(1, (sensor_of(0), NOW_NS)))
         short.acknowledged(1)
         frames = await_ticks("orders/short", NOW_NS)
-        (data,) = (frame for frame in frames[0] if frame.kind is Kind.DATA)
+        (data,) = (frame for frame in frames[0] if frame.kind is FrameKind.DATA)
         assert data.watermark_ns == NOW_NS
         eventually(lambda: sender.metrics().get(metrics.TICKS.name) == str(PARTITIONS - 1), seconds=60)
         assert float(sender.metrics()[f"{metrics.WATERMARK_LAG.name}/orders"]) > 0
@@ -96,7 +96,7 @@ def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_th
             other.send(readings_frame(2, (sensor_of(0), NOW_NS + 5)))
             assert other.acknowledged(2).dead_letters == 1
         frames = await_ticks("orders/other", NOW_NS + 5)
-        (early,) = (each for frame in frames[2] if frame.kind is Kind.DATA for each in refused_in(frame))
+        (early,) = (each for frame in frames[2] if frame.kind is FrameKind.DATA for each in refused_in(frame))
         assert (early.index, early.message) == (0, b'{"sensor":%d,"at":%d}' % (sensor_of(2), FAR_AHEAD_NS))
         assert told(frames, Origin("orders/short")) == {0: []} | {each: [NOW_NS] for each in OTHERS}, (
             "told once"
@@ -106,7 +106,7 @@ def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_th
     def ended() -> bool:
         found = frames_in(kafka.bootstrap, topic)
         return all(
-            any(each.kind is Kind.END and each.origin == "orders/short" for each in of)
+            any(each.kind is FrameKind.END and each.origin == "orders/short" for each in of)
             for of in found.values()
         )
 

@@ -16,7 +16,7 @@ import bettong
 from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, encode, tick_origin
+from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.worker.partition import PartitionWorker
@@ -127,7 +127,9 @@ def alone(at_ns: int, *, who: int = 1, place: int = 1, number: int = 1, log_ns: 
     return visits("a", number, [Visit(who, place, at_ns)], log_ns=log_ns, watermark_ns=at_ns)
 
 
-def control(kind: Kind, origin: str, *, log_ns: int, acknowledged: int = 0, watermark_ns: int = 0) -> bytes:
+def control(
+    kind: FrameKind, origin: str, *, log_ns: int, acknowledged: int = 0, watermark_ns: int = 0
+) -> bytes:
     """OPEN or END of a client."""
     return encode(
         Frame(
@@ -149,7 +151,7 @@ def told(log_ns: int, **watermarks_ns: int) -> bytes:
             origin=tick_origin("visits"),
             sequence=0,
             previous=0,
-            kind=Kind.TICK,
+            kind=FrameKind.TICK,
             ingest_ns=log_ns,
             watermarks=watermarks,
         )

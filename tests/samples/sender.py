@@ -12,12 +12,12 @@ from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.streams import Source
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import Refused, unpack
 from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from bettong_sender.session import Append, Route
+from bettong_sender.session import Append, SourceRoute
 
 PARTITIONS = 4
 LAYOUT = ">BI4sd"
@@ -66,9 +66,9 @@ def source(key: Key | None = "symbol", *, decodes: bool = True, on_error: OnErro
     return orders
 
 
-def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> Route:
+def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> SourceRoute:
     """Where its frames go."""
-    return Route(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)
+    return SourceRoute(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)
 
 
 @dataclass
@@ -86,7 +86,7 @@ def readings(
     on_error: OnError = "dead-letter",
     out_of_order: timedelta = timedelta(0),
     max_lead: timedelta = timedelta(hours=1),
-) -> Route:
+) -> SourceRoute:
     """Where readings go, to a stage that needs their time."""
     app = Application("shop")
     of = app.source(
@@ -147,7 +147,7 @@ class MemoryLog:
         for append in appends:
             frame = decode(append.value)
             self.frames[append.topic, append.partition].append(frame)
-            if frame.kind is Kind.DATA:
+            if frame.kind is FrameKind.DATA:
                 self.data[append.topic, append.partition].append(frame)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import bettong
 from bettong import NEVER, Application
 from bettong.application.plan import Plan, plan
-from bettong.frames.frame import Frame, Kind, encode, tick_origin
+from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
 from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -170,7 +170,7 @@ def tick(log_ns: int, watermark_ns: int | None = None) -> bytes:
             origin=tick_origin("in"),
             sequence=0,
             previous=0,
-            kind=Kind.TICK,
+            kind=FrameKind.TICK,
             ingest_ns=log_ns,
             watermarks={Origin("in/x"): event_ns},
         )

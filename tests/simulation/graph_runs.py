@@ -20,7 +20,7 @@ from bettong.application.plan import Plan, plan
 from bettong.application.streams import Keyed
 from bettong.errors import PoisonError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.routing import partition_of
 from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_of_topic, stage_topic
@@ -282,7 +282,7 @@ class _Run:
 def _meaning(interpreter: Interpreter, frame: Frame) -> Iterator[Given]:
     """What a record leads to. Raises StoppedError."""
     yield from interpreter.advance(frame.ingest_ns)
-    is_data = frame.kind is Kind.DATA
+    is_data = frame.kind is FrameKind.DATA
     if is_data and interpreter.admits(frame.origin, frame.sequence, frame.previous):
         for place, message in enumerate(_messages(frame)):
             try:

@@ -17,7 +17,7 @@ import bettong
 from bettong import Application
 from bettong.edges.kafka_log import LogWriter
 from bettong.errors import LogError, LogUnavailableError
-from bettong.frames.frame import Kind, decode
+from bettong.frames.frame import FrameKind, decode
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.micro_batch.ticking import Ticking
@@ -101,7 +101,7 @@ class Log:
 
     @property
     def ticks(self) -> int:
-        return sum(decode(each).kind is Kind.TICK for each in self.records)
+        return sum(decode(each).kind is FrameKind.TICK for each in self.records)
 
     # Where it begins and ends, as LogAdmin tells.
 

@@ -4,7 +4,7 @@ from collections import deque
 
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ledger import Entry, Ledger
-from bettong_sender.session import Append, Route, Session, Taken
+from bettong_sender.session import Append, Session, SourceRoute, Taken
 from bettong_sender.ticker import OriginProgress, Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings_frame
 
@@ -18,7 +18,7 @@ class Sending:
     """A session as its feed keeps it: what it hands to the log is answered when a test says so."""
 
     def __init__(
-        self, route: Route, ticker: Ticker, *, stream: str = "feed", claimed: int = 0, durable: int = 0
+        self, route: SourceRoute, ticker: Ticker, *, stream: str = "feed", claimed: int = 0, durable: int = 0
     ) -> None:
         hello = Hello(source="orders", stream=stream, acknowledged=claimed)
         self.session = Session(route, hello, [-1] * PARTITIONS)

@@ -27,7 +27,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
-from bettong_processor.crashes.trial import Record, Trial
+from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.ticks import tick
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
@@ -277,7 +277,7 @@ def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None
 
 def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody() -> None:
     worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    trial = Trial(worker, Record(0, frame(1, [0, 7]), 2), 0, memory_left=lambda: 64 << 20)
+    trial = Trial(worker, SuspectRecord(0, frame(1, [0, 7]), 2), 0, memory_left=lambda: 64 << 20)
     assert trial.fold([0, 1]) == Death("killed the worker: out of memory", "count", 1)
     assert trial.fold([0]) is None
 
@@ -306,7 +306,7 @@ def test_the_memory_that_is_left_is_the_machines_and_the_control_groups(
 def test_a_child_that_only_takes_long_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.3)
     worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    record = Record(0, frame(1, [0, 5]), 2)
+    record = SuspectRecord(0, frame(1, [0, 5]), 2)
     assert Trial(worker, record, 0).fold([0, 1]) is None
     late = Trial(worker, record, 100).fold([0, 1])
     assert late == Death("took longer than 100 ms (BETTONG_MESSAGE_MS_MAX)", "count", 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bettong import Application
 from bettong.application.plan import plan
-from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.v1.snapshot_pb2 import Snapshot
@@ -47,7 +47,7 @@ def watermark(of: PartitionWorker) -> int:
 
 
 def ticks(records: Iterable[OutputRecord]) -> list[Frame]:
-    return [each for each in frames(records, STAGE) if each.kind is Kind.TICK]
+    return [each for each in frames(records, STAGE) if each.kind is FrameKind.TICK]
 
 
 def data_of(records: Iterable[OutputRecord]) -> list[OutputRecord]:
@@ -66,7 +66,7 @@ def test_duplicates_and_gaps_do_not_move_the_watermark() -> None:
 
 def test_a_client_that_has_opened_and_says_nothing_holds_the_watermark_until_it_is_idle() -> None:
     one, _ = workers()
-    fold(one, [control(Kind.OPEN, "b", log_ns=5), alone(50, log_ns=6)])
+    fold(one, [control(FrameKind.OPEN, "b", log_ns=5), alone(50, log_ns=6)])
     assert watermark(one) == 0
     fold(one, [alone(70, number=2, log_ns=5 + IDLE_NS)])
     assert watermark(one) == 70
@@ -77,17 +77,17 @@ def test_a_client_that_ends_holds_nothing_and_late_ticks_of_it_change_nothing() 
     fold(one, [alone(50, log_ns=1), visits("b", 1, [Visit(2, 2, 20)], log_ns=2, watermark_ns=20)])
     fold(one, [told(3, a=80)])
     before = watermark(one)
-    fold(one, [control(Kind.END, "b", acknowledged=1, log_ns=4, watermark_ns=30)])
+    fold(one, [control(FrameKind.END, "b", acknowledged=1, log_ns=4, watermark_ns=30)])
     assert (before, watermark(one)) == (50, 80)
     fold(one, [told(5, a=90, b=40)])
     assert watermark(one) == 90
-    fold(one, [control(Kind.OPEN, "b", acknowledged=1, log_ns=6), told(7, a=100)])
+    fold(one, [control(FrameKind.OPEN, "b", acknowledged=1, log_ns=6), told(7, a=100)])
     assert watermark(one) == 90, "it is back, and may send anything"
 
 
 def test_when_all_clients_have_ended_the_log_clock_moves_the_watermark_on() -> None:
     one, _ = workers()
-    fold(one, [alone(50, log_ns=10), control(Kind.END, "a", acknowledged=1, log_ns=20)])
+    fold(one, [alone(50, log_ns=10), control(FrameKind.END, "a", acknowledged=1, log_ns=20)])
     assert one.due_ns == 20 + TTL_NS
     fold(one, [tick(20 + TTL_NS - 1)])
     assert one.keys == 1
@@ -119,7 +119,7 @@ def test_frames_to_the_next_stage_tell_event_times_and_the_watermark_before_thei
     given = fold(
         one, [visits("a", 2, [Visit(who, who % 2, 50 + who) for who in range(8)], log_ns=7, watermark_ns=57)]
     )
-    found = [each for each in frames(given, STAGE) if each.kind is Kind.DATA]
+    found = [each for each in frames(given, STAGE) if each.kind is FrameKind.DATA]
     assert {each.watermark_ns for each in found} == {40}
     times = [at for each in found for at in np.frombuffer(each.event_times, "<i8").tolist()]
     assert times == [50 + each.who for each in results(data_of(given), STAGE, Sighting)]
@@ -132,7 +132,7 @@ def test_a_large_result_frame_is_halved_with_its_event_times_within_the_limit() 
     one = worker(first, frame_bytes_max=2048)
     many = [Visit(who, 1, who) for who in range(120)]
     given = fold(one, [visits("a", 1, many, log_ns=1, watermark_ns=1)])
-    found = [each for each in frames(given, STAGE) if each.kind is Kind.DATA]
+    found = [each for each in frames(given, STAGE) if each.kind is FrameKind.DATA]
     assert len(found) > 1
     assert max(len(record.value) for record in given) <= 2048
     times = [at for each in found for at in np.frombuffer(each.event_times, "<i8").tolist()]
@@ -162,7 +162,7 @@ def test_partitions_that_get_no_frame_are_told_by_a_tick_after_a_while() -> None
 
 def test_a_frame_whose_event_times_are_not_those_of_its_messages_is_a_dead_letter() -> None:
     one, two = workers()
-    (frame,) = (each for each in frames(fold(one, [alone(50)]), STAGE) if each.kind is Kind.DATA)
+    (frame,) = (each for each in frames(fold(one, [alone(50)]), STAGE) if each.kind is FrameKind.DATA)
     letters = dead_letters(fold(two, [encode(replace(frame, event_times=bytes(16)))]))
     assert [each.reason for each in letters] == ["16 bytes of event times for 1 messages"]
 
@@ -170,7 +170,7 @@ def test_a_frame_whose_event_times_are_not_those_of_its_messages_is_a_dead_lette
 def test_without_times_a_frame_of_another_stage_counts_as_of_when_it_was_taken_in() -> None:
     one, two = workers()
     given = fold(one, [alone(50, log_ns=900)])
-    (frame,) = (each for each in frames(given, STAGE) if each.kind is Kind.DATA)
+    (frame,) = (each for each in frames(given, STAGE) if each.kind is FrameKind.DATA)
     fold(two, [encode(replace(frame, event_times=b"", watermark_ns=900 + TTL_NS - 1))])
     assert two.keys == 1
     fold(two, [encode(replace(frame, sequence=frame.sequence + 1, previous=0, watermark_ns=900 + TTL_NS))])
@@ -209,7 +209,7 @@ def test_a_function_gives_the_event_time_and_what_it_cannot_tell_counts_as_when_
     one = worker(program(described(event_time=time_of).stages[0], compiled=False))
     found = [Visit(1, 2, 100), Visit(2, 0, 1), Visit(3, 1, 1)]
     given = fold(one, [visits("a", 1, found, log_ns=700, watermark_ns=45)])
-    (frame,) = (each for each in frames(given, STAGE) if each.kind is Kind.DATA)
+    (frame,) = (each for each in frames(given, STAGE) if each.kind is FrameKind.DATA)
     assert np.frombuffer(frame.event_times, "<i8").tolist() == [45, 700, 700]
 
 

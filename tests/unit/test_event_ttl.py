@@ -15,11 +15,11 @@ import bettong
 from bettong import Application
 from bettong.application.plan import plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
-from bettong.frames.frame import Kind
+from bettong.frames.frame import FrameKind
 from bettong.worker.output.told import TICK_NS
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.samples.application import refused
 from tests.samples.event_time import (
     FIRST_OUT,
@@ -91,7 +91,7 @@ class Chance:
             if kind < 0.1 and sent:
                 yield chance.choice(sent)
             elif kind < 0.2:
-                which = chance.choice([Kind.OPEN, Kind.END])
+                which = chance.choice([FrameKind.OPEN, FrameKind.END])
                 yield control(which, client, acknowledged=numbers[client], log_ns=self.log_ns)
             elif kind < 0.35:
                 yield told(self.log_ns, **{client: newest[client]})
@@ -114,7 +114,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_in_both_stages
 ) -> None:
     log = list(Chance(Random(seed)).records(60))
     stages = dict(zip(("visits", "places"), programs(speed), strict=True))
-    restoring = Restoring(Programs(described(speed), stages), Limits(1, FRAME_BYTES_MAX), SILENT)
+    restoring = Restoring(Programs(described(speed), stages), WorkerLimits(1, FRAME_BYTES_MAX), SILENT)
     expired = []
     for name, stage in stages.items():
         straight, outputs, states = worker(stage), [], []

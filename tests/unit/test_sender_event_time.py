@@ -15,13 +15,13 @@ from bettong.application.plan import plan
 from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
 from bettong.frames.columns import Columns
-from bettong.frames.frame import CLOCK_NS_MAX, Frame, Kind, decode
+from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind, decode
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.deaths import Care
 from bettong_sender.refusal import Refusal
 from bettong_sender.service import routes_of
-from bettong_sender.session import Append, Route, Session, Taken
+from bettong_sender.session import Append, Session, SourceRoute, Taken
 from tests.samples.sender import (
     PARTITIONS,
     Reading,
@@ -42,17 +42,17 @@ AWAY = (HOME + 1) % PARTITIONS
 EVERYWHERE = [sensor_of(partition) for partition in range(PARTITIONS)]
 
 
-def session(of: Route) -> Session:
+def session(of: SourceRoute) -> Session:
     return Session(of, Hello(source="orders", stream="feed"), [-1] * PARTITIONS)
 
 
 def data(appends: list[Append]) -> dict[int, Frame]:
     """The records of one frame, by partition."""
     frames = [(append.partition, decode(append.value)) for append in appends]
-    return {partition: frame for partition, frame in frames if frame.kind is Kind.DATA}
+    return {partition: frame for partition, frame in frames if frame.kind is FrameKind.DATA}
 
 
-def times_in(of: Route, frame: Frame) -> list[int]:
+def times_in(of: SourceRoute, frame: Frame) -> list[int]:
     if frame.columns is None:
         return []
     return [message.at for message in Columns.of_payload(of.source.schema, frame.columns).messages()]

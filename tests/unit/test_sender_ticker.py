@@ -2,7 +2,7 @@
 
 import pytest
 
-from bettong.frames.frame import Kind, decode
+from bettong.frames.frame import FrameKind, decode
 from bettong_sender.session import NO_PARTITION
 from bettong_sender.ticker import ENDED_MAX, ORIGINS_PER_TICK_MAX, Round, Ticker
 from tests.samples.sender import PARTITIONS, MemoryLog, readings, sensor_of
@@ -15,7 +15,7 @@ def told(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
     for append in round_.number(now_s, NOW_NS + 5).appends:
         frame = decode(append.value)
         assert (append.topic, append.numbered_in, append.opens) == (STAGE, NO_PARTITION, False)
-        assert (frame.kind, frame.origin) == (Kind.TICK, "orders/tick")
+        assert (frame.kind, frame.origin) == (FrameKind.TICK, "orders/tick")
         assert (frame.sequence, frame.previous, frame.ingest_ns) == (0, 0, NOW_NS + 5)
         assert frame.columns is None
         assert not frame.watermark_ns
@@ -159,7 +159,7 @@ def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it
     ours.arrive_all(log)
     ended = ours.session.end(3.0, NOW_NS, ours.progress.end())
     assert [(each.partition, decode(each.value).kind) for each in ended.appends] == [
-        (partition, Kind.END) for partition in EVERY
+        (partition, FrameKind.END) for partition in EVERY
     ]
     assert at_tick(ticker, 4.0) == {}
     ticker.close(ours.progress)

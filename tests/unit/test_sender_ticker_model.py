@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.session import Append, Session
 from bettong_sender.ticker import Ticker
@@ -78,9 +78,9 @@ class World:
         """The client's frames that a consumer takes."""
         table, found = DeliveryTable(), []
         for frame in self.log.frames[STAGE, partition]:
-            if frame.kind is Kind.OPEN:
+            if frame.kind is FrameKind.OPEN:
                 table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-            elif frame.kind is Kind.DATA:
+            elif frame.kind is FrameKind.DATA:
                 verdict = table.take(
                     frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
                 )

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from bettong import metrics
 from bettong.errors import LogError
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
-from bettong_sender.session import Route
-from bettong_sender.status import Status
+from bettong_sender.session import SourceRoute
+from bettong_sender.status import SenderStatus
 from bettong_sender.ticking import Ticking
 from tests.samples.sender import PARTITIONS, readings, readings_frame, sensor_of
 
@@ -61,20 +61,20 @@ class ListedLog:
 
     def ticks(self) -> dict[int, Frame]:
         """By partition; one each at most."""
-        found = [(partition, frame) for partition, frame in self.records if frame.kind is Kind.TICK]
+        found = [(partition, frame) for partition, frame in self.records if frame.kind is FrameKind.TICK]
         assert len(dict(found)) == len(found)
         return dict(found)
 
 
 @asynccontextmanager
 async def sender_of(
-    *routes: Route, tick_s: float = TICK_S
+    *routes: SourceRoute, tick_s: float = TICK_S
 ) -> AsyncIterator[tuple[Intake, ListedLog, Ticking]]:
     intake = Intake(
         "shop",
         {route.source.name: route for route in routes},
         LIMITS,
-        Status(since_s=1),
+        SenderStatus(since_s=1),
         clock=lambda: NOW_NS,
     )
     intake.use(log := ListedLog(), {})
@@ -213,7 +213,7 @@ def test_a_stream_that_ends_is_ended_where_ticks_told_of_it() -> None:
             feed = await fed(intake, (sensor_of(0), 50))
             await ticking.tick()
             await feed.end()
-            ends = [partition for partition, frame in log.records if frame.kind is Kind.END]
+            ends = [partition for partition, frame in log.records if frame.kind is FrameKind.END]
             assert ends == list(range(PARTITIONS))
 
     asyncio.run(conversation())

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from bettong.errors import LogUnavailableError
-from bettong.frames.frame import Kind, decode
+from bettong.frames.frame import FrameKind, decode
 from bettong_processor.ticks import TICK_S_MIN, TickClock, TickPacing, tick
 
 HOUR_NS = 3600 * 1_000_000_000
@@ -17,7 +17,7 @@ NOW_NS = 500_000 * HOUR_NS
 
 def test_a_tick_carries_time_and_nothing_else() -> None:
     frame = decode(tick("check", NOW_NS))
-    assert (frame.kind, frame.stream, frame.ingest_ns) == (Kind.TICK, "check", NOW_NS)
+    assert (frame.kind, frame.stream, frame.ingest_ns) == (FrameKind.TICK, "check", NOW_NS)
     assert (frame.sequence, frame.previous, frame.count) == (0, 0, 0)
     assert decode(tick("s" * 100, NOW_NS)).origin == "s" * 100 + "/tick"
 

@@ -25,7 +25,7 @@ from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
 from bettong.cli.replay import events_table
 from bettong.edges.directory_snapshots import DirectorySnapshots
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.identifiers import Origin
 from bettong.inspection.json_lines import event_json
 from bettong.inspection.key_history import KeyHistory
@@ -36,7 +36,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.samples.application import refused
 from tests.samples.worker import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
 from tests.simulation.twins import compiled_twin
@@ -158,7 +158,7 @@ def test_every_record_of_the_partition_moves_the_clock(speed: Speed) -> None:
         "a session starts": opening("in/y", 0, ingest_ns=TTL_NS),
         "time passes": tick(TTL_NS),
         "a session ends": encode(
-            Frame(origin=Origin("in/y"), sequence=0, previous=0, kind=Kind.END, ingest_ns=TTL_NS)
+            Frame(origin=Origin("in/y"), sequence=0, previous=0, kind=FrameKind.END, ingest_ns=TTL_NS)
         ),
         "another key's message": data("in/y", 1, [Note(2)], previous=0, ingest_ns=TTL_NS),
         "a gap": data("in/y", 3, [Note(1)], previous=2, ingest_ns=TTL_NS),
@@ -311,7 +311,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
             keys.append(memory(straight))
         assert straight.counters.expired > 20
         assert (straight.counters.deleted > 10) == (speed in DELETING)
-        restoring = Restoring(made(speed), Limits(1, FRAME_BYTES_MAX), SILENT)
+        restoring = Restoring(made(speed), WorkerLimits(1, FRAME_BYTES_MAX), SILENT)
         store = Shuffled(tmp_path, chance)
         crashed = fresh(speed)
         for offset, value in enumerate(values):

@@ -29,7 +29,7 @@ STALLED_S_MIN = 3.0
 Offsets = Mapping[TopicPartition, int]
 
 
-class Log(Protocol):
+class LogOffsets(Protocol):
     """Where logs begin and end."""
 
     def ends(self, topics: Mapping[str, str]) -> Offsets:
@@ -54,7 +54,7 @@ class Idle:
     is_told: bool
 
 
-class Told(Protocol):
+class ReportedPartitions(Protocol):
     """What partitions have told."""
 
     def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
@@ -82,8 +82,8 @@ class Progress:
 
     def __init__(
         self,
-        log: Log,
-        told: Told,
+        log: LogOffsets,
+        told: ReportedPartitions,
         stages: Mapping[str, str],
         *,
         clock: Callable[[], float],

@@ -13,7 +13,7 @@ from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Refusal, refused_by_log
 from bettong_sender.requests import read_frame
-from bettong_sender.session import NO_PARTITION, Route, Session, Taken
+from bettong_sender.session import NO_PARTITION, Session, SourceRoute, Taken
 from bettong_sender.ticker import OriginProgress
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Feed:
     """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
 
     def __init__(
-        self, intake: "Intake", route: Route, session: Session, client: str, *, claimed: int
+        self, intake: "Intake", route: SourceRoute, session: Session, client: str, *, claimed: int
     ) -> None:
         """`claimed`: up to where the client says that it holds receipts."""
         self.route = route

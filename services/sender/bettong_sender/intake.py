@@ -18,14 +18,14 @@ from typing import Protocol
 from bettong.errors import LogError
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
-from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, Progress
+from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
 from bettong_sender.feed import Feed, Number, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
 from bettong_sender.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
-from bettong_sender.session import Route, Session, Taken
+from bettong_sender.session import Session, SourceRoute, Taken
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
-from bettong_sender.status import Status
+from bettong_sender.status import SenderStatus
 from bettong_sender.ticker import Ticker
 
 
@@ -65,9 +65,9 @@ class Intake:
     def __init__(
         self,
         application: str,
-        routes: Mapping[str, Route],
+        routes: Mapping[str, SourceRoute],
         limits: Limits,
-        status: Status,
+        status: SenderStatus,
         *,
         clock: Callable[[], int],
         guards: Guards | None = None,
@@ -78,7 +78,7 @@ class Intake:
         self.limits = limits
         self.status = status
         self.buffer = Buffer(limits.buffer_bytes_max)
-        self.progress = Progress()
+        self.progress = SplittingProgress()
         self.ticker = Ticker()
         self.room = asyncio.Event()
         self.room.set()
@@ -145,7 +145,7 @@ class Intake:
                     )
                 )
 
-    def log_of(self, route: Route) -> str:
+    def log_of(self, route: SourceRoute) -> str:
         """What tells the log of a source from one of the same name."""
         return "/".join(self._identities[topic] for topic in (route.stage_topic, route.dead_letter_topic))
 
@@ -182,7 +182,7 @@ class Intake:
         """The log's clock, or a little less. From any thread."""
         return max(self._now_ns, self._clock())
 
-    def splitter_of(self, route: Route) -> Splitter[_Piece]:
+    def splitter_of(self, route: SourceRoute) -> Splitter[_Piece]:
         """Who reads the frames of that source."""
         return self._splitters[route.source.name]
 
@@ -197,7 +197,7 @@ class Intake:
         for splitter in self._splitters.values():
             splitter.close(max(0.0, deadline_s - self._loop.time()))
 
-    def _route_of(self, hello: Hello) -> Route:
+    def _route_of(self, hello: Hello) -> SourceRoute:
         route = self.routes.get(hello.source)
         if route is None:
             raise Refusal(
@@ -207,7 +207,7 @@ class Intake:
             )
         return route
 
-    def _open(self, route: Route, hello: Hello, client: str) -> "Feed":
+    def _open(self, route: SourceRoute, hello: Hello, client: str) -> "Feed":
         self._present_log()
         session = Session(route, hello, self._ends[route.stage_topic])
         feed = Feed(self, route, session, client, claimed=hello.acknowledged)

@@ -32,9 +32,9 @@ from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
-from bettong_sender.session import Route
+from bettong_sender.session import SourceRoute
 from bettong_sender.source_feed import SourceFeed
-from bettong_sender.status import State, Status
+from bettong_sender.status import SenderStatus, State
 from bettong_sender.ticking import Ticking
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
@@ -55,10 +55,10 @@ _SERVER_STOP_S = 1.0
 _RELEASES_STOP_S = 1.0
 
 
-def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
+def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, SourceRoute]:
     """Where each source's frames go."""
     return {
-        source.name: Route(
+        source.name: SourceRoute(
             source=source,
             stage_topic=stage_topic(plan.application, plan.stage_of(source.name).name),
             dead_letter_topic=dead_letter_topic(plan.application),
@@ -79,7 +79,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    status = Status(int(time.time()))
+    status = SenderStatus(int(time.time()))
     sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)

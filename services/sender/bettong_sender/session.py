@@ -19,7 +19,7 @@ from types import MappingProxyType
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.frames.refused import Refused, pack, reason_text
 from bettong.identifiers import Origin
 from bettong.routing import partition_of
@@ -42,7 +42,7 @@ FRAME_MESSAGES_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class SourceRoute:
     """Where the frames of a source go, and how large clients' frames may be. `needs_time`: see `Stage`."""
 
     source: Source
@@ -98,7 +98,7 @@ class Shares:
 class Session:
     """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
 
-    def __init__(self, route: Route, hello: Hello, ends: list[int]) -> None:
+    def __init__(self, route: SourceRoute, hello: Hello, ends: list[int]) -> None:
         """`ends`: see Numbering; one for each partition. Sessions of one stage share it.
 
         Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
@@ -204,7 +204,7 @@ class Session:
         """
         del now_s
         known = self._numbering.known(ticked)
-        return Taken([self._mark(partition, last, Kind.END, now_ns) for partition, last in known])
+        return Taken([self._mark(partition, last, FrameKind.END, now_ns) for partition, last in known])
 
     def sent_s(self, partition: int) -> float:
         """When a record was sent there last, by the clock of `open`; 0 when none was."""
@@ -301,9 +301,9 @@ class Session:
         return max(0, self._highest_ns - times.out_of_order_ns)
 
     def _open(self, partition: int, now_s: float, now_ns: int) -> Append:
-        return self._mark(partition, self._numbering.open(partition, now_s), Kind.OPEN, now_ns)
+        return self._mark(partition, self._numbering.open(partition, now_s), FrameKind.OPEN, now_ns)
 
-    def _mark(self, partition: int, last: int, kind: Kind, now_ns: int) -> Append:
+    def _mark(self, partition: int, last: int, kind: FrameKind, now_ns: int) -> Append:
         return self._append(
             partition, Frame(origin=self.origin, sequence=last, previous=last, kind=kind, ingest_ns=now_ns)
         )
@@ -314,11 +314,15 @@ class Session:
             return []
         durable = self._durable
         mark = Frame(
-            origin=self.origin, sequence=durable, previous=durable, kind=Kind.SENT_AGAIN, ingest_ns=now_ns
+            origin=self.origin,
+            sequence=durable,
+            previous=durable,
+            kind=FrameKind.SENT_AGAIN,
+            ingest_ns=now_ns,
         )
         return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark), NO_PARTITION)]
 
     def _append(self, partition: int, frame: Frame) -> Append:
         return Append(
-            self._route.stage_topic, partition, encode(frame), partition, frame.kind is not Kind.DATA
+            self._route.stage_topic, partition, encode(frame), partition, frame.kind is not FrameKind.DATA
         )

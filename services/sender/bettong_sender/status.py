@@ -20,7 +20,7 @@ class State(Enum):
 
 
 @dataclass(slots=True)
-class Status:
+class SenderStatus:
     """The state, since when (Unix s), what is waited for; and counts.
 
     `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read;

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from bettong.frames.frame import Frame, Kind, encode, tick_origin
+from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
 from bettong.identifiers import Origin
 from bettong_sender.ledger import Ledger
-from bettong_sender.session import NO_PARTITION, Append, Route, Session, Taken
+from bettong_sender.session import NO_PARTITION, Append, Session, SourceRoute, Taken
 
 _S_NS = 1_000_000_000
 
@@ -33,7 +33,7 @@ ENDED_MAX = 1024
 class OriginProgress:
     """How far one session's origin has come in event time, and what each partition knows of that."""
 
-    def __init__(self, route: Route, session: Session, ledger: Ledger) -> None:
+    def __init__(self, route: SourceRoute, session: Session, ledger: Ledger) -> None:
         self.route = route
         self.origin = session.origin
         # Of the frames that lie in the log as a whole, and all before them; 0 while unknown. Since when, see `advance`.
@@ -110,7 +110,7 @@ class Round:
                     origin=tick_origin(source),
                     sequence=0,
                     previous=0,
-                    kind=Kind.TICK,
+                    kind=FrameKind.TICK,
                     ingest_ns=now_ns,
                     watermarks=some,
                 )

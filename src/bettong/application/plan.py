@@ -47,7 +47,7 @@ class StageInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class PlannedOperator:
     """One computation, and the streams (inputs or computations of the stage) that it reads."""
 
     node: Computation
@@ -73,7 +73,7 @@ class Stage:
 
     name: str
     inputs: tuple[StageInput, ...]
-    operators: tuple[Operator, ...]
+    operators: tuple[PlannedOperator, ...]
     outputs: tuple[StageOutput, ...]
     # Whether a computation here, or in a stage behind it, goes by event time: then its frames tell watermarks.
     needs_time: bool = False
@@ -176,13 +176,13 @@ def _groups(app: Application) -> list[list[Uniform]]:
 def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Application) -> Stage:
     members = set(group)
     inputs: list[StageInput] = []
-    operators: list[Operator] = []
+    operators: list[PlannedOperator] = []
     for node in group:
         if isinstance(node, Source | Keyed):
             times = node.event_time if isinstance(node, Source) else None
             inputs.append(StageInput(node.name, node.schema, node.key, times, _idle_timeout_ns(node)))
         elif isinstance(node, Computation):
-            operators.append(Operator(node, tuple(read.name for read in _reads(node))))
+            operators.append(PlannedOperator(node, tuple(read.name for read in _reads(node))))
     outputs = [
         StageOutput(streams, schema, node, stage_names[node] if isinstance(node, Keyed) else None)
         for node in app.nodes.values()

@@ -224,7 +224,7 @@ class Uniform(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Source(Uniform):
-    """Where messages come in. Without a key, whole frames are dealt over the partitions."""
+    """Where messages come in. Without a key, whole frames are spread over the partitions."""
 
     key: Key | None
     decoder: Decoder | None

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.tree import Tree
 
     from bettong.application.lifetime import Lifetime
-    from bettong.application.plan import Operator, Plan, Stage, StageOutput
+    from bettong.application.plan import Plan, PlannedOperator, Stage, StageOutput
     from bettong.application.timers import StateTimer
 
 APPLICATION = typer.Argument(
@@ -78,7 +78,7 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         branch.add(_stage_output(planned, output))
 
 
-def _computation(operator: Operator) -> str:
+def _computation(operator: PlannedOperator) -> str:
     from bettong.application.streams import Stateful
 
     node = operator.node

@@ -21,7 +21,7 @@ ORIGIN_CHARACTERS_MAX = 512
 CLOCK_NS_MAX = 2**63 - 1
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame is for; see the proto."""
 
     DATA = frame_pb2.FRAME_KIND_DATA
@@ -38,7 +38,7 @@ class Frame:
     origin: Origin
     sequence: int
     previous: int
-    kind: Kind = Kind.DATA
+    kind: FrameKind = FrameKind.DATA
     count: int = 0
     schema: int = 0
     ingest_ns: int = 0
@@ -108,14 +108,14 @@ def decode(data: bytes) -> Frame:
         )
     body = envelope.WhichOneof("body")
     try:
-        kind = Kind(envelope.kind)
+        kind = FrameKind(envelope.kind)
     except ValueError:
         raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
     if "/" not in envelope.origin:
         raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
     refused = envelope.refused if envelope.HasField("refused") else None
     empty = body is None and refused is None
-    if kind is Kind.DATA and (empty or envelope.sequence <= envelope.previous):
+    if kind is FrameKind.DATA and (empty or envelope.sequence <= envelope.previous):
         raise FrameError(
             f"frame {envelope.sequence} of {envelope.origin!r}: "
             + ("it has no messages" if empty else f"previous {envelope.previous} is not lower")

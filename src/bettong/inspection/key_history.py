@@ -19,8 +19,7 @@ from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, decode
-from bettong.frames.frame import Kind as FrameKind
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.key_values import read_key
 from bettong.identifiers import Origin
 from bettong.schema.fields import Kind
@@ -48,7 +47,7 @@ TIME_PASSED = "time-passed"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StateChange:
     """A stateful computation took a row of the key: the state before and after, as JSON can hold it."""
 
     computation: str
@@ -75,7 +74,7 @@ class Event:
     time_ns: int
     verdict: str
     message: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StateChange, ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
     failures: tuple[tuple[str, OnError, str], ...] = ()
 
@@ -151,7 +150,9 @@ class KeyHistory:
         """What a record without a message of the key has changed."""
         after = self._states()
         steps = tuple(
-            Step(name, before[name], after[name]) for name in self._timed if before[name] != after[name]
+            StateChange(name, before[name], after[name])
+            for name in self._timed
+            if before[name] != after[name]
         )
         if steps:
             yield Event(
@@ -275,7 +276,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.indexes: frozenset[int] = frozenset()
-        self.steps: dict[int, list[Step]] = {}
+        self.steps: dict[int, list[StateChange]] = {}
         self.outputs: dict[int, list[tuple[str, str]]] = {}
 
     def begin(self, indexes: list[int]) -> None:
@@ -328,7 +329,7 @@ class _WatchedStateful:
             before = table.state_of(key) if key is not None else None
             given.append(self._operator.on_batch(part, dead_letters))
             if key is not None:
-                step = Step(self.name, before, table.state_of(key))
+                step = StateChange(self.name, before, table.state_of(key))
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
         return Batch.concatenated(given)
 

@@ -6,10 +6,10 @@ from functools import partial
 from bettong.application.plan import Stage
 from bettong.application.timers import NEVER
 from bettong.delivery import DeliveryTable
-from bettong.frames.frame import CLOCK_NS_MAX, Frame, Kind
+from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
 from bettong.identifiers import Origin
 from bettong.v1 import snapshot_pb2
-from bettong.worker.output.framing import Destination, OutputRecord
+from bettong.worker.output.framing import FrameDestination, OutputRecord
 from bettong.worker.output.told import Told, ToldWatermarks
 from bettong.worker.watermarks import OriginClock, Watermarks
 
@@ -17,7 +17,7 @@ from bettong.worker.watermarks import OriginClock, Watermarks
 class EventClock:
     """The watermark, and what the next stages know of it. `destinations`: their partitions that need it."""
 
-    def __init__(self, stage: Stage, destinations: Sequence[Destination]) -> None:
+    def __init__(self, stage: Stage, destinations: Sequence[FrameDestination]) -> None:
         self._idle_ns = {entry.stream: entry.idle_timeout_ns for entry in stage.inputs}
         self._watermarks = Watermarks(self._idle_ns)
         self._tells = bool(destinations)
@@ -35,19 +35,19 @@ class EventClock:
         """
         watermarks = self._watermarks
         watermarks.pass_time(log_ns)
-        if is_taken or frame.kind is Kind.OPEN:
+        if is_taken or frame.kind is FrameKind.OPEN:
             watermarks.reach(frame.origin, frame.watermark_ns)
-        elif frame.kind is Kind.TICK:
+        elif frame.kind is FrameKind.TICK:
             for origin, watermark_ns in frame.watermarks.items():
                 if origin not in delivery.ended_ns:
                     watermarks.reach(origin, watermark_ns)
-        elif frame.kind is Kind.END and frame.origin in delivery.ended_ns:
+        elif frame.kind is FrameKind.END and frame.origin in delivery.ended_ns:
             watermarks.reach(frame.origin, frame.watermark_ns)
             watermarks.end(frame.origin)
         else:
             watermarks.hear(frame.origin)
 
-    def teller(self, log_ns: int) -> Callable[[Destination], None]:
+    def teller(self, log_ns: int) -> Callable[[FrameDestination], None]:
         """Notes that a frame tells its destination where the watermark is now."""
         return partial(self._told.note, watermark_ns=self.watermark_ns, log_ns=log_ns)
 

@@ -10,7 +10,7 @@ from bettong.application.streams import Stateful
 from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
 from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
-from bettong.frames.frame import UNREADABLE, Frame, Kind, decode
+from bettong.frames.frame import UNREADABLE, Frame, FrameKind, decode
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
@@ -161,11 +161,11 @@ class PartitionWorker:
 
     def _deliver(self, frame: Frame) -> bool:
         """Whether the record has messages, and the delivery rule takes them."""
-        if frame.kind is Kind.OPEN:
+        if frame.kind is FrameKind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif frame.kind is Kind.END:
+        elif frame.kind is FrameKind.END:
             self._delivery.end(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        return frame.kind is Kind.DATA and self._take(frame)
+        return frame.kind is FrameKind.DATA and self._take(frame)
 
     def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
         """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.

@@ -11,7 +11,7 @@ from bettong.frames.text import json_line, text_of, to_json
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, origin_of
+from bettong.worker.output.framing import FrameDestination, FrameEmitter, OutputRecord, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ class DeadLetterFraming:
 
     def _framed(self, emitter: FrameEmitter, dead_letters: Iterator[bytes]) -> Iterator[OutputRecord]:
         origin = origin_of(DEAD_LETTERS, self.stage, self.partition)
-        to = Destination(dead_letter_topic(self.application), self.partition, origin)
+        to = FrameDestination(dead_letter_topic(self.application), self.partition, origin)
         return emitter.rows(to, list(dead_letters))
 
 

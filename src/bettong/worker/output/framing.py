@@ -24,7 +24,7 @@ class OutputRecord:
     count: int
 
 
-class Destination(NamedTuple):
+class FrameDestination(NamedTuple):
     """Where frames go, and who numbers them there."""
 
     topic: str
@@ -62,7 +62,7 @@ class FrameEmitter:
     frame_bytes_max: int
     sent: SentTable
     watermark_ns: int | None = None
-    tell: Callable[[Destination], None] | None = None
+    tell: Callable[[FrameDestination], None] | None = None
 
     @property
     def body_bytes_max(self) -> int:
@@ -94,7 +94,9 @@ class FrameEmitter:
             f"a result of {size} bytes; a frame holds at most {self.body_bytes_max} (BETTONG_FRAME_BYTES_MAX)"
         )
 
-    def columns(self, to: Destination, piece: Piece, schema: int, event_times: bytes = b"") -> OutputRecord:
+    def columns(
+        self, to: FrameDestination, piece: Piece, schema: int, event_times: bytes = b""
+    ) -> OutputRecord:
         """A frame of columns; `schema` is their fingerprint. `event_times`: for a stage that needs time."""
         if event_times and self.tell is not None:
             self.tell(to)
@@ -106,7 +108,7 @@ class FrameEmitter:
             event_times=event_times,
         )
 
-    def rows(self, to: Destination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
+    def rows(self, to: FrameDestination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
         """Frames of encoded messages, as few as hold them. None may be larger than `row_bytes_max`."""
         start, size = 0, 0
         for index, message in enumerate(messages):
@@ -121,7 +123,7 @@ class FrameEmitter:
 
     def _record(
         self,
-        to: Destination,
+        to: FrameDestination,
         count: int,
         *,
         columns: bytes | None = None,

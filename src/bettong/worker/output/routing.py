@@ -17,7 +17,7 @@ from bettong.topics import sink_topic, stage_topic
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.output.dead_letters import DeadLetters
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, Piece, origin_of
+from bettong.worker.output.framing import FrameDestination, FrameEmitter, OutputRecord, Piece, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Router:
             encoded = self._encoded(emitter, output.target.name, output.target.encoder, batch, dead_letters)
             yield from emitter.rows(self._destination(output, self.partition), encoded)
 
-    def timed_destinations(self, outputs: Sequence[StageOutput]) -> list[Destination]:
+    def timed_destinations(self, outputs: Sequence[StageOutput]) -> list[FrameDestination]:
         """The partitions of stages that need time, where these outputs lead."""
         timed = {output.target.name: output for output in outputs if output.needs_time}
         return [
@@ -55,12 +55,12 @@ class Router:
             for partition in range(self.partitions)
         ]
 
-    def _destination(self, output: StageOutput, partition: int) -> Destination:
+    def _destination(self, output: StageOutput, partition: int) -> FrameDestination:
         if output.stage is not None:
             topic = stage_topic(self.application, output.stage)
         else:
             topic = sink_topic(self.application, output.target.name)
-        return Destination(topic, partition, origin_of(output.target.name, self.stage, self.partition))
+        return FrameDestination(topic, partition, origin_of(output.target.name, self.stage, self.partition))
 
     def _by_key(
         self,

@@ -7,9 +7,9 @@ only when origins have brought the watermark further: one that moves on by the l
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bettong.frames.frame import Frame, Kind, encode, tick_origin
+from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
 from bettong.identifiers import Origin
-from bettong.worker.output.framing import Destination, OutputRecord
+from bettong.worker.output.framing import FrameDestination, OutputRecord
 
 # Log clock. Less would cost more TICKs than the frames they stand for; more would delay windows of quiet partitions.
 TICK_NS = 200_000_000
@@ -26,12 +26,12 @@ class Told:
 class ToldWatermarks:
     """Of the partitions of stages that need time. Part of a partition's state."""
 
-    def __init__(self, destinations: Sequence[Destination]) -> None:
+    def __init__(self, destinations: Sequence[FrameDestination]) -> None:
         self._told = {destination: Told() for destination in destinations}
         # The log clock before which no TICK is due. Who is told since is due later, so it may be too low.
         self._not_before_ns = 0
 
-    def note(self, to: Destination, watermark_ns: int, log_ns: int) -> None:
+    def note(self, to: FrameDestination, watermark_ns: int, log_ns: int) -> None:
         """A frame or a TICK tells it."""
         told = self._told[to]
         told.watermark_ns = max(told.watermark_ns, watermark_ns)
@@ -56,24 +56,24 @@ class ToldWatermarks:
         if reached_ns:
             self._not_before_ns = min(each.log_ns for each in self._told.values()) + TICK_NS
 
-    def stored(self) -> Iterator[tuple[Destination, Told]]:
+    def stored(self) -> Iterator[tuple[FrameDestination, Told]]:
         """Who was ever told."""
         return ((to, told) for to, told in self._told.items() if told.log_ns)
 
     def load(self, known: Iterable[tuple[Origin, int, Told]]) -> None:
         """Takes over what `stored` gave, by origin and partition, as far as there are such destinations now."""
-        places: dict[tuple[str, int], Destination] = {(to.origin, to.partition): to for to in self._told}
+        places: dict[tuple[str, int], FrameDestination] = {(to.origin, to.partition): to for to in self._told}
         for origin, partition, told in known:
             if (origin, partition) in places:
                 self._told[places[origin, partition]] = told
 
 
-def _tick(to: Destination, ingest_ns: int, watermark_ns: int) -> OutputRecord:
+def _tick(to: FrameDestination, ingest_ns: int, watermark_ns: int) -> OutputRecord:
     frame = Frame(
         origin=tick_origin(to.origin.partition("/")[0]),
         sequence=0,
         previous=0,
-        kind=Kind.TICK,
+        kind=FrameKind.TICK,
         ingest_ns=ingest_ns,
         watermarks={to.origin: watermark_ns},
     )

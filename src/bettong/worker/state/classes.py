@@ -36,7 +36,7 @@ DATACLASS, NAMED_TUPLE, ENUM = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ClassForm:
     """How objects of a class are their fields and nothing else; of an Enum there are no fields."""
 
     kind: int
@@ -44,22 +44,22 @@ class Form:
     names: tuple[str, ...] = ()
 
 
-def form_of(kind: type[Any]) -> Form | None:
+def form_of(kind: type[Any]) -> ClassForm | None:
     """The form of a class; None when its objects are more than fields, or may be."""
     reference = f"{kind.__module__}:{kind.__qualname__}"
     if isinstance(kind, EnumMeta):
-        return Form(ENUM, reference)
+        return ClassForm(ENUM, reference)
     if issubclass(kind, tuple):
         names = getattr(kind, "_fields", None)
         # Without attributes besides: a class that derives from a NamedTuple has them, unless it has `__slots__`.
         plain = isinstance(names, tuple) and not kind.__dictoffset__
-        return Form(NAMED_TUPLE, reference, names) if plain and names is not None else None
+        return ClassForm(NAMED_TUPLE, reference, names) if plain and names is not None else None
     if not dataclasses.is_dataclass(kind) or any(_says(kind, way) for way in _OWN_WAYS):
         return None
     names = tuple(field.name for field in dataclasses.fields(kind))
     if not _is_made_bare(kind) or not all(is_plain_attribute(kind, name) for name in names):
         return None
-    return Form(DATACLASS, reference, names)
+    return ClassForm(DATACLASS, reference, names)
 
 
 def is_plain_attribute(kind: type[Any], name: str) -> bool:
@@ -77,10 +77,10 @@ class Classes:
 
     def __init__(self, node: Stateful) -> None:
         self._node = node
-        self._forms: dict[type[Any], Form | None] = {}
+        self._forms: dict[type[Any], ClassForm | None] = {}
         self._found: dict[str, type[Any] | None] = {}
 
-    def form(self, kind: type[Any]) -> Form | None:
+    def form(self, kind: type[Any]) -> ClassForm | None:
         """The form of a class that `find` would find; None of any other."""
         if kind not in self._forms:
             form = form_of(kind)
