@@ -26,7 +26,6 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
-from bettong_processor.crashes.memory import left_bytes, resident_bytes
 from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
 from bettong_processor.ticks import tick
@@ -280,27 +279,6 @@ def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody(
     trial = Trial(worker, SuspectRecord(0, frame(1, [0, 7]), 2), 0, memory_left=lambda: 64 << 20)
     assert trial.fold([0, 1]) == Death("killed the worker: out of memory", "count", 1)
     assert trial.fold([0]) is None
-
-
-@pytest.mark.parametrize(
-    ("limit", "left"),
-    [("max\n", 900 * 1024), ("700000\n", 700_000 - 600_000 + 300_000 - 100_000), (None, 900 * 1024)],
-)
-def test_the_memory_that_is_left_is_the_machines_and_the_control_groups(
-    tmp_path: Path, limit: str | None, left: int
-) -> None:
-    proc, groups = tmp_path / "proc", tmp_path / "groups"
-    group = groups / "kube" / "pod"
-    (proc / "self").mkdir(parents=True)
-    group.mkdir(parents=True)
-    (proc / "meminfo").write_text("MemTotal:  1000 kB\nMemAvailable:   900 kB\n")
-    (proc / "self" / "cgroup").write_text("0::/kube/pod\n")
-    if limit is not None:
-        (group / "memory.max").write_text(limit)
-    (group / "memory.current").write_text("600000\n")
-    (group / "memory.stat").write_text("anon 300000\nfile 300000\nshmem 100000\n")
-    assert left_bytes(proc, groups) == left
-    assert resident_bytes(os.getpid()) > 1 << 20
 
 
 def test_a_child_that_only_takes_long_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:
