@@ -132,6 +132,8 @@ class DeliveryTable:
             self.highest[origin] = acknowledged
         self._hear(origin, now_ns)
         if ends:
+            # Of an END that is told again, the origin may have been forgotten just now.
+            self.highest[origin] = acknowledged
             self.heard_ns.pop(origin, None)
             self.ended_ns[origin] = self.age_ns
 

@@ -274,3 +274,16 @@ def test_a_replay_from_any_saved_point_forgets_alike(
         assert fold(restored, saved, len(records)) == through
     assert set(through.highest) == {*through.heard_ns, *through.ended_ns}
     assert not set(through.heard_ns) & set(through.ended_ns)
+
+
+def test_an_end_that_is_told_again_when_the_origin_is_forgotten_is_forgotten_in_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery, "AGE_STEP_NS", 2 * ENDED_TTL_NS)
+    table, origin = DeliveryTable(), Origin("orders/a")
+    table.take(origin, sequence=1, previous=0, now_ns=START_NS)
+    for round_ in range(2):
+        table.end(origin, acknowledged=1, now_ns=START_NS + round_ * (ENDED_TTL_NS + 1))
+        assert (set(table.highest), set(table.ended_ns)) == ({origin}, {origin})
+    table.open(Origin("orders/b"), acknowledged=0, now_ns=START_NS + 3 * ENDED_TTL_NS)
+    assert set(table.highest) == {"orders/b"}

@@ -43,9 +43,9 @@ def dies(folder: Path, end: str, *, sources: tuple[str, ...] = ("orders",), row:
     lines = [
         "import os, resource",
         "from pathlib import Path",
-        "from bettong_sender.marks import Marks",
+        "from bettong_sender.marks import ReadingMarks",
         "resource.setrlimit(resource.RLIMIT_CORE, (0, 0))",
-        f"marks = Marks(Path({str(folder)!r}), {len(sources)})",
+        f"marks = ReadingMarks(Path({str(folder)!r}), {len(sources)})",
         *(f"marks.slot({each}).begin({name + '/feed'!r}, 7)" for each, name in enumerate(sources)),
         *([f"marks.slot(0).touch({row})"] if row is not None else []),
         end,

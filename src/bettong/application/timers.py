@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from bettong.application.callables import check_plain
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Scalar
 
@@ -68,6 +69,7 @@ def state_timers(
     """
     if functions is not None and not isinstance(functions, Mapping):
         raise ApplicationError(f"{owner}: timers={functions!r}: expected {{'field': function}}")
+    check_plain(f"{owner}: state", state)
     given = dict(functions or {})
     kind = _class_of(state)
     clocks = _clocks(owner, kind, strict=bool(given))
