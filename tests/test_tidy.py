@@ -1,7 +1,7 @@
 """The style that a machine can judge, judged over every file of the tree.
 
 A rule is a pure function from one source to the findings in it. Each rule is shown to fail on a bad sample, so
-that a rule which finds nothing means that there is nothing. Layers are import-linter's (pyproject.toml), the
+that a rule which finds nothing means that there is nothing. Layers are import-linter's (layers.toml), the
 rest is ruff's.
 """
 
@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.tidy.source import Finding, Rule, Source, sources
 
 FILE_LINES_MAX = 400  # what one can hold in mind; a longer file has more than one noun
 FUNCTION_LINES_MAX = 60  # one screen
@@ -61,35 +59,6 @@ BROAD = {"Exception", "BaseException"}
 UNPICKLERS = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
 UNPICKLING = PurePosixPath("src/bettong/worker/state/pickles.py")
 REASONED = re.compile(r"# noqa: BLE001 - \S.{8,}")
-
-
-@dataclass(frozen=True)
-class Source:
-    """One file of the tree, by its path from the root."""
-
-    path: PurePosixPath
-    text: str
-
-    @property
-    def is_python(self) -> bool:
-        return self.path.suffix == ".py"
-
-    @cached_property
-    def lines(self) -> list[str]:
-        return self.text.splitlines()
-
-    @cached_property
-    def nodes(self) -> list[ast.AST]:
-        """Every node of a Python file; none of any other."""
-        return list(ast.walk(self.tree)) if self.is_python else []
-
-    @cached_property
-    def tree(self) -> ast.Module:
-        return ast.parse(self.text, filename=str(self.path))
-
-
-Finding = tuple[int, str]  # line, what is wrong and what to do
-Rule = Callable[[Source], Iterator[Finding]]
 
 
 def file_is_short(source: Source) -> Iterator[Finding]:
@@ -244,32 +213,19 @@ def _line(node: ast.AST) -> int:
     return line
 
 
-def files_of_the_tree(root: Path) -> list[PurePosixPath]:
-    """What git tracks, and what it would track: untracked files that nothing ignores."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    done = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True)
-    return [PurePosixPath(name) for name in sorted(set(done.stdout.split("\0"))) if (root / name).is_file()]
-
-
 @pytest.fixture(scope="module")
-def tree() -> list[Source]:
-    """Every text file of the tree; files that are not UTF-8 are data."""
-    sources = []
-    for path in files_of_the_tree(ROOT):
-        try:
-            sources.append(Source(path, (ROOT / path).read_text(encoding="utf-8")))
-        except UnicodeDecodeError:
-            continue
-    return sources
+def tree() -> tuple[Source, ...]:
+    """Every text file of the tree."""
+    return sources()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_every_file_keeps_the_rule(rule: Rule, tree: list[Source]) -> None:
+def test_every_file_keeps_the_rule(rule: Rule, tree: tuple[Source, ...]) -> None:
     found = [f"{source.path}:{line}: {what}" for source in tree for line, what in rule(source)]
     assert not found, f"{rule.__name__}:\n" + "\n".join(found)
 
 
-def test_the_tree_is_seen(tree: list[Source]) -> None:
+def test_the_tree_is_seen(tree: tuple[Source, ...]) -> None:
     seen = {str(source.path) for source in tree}
     assert {"pyproject.toml", "Makefile", "tests/test_tidy.py", "deploy/bootstrap.py"} <= seen
     assert not any(path.startswith((".venv/", "src/bettong/v1/")) for path in seen)

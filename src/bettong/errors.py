@@ -13,7 +13,8 @@
     │   └── LogTruncatedError     records that are needed are no longer, or not, in the log
     ├── PoisonError        a message that a computation with on_error="stop" cannot process
     ├── StoreError         the store (Redis, a folder, an object store) cannot be reached or refuses
-    │   └── StoreUnavailableError   it does not answer
+    │   ├── StoreUnavailableError   it does not answer
+    │   └── SupersededError         another processor of the application folds by now
     ├── ClientError        a client's call to a sender or receiver failed
     │   └── RefusedError   the service refused it for good: sending it again is no use
     ├── LocalError         a part that Bettong runs on this machine cannot be started
@@ -85,7 +86,7 @@ class LogTruncatedError(LogError):
 class PoisonError(BettongError):
     """A computation with `on_error="stop"` cannot process a message. The same code would fail on it again.
 
-    `index`: of the message in its frame.
+    `index`: of the message in its frame; -1 where a timer fired and no message led to it.
     """
 
     exit_code = 8

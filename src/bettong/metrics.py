@@ -57,11 +57,28 @@ GAP_S = Metric("gap_s", "s", "how long that frame has been waiting")
 UNREADABLE = Metric(
     "unreadable", "records", "skipped by a receiver: no frame, or not of the sink that they lie in"
 )
+TICKS = Metric(
+    "ticks",
+    "records",
+    "that told partitions how far event time has come, for no frame did: of a sender's sources",
+)
+WATERMARK_LAG = Metric(
+    "watermark_lag_s",
+    "s",
+    "`watermark_lag_s/SOURCE`: how far event time is behind the clock, by the slowest of a sender's clients that is not"
+    " idle; of sources whose stage goes by event time",
+)
 RESULTS = Metric("results", "messages", "put out by a stage's partition")
 OFFSET = Metric("offset", "offset", "the next record that a partition folds")
 KEYS = Metric("keys", "keys", "with a state in a partition")
 DELETED = Metric("deleted", "keys", "whose states delete_when= has ended, in a partition")
 EXPIRED = Metric("expired", "keys", "whose states have ended by their time to live, in a partition")
+DUE = Metric(
+    "due_ns",
+    "Unix ns",
+    "the log clock at which something is due in a partition although no record comes: a timer, the end of a state, a"
+    " watermark. Nothing: no value",
+)
 FAULT = Metric(
     "fault",
     "text",
@@ -153,6 +170,8 @@ SERIES = (
     Series("bettong_sender_dead_letters_total", DEAD_LETTERS, Scope.SENDER),
     Series("bettong_sender_skipped_messages_total", SKIPPED, Scope.SENDER),
     Series("bettong_sender_topic_lag_records", LAG, Scope.SENDER, ("source",)),
+    Series("bettong_sender_ticks_total", TICKS, Scope.SENDER),
+    Series("bettong_sender_watermark_lag_seconds", WATERMARK_LAG, Scope.SENDER, ("source",)),
     Series("bettong_processor_lag_records", LAG, Scope.PROCESSOR),
     Series("bettong_processor_batch", BATCH, Scope.PROCESSOR),
     Series("bettong_processor_batch_duration_seconds", BATCH_MS, Scope.PROCESSOR, per=1000),
@@ -169,6 +188,7 @@ SERIES = (
     Series("bettong_partition_keys", KEYS, Scope.PARTITION),
     Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
+    Series("bettong_partition_due_timestamp_seconds", DUE, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),

@@ -17,20 +17,19 @@ from bettong import Application, Width
 from bettong.application.plan import plan
 from bettong.errors import FrameError, SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.frames.refused import Refused, pack
 from bettong.frames.text import bytes_of, json_line, message_of, text_of
 from bettong.identifiers import Origin
-from bettong.inspection.text import Form, message_text
+from bettong.inspection.text import MessageForm, message_text
 from bettong.schema.schema import Schema, schema_of
 from bettong.v1 import subscribe_pb2
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_receiver.formats import SinkFormat, formats
-from bettong_receiver.progress import Progress
-from bettong_receiver.subscriptions import LogFacts, starts
-from bettong_receiver.subscriptions import Refused as RefusedSubscription
+from bettong_receiver.progress import DeliveryProgress
+from bettong_receiver.subscriptions import LogFacts, RefusedSubscription, starts
 from tests.fuzz.harness import Harness
 from tests.fuzz.mutating import floats
 
@@ -169,7 +168,7 @@ def read_message(data: bytes) -> None:
     with contextlib.suppress(UnicodeDecodeError, ValueError):
         bytes_of(data.decode())
     assert bytes_of(text_of(data)) == data
-    for form in Form:
+    for form in MessageForm:
         with contextlib.suppress(ValueError):
             message_text(data, form)
 
@@ -179,18 +178,20 @@ def read_positions(data: bytes) -> None:
     with contextlib.suppress(DecodeError, RefusedSubscription):
         request = subscribe_pb2.SubscribeRequest.FromString(data)
         facts = LogFacts(beginnings={0: 5, 1: 0}, ends={0: 100, 1: 7})
-        newest = {0: Progress.fresh(5), 1: Progress.fresh(0)}
+        newest = {0: DeliveryProgress.fresh(5), 1: DeliveryProgress.fresh(0)}
         found = starts(request, facts=facts, newest=newest)
         assert found.keys() == {0, 1}
 
 
 def _frames() -> Iterator[bytes]:
     yield record_of(1)
-    yield encode(Frame(origin=Origin("varying/a"), sequence=7, previous=7, kind=Kind.OPEN))
+    yield encode(Frame(origin=Origin("varying/a"), sequence=7, previous=7, kind=FrameKind.OPEN))
     refused = [Refused(0, "why", b"\xff", as_received=True), Refused(7, "else", b"{}", as_received=False)]
     packed = pack(refused, frame_bytes_max=FRAME_BYTES_MAX)
     yield encode(Frame(origin=Origin("varying/a"), sequence=2, previous=1, refused=packed))
-    yield encode(Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=Kind.TICK, ingest_ns=2**40))
+    yield encode(
+        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=2**40)
+    )
     yield encode(Frame(origin=Origin("raw/x/0"), sequence=3, previous=1, count=2, rows=[b"one", b""]))
 
 

@@ -22,7 +22,7 @@ from bettong.v1.snapshot_pb2 import Snapshot
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_receiver import positions
 from bettong_receiver.errors import PositionError
-from bettong_receiver.progress import Progress
+from bettong_receiver.progress import DeliveryProgress
 from bettong_sender.batcher import BatchBoundaries
 from tests.fuzz.harness import Harness
 from tests.fuzz.of_frames import FRAME_BYTES_MAX, record_of, stage
@@ -90,8 +90,8 @@ def _snapshots() -> Iterator[bytes]:
 
 
 def _positions() -> Iterator[bytes]:
-    yield positions.encode(_POSITION_KEY, Progress.fresh(3))
-    progress = Progress.fresh(812)
+    yield positions.encode(_POSITION_KEY, DeliveryProgress.fresh(3))
+    progress = DeliveryProgress.fresh(812)
     progress.table = DeliveryTable(
         highest={Origin("totals/varying/0"): 9}, heard_ns={Origin("totals/varying/0"): 5}
     )

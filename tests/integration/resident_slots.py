@@ -6,6 +6,7 @@ import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import structlog
@@ -30,7 +31,8 @@ from bettong_processor.programs import Programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
+from bettong_processor.ticks import TickClock
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.waiting import eventually
 
@@ -59,10 +61,11 @@ def add(number: Number, kept: Sum) -> Sum:
     return Sum(kept.total)
 
 
-def application(name: str) -> bettong.Application:
+def application(name: str, ttl: timedelta | None = None) -> bettong.Application:
     """Sums by name."""
     app = bettong.Application(name)
-    app.source("numbers", schema=Number, key="name").stateful(add, state=Sum, on_error="stop").sink("sums")
+    numbers = app.source("numbers", schema=Number, key="name")
+    numbers.stateful(add, state=Sum, on_error="stop", ttl=ttl).sink("sums")
     return app
 
 
@@ -153,6 +156,7 @@ class World:
         self.slots: list[Slot] = []
         self.folder = tempfile.TemporaryDirectory(prefix="bettong-marks-")
         self.output_bytes_max = OUTPUT_BYTES_MAX
+        self.machine_ns = time.time_ns
 
     def close(self) -> None:
         """Ends the slots that are left."""
@@ -163,8 +167,10 @@ class World:
         self.redis.close()
         self.folder.cleanup()
 
-    def feed(self, partition: int, count: int, value: int = 1, size: int = 1) -> None:
-        """Appends frames to one partition, `size` messages each."""
+    def feed(
+        self, partition: int, count: int, value: int = 1, size: int = 1, ingest_ns: int | None = None
+    ) -> None:
+        """Appends frames to one partition, `size` messages each, taken in now unless `ingest_ns` says when."""
         entry = self.stage.inputs[0]
         for _ in range(count):
             sequence = next(self.sequences[partition])
@@ -175,7 +181,7 @@ class World:
                 previous=sequence - 1,
                 count=size,
                 schema=entry.schema.fingerprint,
-                ingest_ns=time.time_ns(),
+                ingest_ns=time.time_ns() if ingest_ns is None else ingest_ns,
                 columns=columns.payload(),
             )
             self.writer.append(self.source, partition, encode(frame), lambda _: None)
@@ -212,7 +218,7 @@ class World:
         ):
             try:
                 Loop(
-                    Restoring(self.programs, Limits(PARTITIONS, FRAME_BYTES_MAX), log),
+                    Restoring(self.programs, WorkerLimits(PARTITIONS, FRAME_BYTES_MAX), log),
                     self.store,
                     heartbeat=heartbeat,
                     reader=reader,
@@ -225,6 +231,7 @@ class World:
                         log,
                     ),
                     intervals=Intervals(snapshot_s, 0.05),
+                    clock=TickClock(self.machine_ns, log),
                     log=log,
                     output_bytes_max=self.output_bytes_max,
                 ).fold_until_stopped()

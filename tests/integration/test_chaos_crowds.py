@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bettong.chaos.crowds import StalledSubscribers, StreamCrowd
-from bettong.frames.frame import Kind
+from bettong.frames.frame import FrameKind
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.metrics import SESSIONS
@@ -33,7 +33,7 @@ def test_each_stream_of_a_crowd_opens_and_ends(
             frame.origin
             for frames in frames_in(kafka.bootstrap, stage_topic(name, "orders")).values()
             for frame in frames
-            if frame.kind is Kind.OPEN
+            if frame.kind is FrameKind.OPEN
         }
         assert opened == {f"orders/crowd-{number}" for number in range(STREAMS)}
 

@@ -10,7 +10,7 @@ import pytest
 from bettong.client import Sender
 from bettong.errors import ClientError, RefusedError, SchemaError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Kind
+from bettong.frames.frame import FrameKind
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
 from bettong.schema.schema import schema_of
@@ -50,14 +50,14 @@ def orders_in(kafka: KafkaBroker, sender: SenderProcess, stream: str, source: st
     return sorted(found, key=lambda order: order.number)
 
 
-def marks(kafka: KafkaBroker, sender: SenderProcess, stream: str) -> list[tuple[Kind, int]]:
+def marks(kafka: KafkaBroker, sender: SenderProcess, stream: str) -> list[tuple[FrameKind, int]]:
     """What a stream's sessions left in the log beside its messages."""
     found = frames_in(kafka.bootstrap, stage_topic(sender.name, "orders")).values()
     return [
         (frame.kind, frame.previous)
         for frames in found
         for frame in frames
-        if frame.origin == f"orders/{stream}" and frame.kind is not Kind.DATA
+        if frame.origin == f"orders/{stream}" and frame.kind is not FrameKind.DATA
     ]
 
 
@@ -68,8 +68,8 @@ def test_a_stream_that_was_given_no_name_ends_with_its_session_and_a_named_one_d
         for each in (ours, named):
             each.send_messages(orders([1]))
             each.send_messages(orders([1]))
-    eventually(lambda: (Kind.END, 2) in marks(own_broker, sender, ours.stream))
-    assert {kind for kind, _ in marks(own_broker, sender, named.stream)} == {Kind.OPEN}
+    eventually(lambda: (FrameKind.END, 2) in marks(own_broker, sender, ours.stream))
+    assert {kind for kind, _ in marks(own_broker, sender, named.stream)} == {FrameKind.OPEN}
 
 
 def test_rows_messages_and_columns_of_every_kind_arrive_alike(

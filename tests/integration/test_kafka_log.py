@@ -1,4 +1,4 @@
-"""Appending to a real log and reading it, also when the broker goes away."""
+"""Appending to a real log, also when the broker goes away."""
 
 import itertools
 import threading
@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogReader, LogWriter, Record
-from bettong.errors import LogError, LogTruncatedError, LogUnavailableError
+from bettong.edges.kafka_log import RECORD_BYTES, LogAdmin, LogWriter, Record
+from bettong.errors import LogError, LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import (
@@ -17,7 +17,6 @@ from tests.integration.log_parts import (
     Outcome,
     append_all,
     batches,
-    delete_below,
     lose_last_batch,
     read_all,
     reader,
@@ -282,120 +281,3 @@ def test_values_go_out_alone_when_they_come_so_and_together_when_the_broker_is_b
 
 
 # Reading
-
-
-def test_reading_starts_anywhere_goes_back_and_knows_where_it_stands(kafka: KafkaBroker, topic: str) -> None:
-    for partition in range(2):
-        append_all(kafka, topic, partition, [b"%d" % number for number in range(10)])
-    with reader(kafka, {(topic, 0): 7, (topic, 1): 10}) as log:
-        assert log.positions() == {(topic, 0): 7, (topic, 1): 10}
-        assert [record.offset for record in read_all(log, 2)] == [7, 8]
-        assert log.positions() == {(topic, 0): 9, (topic, 1): 10}
-        log.seek(topic, 1, 9)
-        assert {(record.partition, record.offset) for record in read_all(log, 2)} == {(0, 9), (1, 9)}
-        assert log.poll(100, 10) == []
-        with pytest.raises(LogError, match=topic):
-            log.seek(topic, 2, 0)
-
-
-def test_partitions_are_added_and_removed_while_others_are_read(kafka: KafkaBroker, topic: str) -> None:
-    for partition in (0, 1):
-        append_all(kafka, topic, partition, [b"%d" % number for number in range(4)])
-    with reader(kafka, {}) as log:
-        log.look_up([topic])
-        assert log.poll(10, 10) == []
-        log.add(topic, 0, 1)
-        assert [record.offset for record in read_all(log, 1)] == [1]
-        log.add(topic, 1, 2)
-        found = sorted((record.partition, record.offset) for record in read_all(log, 4))
-        assert found == [(0, 2), (0, 3), (1, 2), (1, 3)]
-        assert log.lag(topic, 0) == 0
-        log.remove(topic, 0)
-        append_all(kafka, topic, 0, [b"4"])
-        append_all(kafka, topic, 1, [b"4"])
-        assert [(record.partition, record.offset) for record in read_all(log, 1)] == [(1, 4)]
-        log.add(topic, 0, 0)
-        assert [record.offset for record in read_all(log, 5)] == [0, 1, 2, 3, 4]
-        with pytest.raises(LogError, match="partitions, expected 2 too"):
-            log.add(topic, 2, 0)
-        assert log.positions() == {(topic, 0): 5, (topic, 1): 5}
-
-
-@pytest.mark.parametrize("start", [1, 4])
-def test_an_offset_outside_the_log_is_an_error(kafka: KafkaBroker, topic: str, start: int) -> None:
-    append_all(kafka, topic, 0, [b"a", b"b", b"c"])
-    delete_below(kafka, topic, 0, 2)
-    with reader(kafka, {(topic, 0): start, (topic, 1): 0}) as log:
-        for _ in range(2):  # it does not pass by being asked again
-            with pytest.raises(
-                LogTruncatedError, match=f"{topic}/0: offset {start} is needed, the log holds 2 up to 3"
-            ):
-                read_all(log, 1)
-
-
-def test_all_truncated_partitions_are_named_and_a_broker_that_is_silent_is_asked_once(
-    kafka: KafkaBroker, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-
-    def silent(_: LogReader, _topic: str, partition: int) -> None:
-        asked.append(partition)
-
-    monkeypatch.setattr(LogReader, "_bounds", silent)
-    with reader(kafka, {(topic, 0): 4, (topic, 1): 5}) as log, pytest.raises(LogTruncatedError) as told:
-        read_all(log, 1)
-    assert f"{topic}/0: offset 4 is needed" in str(told.value)
-    assert f"{topic}/1: offset 5 is needed" in str(told.value)
-    assert len(asked) == 1
-
-
-def test_a_truncated_partition_stays_one_until_it_is_removed_or_sought(
-    kafka: KafkaBroker, topic: str
-) -> None:
-    append_all(kafka, topic, 0, [b"a", b"b", b"c"])
-    delete_below(kafka, topic, 0, 2)
-    with reader(kafka, {(topic, 0): 1, (topic, 1): 0}) as log:
-
-        def poll_and_move_another() -> None:
-            log.poll(200, 10)
-            log.remove(topic, 1)
-            log.add(topic, 1, 0)
-
-        with pytest.raises(LogTruncatedError, match=f"{topic}/0: offset 1 is needed"):
-            eventually(poll_and_move_another)
-        log.seek(topic, 0, 2)
-        assert [record.offset for record in read_all(log, 1)] == [2]
-
-
-def test_records_that_vanish_under_a_reader_are_an_error(kafka: KafkaBroker, topic: str) -> None:
-    append_all(kafka, topic, 0, [bytes(200_000)] * 30)
-    with reader(kafka, {(topic, 0): 0}) as log:
-        read_all(log, 1)
-        delete_below(kafka, topic, 0, 29)
-        with pytest.raises(LogTruncatedError, match="the log holds 29 up to 30"):
-            read_all(log, 29)
-        assert log.positions()[TopicPartition(topic, 0)] < 29
-
-
-def test_a_reader_of_what_does_not_exist_is_refused(kafka: KafkaBroker, topic: str) -> None:
-    with pytest.raises(LogError, match=f"{topic}.*2 partitions, expected 2, 3 too"):
-        reader(kafka, {(topic, partition): 0 for partition in range(4)})
-    with pytest.raises(LogError, match="no-such-topic"):
-        reader(kafka, {("no-such-topic", 0): 0})
-
-
-def test_a_reader_says_that_the_broker_is_away_and_goes_on_when_it_is_back(
-    own_broker: KafkaBroker, own_topic: str
-) -> None:
-    append_all(own_broker, own_topic, 0, [b"a"])
-    told: list[str] = []
-    with reader(own_broker, {(own_topic, 0): 0}, on_wait=told.append) as log:
-        assert [record.value for record in read_all(log, 1)] == [b"a"]
-        assert log.poll(100, 1) == []
-        assert told == []
-        own_broker.kill()
-        eventually(lambda: log.poll(100, 1) or told, seconds=20)
-        assert own_broker.bootstrap in told[0]
-        own_broker.start()
-        append_all(own_broker, own_topic, 0, [b"b"])
-        assert [record.value for record in read_all(log, 1)] == [b"b"]

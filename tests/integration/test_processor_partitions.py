@@ -27,7 +27,7 @@ from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.simulation.crash_guards import guard
 
@@ -107,7 +107,7 @@ class World:
         log = structlog.get_logger()
         self.uploads = Uploads(self.stores, interval_s=1.0, clock=lambda: self.now_s, log=log)
         return Partitions(
-            Restoring(self.programs, Limits(partitions=1, frame_bytes_max=FRAME_BYTES_MAX), log),
+            Restoring(self.programs, WorkerLimits(partitions=1, frame_bytes_max=FRAME_BYTES_MAX), log),
             stores=self.stores,
             uploads=self.uploads,
             replay_log=Replay(self._kafka, frame_bytes_max=FRAME_BYTES_MAX),

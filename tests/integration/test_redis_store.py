@@ -46,6 +46,12 @@ def own_server(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
+def test_redis_tells_the_time(store: RedisStore) -> None:
+    before_ns = time.time_ns()
+    redis_ns = store.time_ns()
+    assert before_ns - 1_000_000_000 < redis_ns < time.time_ns() + 1_000_000_000
+
+
 # Live metrics
 
 

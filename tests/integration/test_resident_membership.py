@@ -1,10 +1,14 @@
 """Which slot holds which partition: heartbeats, assignments, and a Redis that forgets. Against a real Redis."""
 
+import time
+
 from bettong.edges.redis_store import RedisStore
 from bettong.edges.redis_store.membership import RedisMembership, SlotAssignment
 from bettong.identifiers import PartitionId
 from tests.integration.membership_parts import CHECK, answered, emptied, remembered, rewound, task_of
 from tests.waiting import eventually
+
+SECOND_NS = 1_000_000_000
 
 
 def test_a_task_is_told_the_assignment_once_and_acquires_what_it_wants_under_it(
@@ -20,6 +24,13 @@ def test_a_task_is_told_the_assignment_once_and_acquires_what_it_wants_under_it(
     assert second.assignment is None
     assert second.acquired == {CHECK[0]}
     assert members.read_members("run-1", range(3)).holders == {CHECK[0]: 0}
+
+
+def test_each_heartbeat_brings_the_time_by_redis_clock(members: RedisMembership) -> None:
+    """Redis runs on this machine."""
+    before_ns = time.time_ns()
+    redis_ns = answered(members.send_heartbeat(task_of(0), 0)).redis_ns
+    assert before_ns - SECOND_NS < redis_ns < time.time_ns() + SECOND_NS
 
 
 def test_a_partition_is_acquired_when_its_holder_revokes_it_and_not_before(members: RedisMembership) -> None:

@@ -31,7 +31,7 @@ from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
 from tests.samples.example_feeds import Feed, lines, market, payments, session, trades
@@ -186,7 +186,7 @@ def process(programs: Programs, kafka: KafkaBroker, folder: Path) -> Partitions:
         local=DirectorySnapshots(folder / "local"), durable=DirectorySnapshots(folder / "durable")
     )
     return Partitions(
-        Restoring(programs, Limits(PARTITIONS, FRAME_BYTES_MAX), log),
+        Restoring(programs, WorkerLimits(PARTITIONS, FRAME_BYTES_MAX), log),
         stores=stores,
         uploads=Uploads(stores, interval_s=3600, clock=lambda: 0.0, log=log),
         replay_log=Replay(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX),

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Kind
+from bettong.frames.frame import FrameKind
 from bettong.frames.refused import Refused
 from bettong.local.broker import KafkaBroker
 from bettong.local.redis_server import RedisServer
@@ -94,7 +94,7 @@ def test_what_is_acknowledged_lies_in_the_log_by_key_and_in_order(
     topic = stage_topic(sender.name, "orders")
     for frames in frames_in(kafka.bootstrap, topic).values():
         first = next(frame for frame in frames if frame.origin == "orders/plain")
-        assert (first.kind, first.previous) == (Kind.OPEN, 0)
+        assert (first.kind, first.previous) == (FrameKind.OPEN, 0)
 
 
 def test_columns_are_taken_as_rows_are(sender: SenderProcess, kafka: KafkaBroker) -> None:
@@ -307,19 +307,19 @@ def test_live_metrics_tell_state_and_counts(sender: SenderProcess) -> None:
     assert int(metrics["frames"]) >= 1
 
 
-def test_lines_without_a_key_are_dealt_by_frames(sender: SenderProcess, kafka: KafkaBroker) -> None:
-    with opened(sender.address, "lines", "dealt") as session:
+def test_lines_without_a_key_are_spread_by_frames(sender: SenderProcess, kafka: KafkaBroker) -> None:
+    with opened(sender.address, "lines", "spread") as session:
         for sequence in range(1, CREDITS + 1):
             session.send(IngestFrame(sequence=sequence, rows=Rows(messages=[b"one", b"two"])))
         session.acknowledged(CREDITS)
     frames = frames_in(kafka.bootstrap, stage_topic(sender.name, "lines"))
     data = [
-        [each.sequence for each in found if each.kind is Kind.DATA and each.origin == "lines/dealt"]
+        [each.sequence for each in found if each.kind is FrameKind.DATA and each.origin == "lines/spread"]
         for found in frames.values()
     ]
     expected: list[list[int]] = [[] for _ in range(PARTITIONS)]
     for sequence in range(1, CREDITS + 1):
-        expected[partition_of(f"lines/dealt/{sequence}", PARTITIONS)].append(sequence)
+        expected[partition_of(f"lines/spread/{sequence}", PARTITIONS)].append(sequence)
     assert sorted(data) == sorted(expected)
 
 
@@ -332,7 +332,7 @@ def test_rows_are_read_as_columns_of_the_schema(sender: SenderProcess, kafka: Ka
     (frame,) = [
         each
         for each in frames[partition_of(order.symbol, PARTITIONS)]
-        if each.origin == "orders/typed" and each.kind is Kind.DATA
+        if each.origin == "orders/typed" and each.kind is FrameKind.DATA
     ]
     assert frame.columns is not None
     assert Columns.of_payload(SCHEMA, frame.columns).messages() == [order]

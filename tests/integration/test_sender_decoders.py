@@ -163,7 +163,7 @@ def test_a_message_that_ends_the_process_twice_is_refused_and_the_stream_goes_on
     assert lines == ["a", "b", "c", "d", "e"]
     ((text, reason),) = refused
     assert end in text
-    assert reason.startswith(f"its decoder or key function killed the sender twice: {how}")
+    assert reason.startswith(f"a function of its source killed the sender twice: {how}")
     assert sender.said("a sender died here before") == 2
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.local.broker import KafkaBroker
 from tests.integration.log_parts import FRAME_BYTES_MAX
 
@@ -27,7 +27,7 @@ print(outcomes[0])
 def test_a_clock_that_is_a_day_off_does_not_keep_a_sender_from_the_log(
     kafka: KafkaBroker, topic: str, tmp_path: Path, offset_s: float
 ) -> None:
-    clock = Clock(tmp_path / "clock")
+    clock = MovableClock(tmp_path / "clock")
     clock.set(offset_s)
     done = subprocess.run(
         [sys.executable, "-c", APPEND, kafka.bootstrap, topic, str(FRAME_BYTES_MAX)],

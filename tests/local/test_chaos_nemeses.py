@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from bettong.chaos import disk
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.nemeses import Arena, Nemesis
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.spec import Link, OtherProcess
-from bettong.chaos.timetable import Fault
+from bettong.chaos.timetable import PlannedFault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError, StoreError
@@ -63,8 +63,8 @@ def suite(services: dict[str, ServiceRecord], redis: str = "redis://127.0.0.1:1/
     )
 
 
-def fault(kind: str, *targets: str, for_s: float = 0.0, by: float = 0.0, number: int = 1) -> Fault:
-    return Fault(number, 0.0, kind, targets, for_s, by, 0.0)
+def fault(kind: str, *targets: str, for_s: float = 0.0, by: float = 0.0, number: int = 1) -> PlannedFault:
+    return PlannedFault(number, 0.0, kind, targets, for_s, by, 0.0)
 
 
 def status(record: ServiceRecord) -> str:
@@ -164,7 +164,7 @@ def test_cuts_and_delays_are_those_of_the_link_and_end_with_the_run() -> None:
 
 
 def test_the_clock_of_a_process_jumps_while_it_runs_and_durations_stay_right(tmp_path: Path) -> None:
-    clock = Clock(tmp_path / "clock")
+    clock = MovableClock(tmp_path / "clock")
     program = "import time\nwhile True: input(); print(time.time(), time.time_ns() / 1e9, time.monotonic(), flush=True)"
     with subprocess.Popen(
         [sys.executable, "-c", program],

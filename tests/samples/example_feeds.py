@@ -12,7 +12,7 @@ from bettong.frames.columns import Columns
 from bettong.topics import dead_letter_topic, stage_topic
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.session import Route, Session
+from bettong_sender.session import Session, SourceRoute
 from examples.market_spread_load import INITIAL_QUOTES, Round, rounds
 from tests.e2e.poison import Number
 
@@ -109,7 +109,7 @@ def payments(sources: dict[str, Source]) -> Feed:
 
 def session(planned: Plan, source: Source, *, partitions: int, frame_bytes_max: int) -> Session:
     """A client's: what the sender makes of its frames."""
-    route = Route(
+    route = SourceRoute(
         source,
         stage_topic(planned.application, planned.stage_of(source.name).name),
         dead_letter_topic(planned.application),

@@ -9,7 +9,7 @@ from bettong.application.external.destination import Destination
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
@@ -91,7 +91,7 @@ def mark(*, origin: str, acknowledged: int) -> bytes:
             origin=Origin(origin),
             sequence=0,
             previous=acknowledged,
-            kind=Kind.SENT_AGAIN,
+            kind=FrameKind.SENT_AGAIN,
             ingest_ns=_START_NS,
         )
     )
@@ -99,7 +99,9 @@ def mark(*, origin: str, acknowledged: int) -> bytes:
 
 def tick(*, origin: str) -> bytes:
     """Only time passes."""
-    return encode(Frame(origin=Origin(origin), sequence=0, previous=0, kind=Kind.TICK, ingest_ns=_START_NS))
+    return encode(
+        Frame(origin=Origin(origin), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=_START_NS)
+    )
 
 
 def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:

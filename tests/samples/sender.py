@@ -2,20 +2,22 @@
 
 import struct
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Annotated, Any
 
-from bettong import Application, KafkaTopic, Width, each, f64, packed, u8, u32
+from bettong import Application, KafkaTopic, Width, each, f64, i64, packed, u8, u32
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.streams import Source
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.refused import Refused, unpack
+from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import IngestFrame
-from bettong_sender.session import Append, Route
+from bettong_sender.session import Append, SourceRoute
 
 PARTITIONS = 4
 LAYOUT = ">BI4sd"
@@ -64,9 +66,50 @@ def source(key: Key | None = "symbol", *, decodes: bool = True, on_error: OnErro
     return orders
 
 
-def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> Route:
+def route(of: Source | None = None, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> SourceRoute:
     """Where its frames go."""
-    return Route(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)
+    return SourceRoute(of or source(), "shop.stage.orders", "shop.dead-letters", PARTITIONS, frame_bytes_max)
+
+
+@dataclass
+class Reading:
+    """A message that tells when it was made."""
+
+    sensor: u32
+    at: i64
+
+
+def readings(
+    event_time: str | Callable[[Any], int] | None = "at",
+    *,
+    key: Key | None = "sensor",
+    on_error: OnError = "dead-letter",
+    out_of_order: timedelta = timedelta(0),
+    max_lead: timedelta = timedelta(hours=1),
+) -> SourceRoute:
+    """Where readings go, to a stage that needs their time."""
+    app = Application("shop")
+    of = app.source(
+        "orders",
+        schema=Reading,
+        key=key,
+        on_error=on_error,
+        event_time=event_time,
+        out_of_order=out_of_order,
+        max_lead=max_lead,
+    )
+    of.sink("all")
+    return replace(route(of), needs_time=True)
+
+
+def readings_frame(sequence: int, *values: tuple[int, int]) -> IngestFrame:
+    """Of sensors and times."""
+    return columns_frame(readings().source, sequence, [Reading(*each) for each in values])
+
+
+def sensor_of(partition: int) -> int:
+    """One whose readings go there."""
+    return next(sensor for sensor in range(1000) if partition_of(sensor, PARTITIONS) == partition)
 
 
 def orders(numbers: Iterable[int], symbol: str | None = None) -> list[Order]:
@@ -85,7 +128,7 @@ def rows_frame(sequence: int, messages: Iterable[Order], *, spoilt: Iterable[byt
     return IngestFrame(sequence=sequence, sent_ns=7, rows=Rows(messages=rows))
 
 
-def columns_frame(of: Source, sequence: int, messages: Iterable[Order]) -> IngestFrame:
+def columns_frame(of: Source, sequence: int, messages: Iterable[Order | Reading]) -> IngestFrame:
     """A frame of columns."""
     return IngestFrame(
         sequence=sequence, sent_ns=7, columns=Columns.of_messages(of.schema, list(messages)).payload()
@@ -104,7 +147,7 @@ class MemoryLog:
         for append in appends:
             frame = decode(append.value)
             self.frames[append.topic, append.partition].append(frame)
-            if frame.kind is Kind.DATA:
+            if frame.kind is FrameKind.DATA:
                 self.data[append.topic, append.partition].append(frame)
 
 

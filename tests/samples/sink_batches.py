@@ -7,7 +7,7 @@ from bettong.frames.frame import Frame
 from bettong.identifiers import Origin
 from bettong_receiver.delivery.connector import FrameMessages, MovingPosition, SinkBatch
 from bettong_receiver.positions import PositionKey
-from bettong_receiver.progress import Progress
+from bettong_receiver.progress import DeliveryProgress
 
 APPLICATION = "app"
 
@@ -21,5 +21,5 @@ def sink_batch(
     """Messages of one frame for sink `notes`, and the position at `offset` behind them."""
     frame = Frame(origin=Origin("notes/x/0"), sequence=offset, previous=offset - 1)
     frames = [FrameMessages(offset - 1, frame, messages)] if messages else []
-    moving = MovingPosition(PositionKey(APPLICATION, "notes", partition), Progress(offset))
+    moving = MovingPosition(PositionKey(APPLICATION, "notes", partition), DeliveryProgress(offset))
     return SinkBatch(("notes", partition), frames, moving, refusing)

@@ -15,7 +15,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
@@ -154,7 +154,7 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
             origin=Origin(origin),
             sequence=acknowledged,
             previous=acknowledged,
-            kind=Kind.OPEN,
+            kind=FrameKind.OPEN,
             ingest_ns=ingest_ns,
         )
     )
@@ -163,7 +163,7 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
 def tick(ingest_ns: int) -> bytes:
     """Nothing but time."""
     return encode(
-        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=Kind.TICK, ingest_ns=ingest_ns)
+        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns)
     )
 
 

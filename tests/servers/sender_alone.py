@@ -29,7 +29,7 @@ from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.service import _listen
 from bettong_sender.servicer import PERMISSIONS, IngestServicer
-from bettong_sender.status import Status
+from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.waiting import eventually
 
@@ -69,7 +69,7 @@ async def _serve() -> None:
     logger = configure(settings, "sender")
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
     routes = {"orders": route(frame_bytes_max=settings.frame_bytes_max)}
-    intake = Intake("shop", routes, limits, Status(0), clock=time.time_ns)
+    intake = Intake("shop", routes, limits, SenderStatus(0), clock=time.time_ns)
     topics = {name: name for each in routes.values() for name in (each.stage_topic, each.dead_letter_topic)}
     intake.use(_KeepsNothing(), topics)
     servicer = IngestServicer(

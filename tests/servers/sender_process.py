@@ -13,7 +13,7 @@ from bettong.closing import Closing
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.edges.redis_store import LiveMetrics, RedisStore
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.probes import grpc_serves
 from bettong.local.processes import Command
@@ -206,9 +206,9 @@ def taken(frames: list[Frame]) -> list[Frame]:
     """The frames that a consumer takes by the delivery rule."""
     table, found = DeliveryTable(), []
     for frame in frames:
-        if frame.kind is Kind.OPEN:
+        if frame.kind is FrameKind.OPEN:
             table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif frame.kind is Kind.DATA and (
+        elif frame.kind is FrameKind.DATA and (
             table.take(frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns)
             is Verdict.TAKE
         ):

@@ -6,12 +6,13 @@ Compiling costs seconds a function, so graphs draw from this table and make none
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bettong.application.ways import Way
 from tests.simulation import functions as f
-from tests.simulation.messages import Held, Item, Kept, Note, Part
+from tests.simulation import timer_functions as t
+from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part
 from tests.simulation.twins import compiled_twin
 
 
@@ -27,6 +28,8 @@ class Function:
     many: bool = False
     # By way, as `forms`: whether a state is to be deleted.
     delete_when: Mapping[Way, Callable[[Any], bool]] | None = None
+    # By field of the state and way, as `forms`; in the order of the fields.
+    timers: Mapping[str, Mapping[Way, Callable[..., Any]]] = field(default_factory=dict)
 
     @property
     def python(self) -> Mapping[type[Any], Callable[..., Any]]:
@@ -64,6 +67,11 @@ def _is_full(kept: Kept) -> bool:
 
 _DELETES = {Way.PYTHON: _is_full, Way.COMPILED: compiled_twin(_is_full)}
 
+
+_TIMERS = {
+    "ring": {Way.PYTHON: t.on_ring, Way.COMPILED: compiled_twin(t.on_ring), Way.VECTORIZED: t.all_on_ring},
+    "late": {Way.PYTHON: t.on_late, Way.COMPILED: compiled_twin(t.on_late), Way.VECTORIZED: t.all_on_late},
+}
 
 _TALLY: dict[type[Any], Callable[..., Any]] = {Item: f.tally, Part: f.tally_part}
 _INSIDE: dict[type[Any], Callable[..., Any]] = {Item: f.keep_inside, Part: f.keep_part_inside}
@@ -119,6 +127,19 @@ FUNCTIONS: dict[str, Function] = {
             many=True,
             name="steps_to_three",
             delete_when=_DELETES,
+        ),
+        _function(
+            "stateful", Part, {Item: t.wake}, {Item: t.wake_all}, compiled=True, state=Alarm, timers=_TIMERS
+        ),
+        _function(
+            "stateful",
+            Part,
+            {Item: t.wake},
+            compiled=True,
+            state=Alarm,
+            name="wake_three",
+            delete_when=_DELETES,
+            timers=_TIMERS,
         ),
         _function("stateful", Part, _INSIDE, state=Held),
         _function("stateful", Note, {Note: f.whole}, state=lambda: Note("", 0, "")),

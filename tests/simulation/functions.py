@@ -225,27 +225,27 @@ def tally_part(part: Part, kept: Kept) -> Part | None:
 def tally_all(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
     totals: list[int] = []
     rows: list[int] = []
-    for row, (value, place) in enumerate(_pairs(item.value, places)):
+    for row, (value, place) in enumerate(pairs(item.value, places)):
         _counted(kept, place, value)
         if value == 13:
             raise ValueError("thirteen")
-        total = int(_columns(kept).total[place])
+        total = int(columns_of(kept).total[place])
         if total % 3:
             totals.append(total % 300)
             rows.append(row)
-    return _parts(item, rows, totals, "t")
+    return parts_of(item, rows, totals, "t")
 
 
 @bettong.vectorized
 def tally_all_parts(part: Part, kept: Kept, places: Places) -> tuple[Part, Places]:
     totals: list[int] = []
-    for small, place in _pairs(part.small, places):
+    for small, place in pairs(part.small, places):
         _counted(kept, place, 2 * small)
-        _columns(kept).total[place] += _columns(kept).count[place]
+        columns_of(kept).total[place] += columns_of(kept).count[place]
         if small == 7:
             raise ValueError("seven")
-        totals.append(int(_columns(kept).total[place]) % 300)
-    return _parts(part, list(range(len(totals))), totals, "tp")
+        totals.append(int(columns_of(kept).total[place]) % 300)
+    return parts_of(part, list(range(len(totals))), totals, "tp")
 
 
 def steps(item: Item, kept: Kept) -> list[Part]:
@@ -263,14 +263,14 @@ def steps(item: Item, kept: Kept) -> list[Part]:
 def all_steps(item: Item, kept: Kept, places: Places) -> tuple[Part, Places]:
     counts: list[int] = []
     rows: list[int] = []
-    for row, (value, place) in enumerate(_pairs(item.value, places)):
+    for row, (value, place) in enumerate(pairs(item.value, places)):
         for step in range(value % 4):
             _counted(kept, place, 0)
             if value == 7 and step == 2:
                 raise ValueError("half-way")
-            counts.append(int(_columns(kept).count[place]) * 37 % 300)
+            counts.append(int(columns_of(kept).count[place]) * 37 % 300)
             rows.append(row)
-    return _parts(item, rows, counts, "n")
+    return parts_of(item, rows, counts, "n")
 
 
 def keep_inside(item: Item, held: Held) -> Part:
@@ -341,21 +341,21 @@ def coded(item: Item) -> bytes:
     return text.encode()
 
 
-def _pairs(values: Any, places: Places) -> Iterable[tuple[int, int]]:
+def pairs(values: Any, places: Places) -> Iterable[tuple[int, int]]:
     return zip(np.asarray(values).tolist(), places.tolist(), strict=True)
 
 
-def _columns(state: Kept) -> Any:
+def columns_of(state: Kept) -> Any:
     """What a vectorized function gets: the fields are columns."""
     return state
 
 
 def _counted(kept: Kept, place: int, more: int) -> None:
-    _columns(kept).count[place] += 1
-    _columns(kept).total[place] += more
+    columns_of(kept).count[place] += 1
+    columns_of(kept).total[place] += more
 
 
-def _parts(message: Any, rows: list[int], small: list[int], tag: str) -> tuple[Part, Places]:
+def parts_of(message: Any, rows: list[int], small: list[int], tag: str) -> tuple[Part, Places]:
     where = np.array(rows, np.int64)
     column: Any = np.array(small, np.int64)
     return Part(message.key[where], message.slot[where], column, tag), where

@@ -67,6 +67,11 @@ class Graph:
         """Where rows leave a stage."""
         return [node for node in self.nodes if node.kind in EXITS]
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether anything fires."""
+        return any(node.function is not None and node.function.timers for node in self.nodes)
+
     def parts(self, name: str) -> list[str]:
         """A stream, or those that it merges."""
         node = self[name]
@@ -110,6 +115,7 @@ def application(graph: Graph, name: str) -> Application:
                     handlers,
                     state=node.function.state,
                     delete_when=deletes[node.way] if deletes is not None else None,
+                    timers={name: forms[node.way] for name, forms in node.function.timers.items()},
                     **options,
                 )
             else:

@@ -11,16 +11,21 @@ It is the specification that random graphs are held to:
 - dead letters go by message, then by computation: those of a stage in the order of declaration, then its exits; what
   stops a partition is the first of them that must
 - of several results of one message each is judged alone; None among them does not fit
+- timers fire by the log clock, before and after the messages of a frame: computation by computation, from a queue of
+  (time, key); what one of them leads to passes all that hangs on it before the next one
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
 
+from bettong import NEVER, Fired
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.ways import Way
 from bettong.schema.fields import Kind
@@ -29,15 +34,22 @@ from tests.simulation.graphs import Graph, Node
 
 
 class StoppedError(Exception):
-    """A message that a computation with on_error="stop" cannot process."""
+    """A message that a computation with on_error="stop" cannot process: by its place; -1: a timer that fired."""
 
     def __init__(self, computation: str) -> None:
         self.computation = computation
+        self.place = -1
 
 
 @dataclass
 class Given:
-    """What one message led to: (exit, message or its bytes), and (computation, reason)."""
+    """What one message led to: (exit, message or its bytes), and (computation, reason).
+
+    Of a timer, `place` counts those that fired in the computation, and `text` stands in dead letters.
+    """
+
+    place: int = 0
+    text: str = ""
 
     results: list[tuple[str, Any]] = field(default_factory=list)
     dead_letters: list[tuple[str, str]] = field(default_factory=list)
@@ -50,6 +62,7 @@ class Interpreter:
         self.graph = graph
         self.states: dict[tuple[str, Any], Any] = {}
         self.counters: Counter[str] = Counter()
+        self.log_ns = 0
         self._highest: Counter[str] = Counter()
         self._given = Given()
 
@@ -67,8 +80,47 @@ class Interpreter:
         self._given = Given()
         self.counters["messages"] += 1
         key = key_of(self.graph[entrance], message)
-        rows = {entrance: [message]}
-        for node in self.graph.computations:
+        self._pass({entrance: [message]}, key, self.graph.computations)
+        return self._given
+
+    def advance(self, log_ns: int) -> list[Given]:
+        """What fires now that the log clock may have moved. Raises StoppedError."""
+        self.log_ns = max(self.log_ns, log_ns)
+        found: list[Given] = []
+        for number, node in enumerate(self.graph.computations, 1):
+            if node.function is not None and node.function.timers:
+                found += self._fired(node, self.graph.computations[number:])
+        return found
+
+    def _fired(self, node: Node, behind: list[Node]) -> Iterator[Given]:
+        assert node.function is not None
+        names, place = list(node.function.timers), 0
+        queue = [each for name, key in self.states if name == node.name for each in self._due(node, key)]
+        heapify(queue)
+        while queue:
+            at, key, number = heappop(queue)
+            if (at, key, number) not in self._due(node, key):
+                continue
+            text = json.dumps({"key": key, "timer": names[number], "at": at}, ensure_ascii=False)
+            self._given = Given(place, text.replace(": ", ":").replace(", ", ","))
+            setattr(self.states[node.name, key], names[number], NEVER)
+            function = node.function.timers[names[number]][Way.PYTHON]
+            results = list(self._results(node, Fired(key, at), key, function))
+            self._pass({node.name: results}, key, behind)
+            yield self._given
+            place += 1
+            for each in self._due(node, key):
+                heappush(queue, each)
+
+    def _due(self, node: Node, key: Any) -> list[tuple[int, Any, int]]:
+        """The timers of a key that are due: time, key and number of each."""
+        state = self.states.get((node.name, key))
+        assert node.function is not None
+        times = [getattr(state, name, NEVER) for name in node.function.timers]
+        return [(at, key, number) for number, at in enumerate(times) if at <= self.log_ns]
+
+    def _pass(self, rows: dict[str, list[Any]], key: Any, computations: list[Node]) -> None:
+        for node in computations:
             arriving = [row for parent in node.parents for row in rows.get(parent, ())]
             if node.kind == "merge":
                 rows[node.name] = arriving
@@ -78,12 +130,12 @@ class Interpreter:
             for row in rows.get(node.parents[0], ()):
                 self._leave(node, row)
         self.counters["results"] += len(self._given.results)
-        return self._given
 
-    def _results(self, node: Node, row: Any, key: Any) -> Iterator[Any]:
+    def _results(self, node: Node, row: Any, key: Any, function: Any = None) -> Iterator[Any]:
+        """`function`: of a timer; None for that of the row."""
         assert node.function is not None
         try:
-            given = self._called(node, row, key)
+            given = self._called(node, row, key, function or node.function.python[type(row)])
         except Exception as error:  # noqa: BLE001 - whatever a function raises is its message's failure
             self._refuse(node, f"{type(error).__name__}: {error}")
             return
@@ -93,10 +145,10 @@ class Interpreter:
             else:
                 self._refuse(node, reason)
 
-    def _called(self, node: Node, row: Any, key: Any) -> list[Any]:
+    def _called(self, node: Node, row: Any, key: Any, function: Any) -> list[Any]:
         """What a function gives for a row, each result as it is when it is given."""
         assert node.function is not None
-        function, message = node.function.python[type(row)], copy(row)
+        message = copy(row)
         if node.kind == "filter":
             return [row] if function(message) else []
         if node.kind == "map":

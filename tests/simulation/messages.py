@@ -52,6 +52,16 @@ class Kept:
 
 
 @dataclass(slots=True)
+class Alarm(Kept):
+    """A state with timers. `key` and `slot`: of the newest message."""
+
+    key: Annotated[str, Width(4)] = ""
+    slot: bettong.u8 = 0
+    ring: bettong.LogTimer = bettong.NEVER
+    late: bettong.LogTimer = bettong.NEVER
+
+
+@dataclass(slots=True)
 class Held:
     """A state that holds messages."""
 

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from bettong.config.access import (
     TOKEN_CHARACTERS_MAX,
-    Holder,
     ListSources,
     Permission,
     Read,
+    TokenHolder,
     Write,
     digest,
     parse,
@@ -31,7 +31,7 @@ read = ["*"]
 GRANTS = parse(FILE)
 
 
-def holder(token: str) -> Holder:
+def holder(token: str) -> TokenHolder:
     found = GRANTS.holder(token)
     assert found is not None
     return found

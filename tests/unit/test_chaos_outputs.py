@@ -7,16 +7,16 @@ import pytest
 
 from bettong.application.plan import plan
 from bettong.chaos.outputs import Difference, defaults, differences, messages, table, without_numbers
-from bettong.chaos.spec import Compare, Output, Split
+from bettong.chaos.spec import Compare, OutputComparison, Split
 from bettong.edges.application_file import load
 from bettong.errors import SchemaError
 
 ROOT = Path(__file__).parents[2]
-BY_KEY = Output(compare=Compare.KEYS, key="k")
+BY_KEY = OutputComparison(compare=Compare.KEYS, key="k")
 GOLDEN = b'{"k":"a","n":1}\n{"k":"b","n":1}\n{"k":"a","n":2}\n'
 
 
-def found(content: bytes, output: Output = BY_KEY) -> list[Difference]:
+def found(content: bytes, output: OutputComparison = BY_KEY) -> list[Difference]:
     return differences(
         table([("00000.jsonl", GOLDEN)], output), table([("00000.jsonl", content)], output), output.compare
     )
@@ -45,13 +45,13 @@ def test_what_is_wrong_is_told_by_key(content: bytes, difference: Difference) ->
 
 def test_order_counts_in_files_and_not_among_messages() -> None:
     one, other, last = GOLDEN.splitlines(keepends=True)
-    assert found(other + one + last, Output(compare=Compare.MESSAGES)) == []
-    (wrong,) = found(other + one + last, Output(compare=Compare.BYTES))
+    assert found(other + one + last, OutputComparison(compare=Compare.MESSAGES)) == []
+    (wrong,) = found(other + one + last, OutputComparison(compare=Compare.BYTES))
     assert wrong == Difference("00000.jsonl", 0, 0, 0, 2)
 
 
 def test_a_file_of_another_name_is_wrong_byte_for_byte() -> None:
-    output = Output(compare=Compare.BYTES)
+    output = OutputComparison(compare=Compare.BYTES)
     wrong = differences(table([("0", b"x\n")], output), table([("1", b"x\n")], output), output.compare)
     assert [(each.label, each.lost, each.foreign) for each in wrong] == [("0", 1, 0), ("1", 0, 1)]
 
@@ -79,7 +79,7 @@ def test_a_file_that_ends_inside_a_message_is_an_error(split: Split, content: by
 
 
 def test_a_key_may_be_bytes_of_a_message() -> None:
-    output = Output(compare=Compare.KEYS, split=3, key=(1, 2))
+    output = OutputComparison(compare=Compare.KEYS, split=3, key=(1, 2))
     assert {label: len(found) for label, found in table([("f", b"xAyxBzxAw")], output).items()} == {
         "A": 2,
         "B": 1,
@@ -88,10 +88,10 @@ def test_a_key_may_be_bytes_of_a_message() -> None:
 
 def test_behind_one_stage_files_are_compared_and_behind_a_second_one_keys() -> None:
     market = defaults(plan(load(str(ROOT / "examples" / "market_spread.py"))))
-    assert market["rejected"] == Output(compare=Compare.BYTES, split="whole")
+    assert market["rejected"] == OutputComparison(compare=Compare.BYTES, split="whole")
     words = defaults(plan(load(str(ROOT / "examples" / "word_count.py"))))
-    assert words["counts"] == Output(compare=Compare.KEYS, key="word")
-    assert words["dead-letters"] == Output(compare=Compare.MESSAGES)
+    assert words["counts"] == OutputComparison(compare=Compare.KEYS, key="word")
+    assert words["dead-letters"] == OutputComparison(compare=Compare.MESSAGES)
 
 
 def test_dead_letters_are_compared_without_their_numbers() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.chaos import disk
-from bettong.chaos.feeding import Feed
+from bettong.chaos.feeding import InputFeed
 from bettong.chaos.preparing import disk_mb, prepare
 from bettong.chaos.spec import Spec, checked
 from bettong.client.message_files import Format, Wanted, portions
@@ -56,13 +56,13 @@ def test_inputs_are_counted_and_cut_so_that_each_round_has_a_frame(folder: Path)
 
 
 @given(total=st.integers(1, 300), rounds=st.integers(1, 400), size=st.integers(1, 50))
-def test_every_frame_is_dealt_once_in_order(
+def test_every_frame_is_assigned_once_in_order(
     total: int, rounds: int, size: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     file = tmp_path_factory.getbasetemp() / "spread.txt"
     file.write_text("".join(f"{number}\n" for number in range(total)))
     wanted = Wanted(prepare_schema(), takes_rows=True, messages_max=size, bytes_max=10_000)
-    feed = Feed("lines", "s", file, Format.LINES, wanted, total)
+    feed = InputFeed("lines", "s", file, Format.LINES, wanted, total)
     spread = list(feed.rounds(rounds))
     assert len(spread) == rounds
     flat = [portion for frames in spread for portion in frames]

@@ -3,7 +3,7 @@
 from bettong.chaos.nemeses import Injected
 from bettong.chaos.recovery import Arrival, Felt, Recovery, middle_and_most, newest_first_seen, recoveries
 from bettong.chaos.report import by_kind, told
-from bettong.chaos.timetable import Fault
+from bettong.chaos.timetable import PlannedFault
 
 
 def at(*pairs: tuple[float, float]) -> list[Arrival]:
@@ -35,7 +35,7 @@ def test_faults_that_meet_are_not_alone() -> None:
 
 def test_median_and_maximum_of_a_kind_are_of_faults_that_no_other_met() -> None:
     assert middle_and_most([]) is None
-    fault = Fault(1, 1.0, "kill", ("sender",), 0.0, 0.0, 0.5)
+    fault = PlannedFault(1, 1.0, "kill", ("sender",), 0.0, 0.0, 0.5)
     pairs = [
         (Recovery(2.0, alone=True), ""),
         (Recovery(4.0, alone=True), ""),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.chaos.spec import TARGETS, Link, OtherProcess, Spec, checked, lasting
-from bettong.chaos.timetable import Fault, timetable
+from bettong.chaos.timetable import PlannedFault, timetable
 from bettong.chaos.usual import usual
 from bettong.errors import SettingsError
 
@@ -29,7 +29,7 @@ def spec(*nemeses: Mapping[str, object], seed: int = 1, duration_s: float = 60) 
     return checked(tables, "a test")
 
 
-def of_kind(faults: tuple[Fault, ...], kind: str) -> list[tuple[object, ...]]:
+def of_kind(faults: tuple[PlannedFault, ...], kind: str) -> list[tuple[object, ...]]:
     return [(each.at_s, each.targets, each.for_s, each.by, each.pick) for each in faults if each.kind == kind]
 
 

@@ -15,7 +15,7 @@ import bettong
 from bettong import ApplicationError, Width
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.schema.schema import schema_of
-from bettong.worker.kernel import Form, Gives, compile_kernel
+from bettong.worker.kernel import Gives, KernelForm, compile_kernel
 
 
 @dataclass
@@ -197,7 +197,7 @@ def wrong_line(function: Callable[..., Any]) -> int:
 def told(function: Callable[..., Any], cache: KernelFolder | None) -> str:
     with pytest.raises(ApplicationError) as caught:
         compile_kernel(
-            function, Form(schema_of(Word), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=cache
+            function, KernelForm(schema_of(Word), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=cache
         )
     return str(caught.value)
 

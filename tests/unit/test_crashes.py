@@ -26,9 +26,9 @@ from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
-from bettong_processor.crashes.memory import left_bytes, resident_bytes
-from bettong_processor.crashes.trial import Record, Trial
+from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
+from bettong_processor.ticks import tick
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
 from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
@@ -242,8 +242,15 @@ def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_p
     assert dead_letters(output(tmp_path)) == []
 
 
-def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -> None:
-    of, log = ready(), [frame(1, [0, 9]), frame(2, [0])]
+@pytest.mark.parametrize(
+    ("first", "named"),
+    [(frame(1, [0, 9]), "origin in/a, sequence 1"), (tick("in", 1), "origin in/tick, sequence 0")],
+    ids=["messages", "a TICK"],
+)
+def test_a_death_that_was_none_of_its_messages_changes_nothing(
+    tmp_path: Path, first: bytes, named: str
+) -> None:
+    of, log = ready(), [first, frame(2, [0])]
     for _ in range(2):
         child = os.fork()
         if child == 0:
@@ -253,7 +260,7 @@ def test_a_death_that_was_none_of_its_messages_changes_nothing(tmp_path: Path) -
         fold_in_a_process(of, [], tmp_path, 0)  # it has noticed
     assert lived(of, log, tmp_path) == 1
     assert dead_letters(output(tmp_path)) == []
-    assert "workers died 2 time(s) at offset 0, origin in/a, sequence 1" in (tmp_path / "told").read_text()
+    assert f"workers died 2 time(s) at offset 0, {named}" in (tmp_path / "told").read_text()
 
 
 def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None:
@@ -269,36 +276,15 @@ def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None
 
 def test_a_child_that_takes_all_memory_is_ended_before_the_kernel_ends_somebody() -> None:
     worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    trial = Trial(worker, Record(0, frame(1, [0, 7]), 2), 0, memory_left=lambda: 64 << 20)
+    trial = Trial(worker, SuspectRecord(0, frame(1, [0, 7]), 2), 0, memory_left=lambda: 64 << 20)
     assert trial.fold([0, 1]) == Death("killed the worker: out of memory", "count", 1)
     assert trial.fold([0]) is None
-
-
-@pytest.mark.parametrize(
-    ("limit", "left"),
-    [("max\n", 900 * 1024), ("700000\n", 700_000 - 600_000 + 300_000 - 100_000), (None, 900 * 1024)],
-)
-def test_the_memory_that_is_left_is_the_machines_and_the_control_groups(
-    tmp_path: Path, limit: str | None, left: int
-) -> None:
-    proc, groups = tmp_path / "proc", tmp_path / "groups"
-    group = groups / "kube" / "pod"
-    (proc / "self").mkdir(parents=True)
-    group.mkdir(parents=True)
-    (proc / "meminfo").write_text("MemTotal:  1000 kB\nMemAvailable:   900 kB\n")
-    (proc / "self" / "cgroup").write_text("0::/kube/pod\n")
-    if limit is not None:
-        (group / "memory.max").write_text(limit)
-    (group / "memory.current").write_text("600000\n")
-    (group / "memory.stat").write_text("anon 300000\nfile 300000\nshmem 100000\n")
-    assert left_bytes(proc, groups) == left
-    assert resident_bytes(os.getpid()) > 1 << 20
 
 
 def test_a_child_that_only_takes_long_has_not_died(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bettong_processor.crashes.trial.TRIAL_S_MAX", 0.3)
     worker = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-    record = Record(0, frame(1, [0, 5]), 2)
+    record = SuspectRecord(0, frame(1, [0, 5]), 2)
     assert Trial(worker, record, 0).fold([0, 1]) is None
     late = Trial(worker, record, 100).fold([0, 1])
     assert late == Death("took longer than 100 ms (BETTONG_MESSAGE_MS_MAX)", "count", 1)

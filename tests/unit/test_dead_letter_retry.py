@@ -10,9 +10,9 @@ import pytest
 from bettong import Application, each
 from bettong.application.plan import Plan, plan
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.inspection.dead_letters import Found, Mark
+from bettong.inspection.dead_letters import Found, ResendMark
 from bettong.inspection.retry import Cannot, Resend, decide
-from bettong.inspection.text import Form, message_text, moment
+from bettong.inspection.text import MessageForm, message_text, moment
 from bettong.v1.frame_pb2 import DeadLetter
 
 HOUR_NS = 3600 * 10**9
@@ -82,11 +82,11 @@ def found(computation: str, *, origin: str = "numbers/feed", **more: Any) -> Fou
     return Found(DeadLetterId(0, 12, 3), 10, dead_letter)
 
 
-def decided(of: Found, *, mark: Mark | None = None, repeat: bool = False) -> Resend | Cannot:
+def decided(of: Found, *, mark: ResendMark | None = None, repeat: bool = False) -> Resend | Cannot:
     return decide(PLAN, of, mark, repeat=repeat, now_ns=100 * HOUR_NS)
 
 
-def held(of: Found, *, mark: Mark | None = None) -> str:
+def held(of: Found, *, mark: ResendMark | None = None) -> str:
     decision = decided(of, mark=mark)
     assert isinstance(decision, Cannot)
     return decision.reason
@@ -135,6 +135,10 @@ def test_what_others_have_counted_is_held_back_unless_it_is_wanted(
             found("numbers", as_received=True, whole_record=True),
             "it is a whole record of the log, not one message",
         ),
+        (
+            found("add", fired=True, message=b'{"key":"a","timer":"t","at":1}'),
+            "a timer led to it, and no message",
+        ),
         (found("same", cut=True), "only the beginning of its message is kept"),
         (found("same", message=b"{"), "source 'numbers' does not take it any more: no message of Number"),
         (found("same", message=b'{"name":"a"}'), "expected fields name, value, found name"),
@@ -151,12 +155,14 @@ def test_what_cannot_be_sent_again_says_why(of: Found, why: str) -> None:
 
 
 def test_what_was_sent_again_is_not_sent_once_more() -> None:
-    assert held(found("same"), mark=Mark(99 * HOUR_NS, done=True)) == "sent again already"
+    assert held(found("same"), mark=ResendMark(99 * HOUR_NS, done=True)) == "sent again already"
 
 
 def test_what_was_being_sent_is_sent_once_more_for_as_long_as_consumers_remember_its_number() -> None:
-    assert isinstance(decided(found("same"), mark=Mark(99 * HOUR_NS, done=False)), Resend)
-    assert "whether it arrived cannot be told" in held(found("same"), mark=Mark(80 * HOUR_NS, done=False))
+    assert isinstance(decided(found("same"), mark=ResendMark(99 * HOUR_NS, done=False)), Resend)
+    assert "whether it arrived cannot be told" in held(
+        found("same"), mark=ResendMark(80 * HOUR_NS, done=False)
+    )
 
 
 def test_a_dead_letters_name_reads_back_and_names_a_stream_that_a_sender_takes() -> None:
@@ -169,15 +175,17 @@ def test_a_dead_letters_name_reads_back_and_names_a_stream_that_a_sender_takes()
 
 
 def test_a_message_is_shown_as_what_it_is() -> None:
-    assert message_text(b'{"a":1}', Form.AUTO) == '{\n  "a": 1\n}'
-    assert message_text(b"plain", Form.AUTO) == "plain"
-    assert message_text(b"\xff\x00", Form.AUTO) == message_text(b"\xff\x00", Form.HEX) == "ff 00"
-    assert message_text(b"a\nb", Form.AUTO) == "61 0a 62", (
+    assert message_text(b'{"a":1}', MessageForm.AUTO) == '{\n  "a": 1\n}'
+    assert message_text(b"plain", MessageForm.AUTO) == "plain"
+    assert (
+        message_text(b"\xff\x00", MessageForm.AUTO) == message_text(b"\xff\x00", MessageForm.HEX) == "ff 00"
+    )
+    assert message_text(b"a\nb", MessageForm.AUTO) == "61 0a 62", (
         "what would move a terminal's cursor is not printed"
     )
-    assert message_text(b"12", Form.AUTO) == "12"
-    assert message_text("é".encode(), Form.TEXT) == "é"
-    for form, message in ((Form.JSON, b"x"), (Form.TEXT, b"\xff")):
+    assert message_text(b"12", MessageForm.AUTO) == "12"
+    assert message_text("é".encode(), MessageForm.TEXT) == "é"
+    for form, message in ((MessageForm.JSON, b"x"), (MessageForm.TEXT, b"\xff")):
         with pytest.raises(ValueError, match=r"Expecting|decode"):
             message_text(message, form)
 

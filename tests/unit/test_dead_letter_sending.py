@@ -13,7 +13,7 @@ import structlog
 
 from bettong.errors import ClientError, LogError
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.frames.frame import Kind, decode
+from bettong.frames.frame import FrameKind, decode
 from bettong.inspection.live.resending import send_again
 from bettong.inspection.retry import Resend
 from bettong_sender.client_shares import ClientShares
@@ -22,7 +22,7 @@ from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import IngestServicer, handlers
-from bettong_sender.status import Status
+from bettong_sender.status import SenderStatus
 from tests.samples.sender import as_row, orders, route
 
 DEAD_LETTER = DeadLetterId(0, 12, 3)
@@ -44,9 +44,9 @@ class KeptLog:
         """See Log."""
         del topic, partition
         frame = decode(value)
-        if frame.kind is Kind.SENT_AGAIN:
+        if frame.kind is FrameKind.SENT_AGAIN:
             self.marks.append(frame.previous)
-        elif frame.kind is Kind.DATA:
+        elif frame.kind is FrameKind.DATA:
             self.frames.append(frame.sequence)
         self._end += 1
         on_done(self._end)
@@ -81,7 +81,7 @@ def sent_again(leases: Forgetful, resend: Resend) -> tuple[KeptLog, bool | Clien
 
     async def conversation() -> bool | ClientError:
         limits = Limits(credits=4, sessions_max=8, buffer_bytes_max=1 << 20)
-        intake = Intake("shop", {"orders": route()}, limits, Status(since_s=1), clock=time.time_ns)
+        intake = Intake("shop", {"orders": route()}, limits, SenderStatus(since_s=1), clock=time.time_ns)
         intake.use(log, {"shop.stage.orders": "1", "shop.dead-letters": "2"})
         servicer = IngestServicer(
             intake,

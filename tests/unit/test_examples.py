@@ -6,6 +6,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_origin
 from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -212,6 +213,49 @@ def test_word_count_counts_as_a_counter_does(partitions: int) -> None:
 
 def reader_output(reader: PartitionWorker, values: Iterator[bytes]) -> list[OutputRecord]:
     return [record for value in values for record in reader.fold(reader.next_offset, value)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("frame_messages", [1, 7, 1000])
+def test_an_order_is_overdue_once_unless_it_was_approved_in_time(
+    frame_messages: int,
+    compiled: bool,  # noqa: FBT001 - pytest fills it in
+) -> None:
+    planned = plan(load(str(EXAMPLES / "overdue_orders.py")))
+    (source,), (stage,) = planned.sources, planned.stages
+    chance, minute_ns = random.Random(SEED), 60 * 10**9
+    placed = {f"A-{number}": chance.randrange(1, 500 * minute_ns) for number in range(300)}
+    # Some are approved in time, some at the last moment or too late, some never.
+    approved = {
+        order: at_ns + chance.choice([1, minute_ns - 1, minute_ns, 3 * minute_ns])
+        for order, at_ns in placed.items()
+        if chance.random() < 0.8
+    }
+    steps = sorted(
+        [(at, order, False) for order, at in placed.items()]
+        + [(at, order, True) for order, at in approved.items()]
+    )
+    worker = PartitionWorker(program(stage, compiled=compiled), Assignment("overdue", 0, 1, 2**20))
+    messages = [source.schema.message(order, at_ns, is_approved) for at_ns, order, is_approved in steps]
+    output: list[OutputRecord] = []
+    for value in frames(
+        source, Columns.of_messages(source.schema, messages), first=1, messages=frame_messages
+    ):
+        frame = decode(value)
+        newest_ns = Columns.of_payload(source.schema, frame.columns or b"").messages()[-1].time
+        output += reader_output(worker, iter([encode(replace(frame, ingest_ns=1, watermark_ns=newest_ns))]))
+    end = Frame(origin=tick_origin("steps"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=2)
+    output += reader_output(worker, iter([encode(replace(end, watermarks={Origin("steps/test"): 2**62}))]))
+    schema = stage.outputs[0].schema
+    found = [each for one in output for each in Columns.of_payload(schema, decode(one.value).columns or b"")]
+    expected = {
+        order: at_ns + minute_ns
+        for order, at_ns in placed.items()
+        if approved.get(order, 2**62) >= at_ns + minute_ns
+    }
+    assert sorted((each.order, each.time) for each in found) == sorted(expected.items())
+    assert 100 < len(expected) < 250
+    assert worker.keys == 0
 
 
 @pytest.mark.parametrize("frame_messages", [1, 7, 1000])

@@ -25,14 +25,14 @@ from bettong.edges.application_file import load
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.edges.kafka_log import Record
 from bettong.errors import StoreError
-from bettong.frames.frame import Kind, decode
+from bettong.frames.frame import FrameKind, decode
 from bettong.topics import stage_topic
 from bettong.worker.stage_program import program
 from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from bettong_receiver.formats import formats
 from bettong_sender.session import Session
 from tests.samples.example_feeds import Feed, letters, lines, market, numbers, session, trades
@@ -131,7 +131,7 @@ class Cluster:
     def process(self, number: int) -> Partitions:
         stores = Stores(local=DirectorySnapshots(self.folder / f"local-{number}"), durable=self.durable)
         return Partitions(
-            Restoring(self.programs, Limits(PARTITIONS, FRAME_BYTES_MAX), SILENT),
+            Restoring(self.programs, WorkerLimits(PARTITIONS, FRAME_BYTES_MAX), SILENT),
             stores=stores,
             uploads=Sometimes(stores, self.chance),
             replay_log=self.log,
@@ -197,7 +197,7 @@ class Cluster:
                 messages: list[bytes] = []
                 for value in self.log.values[each.topic, partition]:
                     frame = decode(value)
-                    if frame.kind is Kind.OPEN:
+                    if frame.kind is FrameKind.OPEN:
                         table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
                     elif (
                         table.take(

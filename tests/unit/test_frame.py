@@ -14,7 +14,7 @@ from bettong.frames.frame import (
     ENVELOPE_BYTES_MAX,
     ORIGIN_CHARACTERS_MAX,
     Frame,
-    Kind,
+    FrameKind,
     decode,
     encode,
 )
@@ -57,8 +57,8 @@ def test_a_frame_comes_back_as_it_went_in(frame: Frame) -> None:
     assert plain(decode(encode(frame))) == plain(frame)
 
 
-@pytest.mark.parametrize("kind", [Kind.OPEN, Kind.TICK])
-def test_frames_without_messages_need_no_growing_numbers(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [FrameKind.OPEN, FrameKind.TICK])
+def test_frames_without_messages_need_no_growing_numbers(kind: FrameKind) -> None:
     frame = Frame(origin=Origin("a/b"), sequence=0, previous=7, kind=kind, ingest_ns=3)
     assert plain(decode(encode(frame))) == plain(frame)
 

@@ -10,7 +10,7 @@ from bettong.errors import StoreUnavailableError
 from bettong.identifiers import PartitionId, TopicPartition
 from bettong.worker.stage_program import program
 from bettong_processor.crashes.guard import Guard
-from bettong_processor.micro_batch.task import Process
+from bettong_processor.micro_batch.task import WorkerProcess
 from bettong_processor.progress import Progress
 from bettong_processor.reporting import held_up, metrics_of
 from tests.samples.worker import meters, worker
@@ -84,7 +84,7 @@ class Asked:
 def test_a_task_asks_for_exclusions_where_there_may_be_news_and_not_else() -> None:
     asked = Asked()
     guard = Guard(cast("Any", None), cast("Any", asked), print, structlog.get_logger())
-    process = Process(cast("Any", None), cast("Any", None), cast("Any", None), guard)
+    process = WorkerProcess(cast("Any", None), cast("Any", None), cast("Any", None), guard)
     asks = []
     for begun_ms, attempt in ((5, 0), (5, 0), (5, 1), (5, 0), (6, 0), (6, 0)):
         process.follow(begun_ms, attempt)

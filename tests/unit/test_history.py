@@ -19,7 +19,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
 from bettong.identifiers import Origin
-from bettong.inspection.key_history import Event, KeyHistory, Step, key_of, places_of
+from bettong.inspection.key_history import Event, KeyHistory, StateChange, key_of, places_of
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -77,10 +77,10 @@ def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bo
         (5, "readings/c", 3, 0, 0),
     ]
     assert [each.steps for each in events] == [
-        (Step("tally", None, kept(5, 1)),),
-        (Step("tally", kept(5, 1), kept(12, 2)),),
-        (Step("tally", kept(12, 2), kept(12, 2, 50)),),
-        (Step("tally", kept(12, 2, 50), kept(13, 3, 50)),),
+        (StateChange("tally", None, kept(5, 1)),),
+        (StateChange("tally", kept(5, 1), kept(12, 2)),),
+        (StateChange("tally", kept(12, 2), kept(12, 2, 50)),),
+        (StateChange("tally", kept(12, 2, 50), kept(13, 3, 50)),),
     ]
     assert json.loads(events[1].message) == {"meter": "a", "value": 7}
     result = {"meter": "a", "place": 2, "total": 12, "small": 12}

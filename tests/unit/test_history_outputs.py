@@ -11,7 +11,7 @@ import pytest
 from bettong import Application, Stream
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
-from bettong.inspection.key_history import Event, KeyHistory, Step
+from bettong.inspection.key_history import Event, KeyHistory, StateChange
 from bettong.worker.partition import Assignment
 from bettong.worker.stage_program import StageProgram, program
 from tests.samples.worker import FRAME_BYTES_MAX, data, python
@@ -55,7 +55,10 @@ def branches(on_error: OnError) -> StageProgram:
 
 def test_a_message_that_becomes_several_rows_has_a_step_for_each() -> None:
     _, (event,) = history(branches("skip"), "a", [data("in/c", 1, [Number("b", 1), Number("a", 5)])])
-    assert event.steps == (Step("add", None, {"total": 2}), Step("add", {"total": 2}, {"total": 7}))
+    assert event.steps == (
+        StateChange("add", None, {"total": 2}),
+        StateChange("add", {"total": 2}, {"total": 7}),
+    )
     assert event.outputs == (("raw", event.message), ("sums", '{"total":2}'), ("sums", '{"total":7}'))
 
 
@@ -132,7 +135,7 @@ def test_what_a_frame_did_behind_the_message_that_stops_is_told_of_no_message() 
     frame = [Number("a", 4), Number("b", 50), Number("a", 5)]
     of, (first,) = history(python(app), "a", [data("in/c", 1, frame)])
     assert (first.index, first.outputs, first.failures) == (0, (), ())
-    assert first.steps == (Step("add", None, {"total": 4}),)
+    assert first.steps == (StateChange("add", None, {"total": 4}),)
     assert of.stopped is not None
     assert (of.stopped.computation, of.stopped.index) == ("positive", 1)
     _, (stopping,) = history(python(app), "b", [data("in/c", 1, frame)])

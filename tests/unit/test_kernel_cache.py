@@ -17,7 +17,7 @@ import pytest
 from bettong.edges.kernel_cache import KernelFolder
 from bettong.edges.kernel_folder import folder_of
 from bettong.schema.schema import schema_of
-from bettong.worker.kernel import Form, Gives, compile_kernel
+from bettong.worker.kernel import Gives, KernelForm, compile_kernel
 from tests.unit.test_code_facts import APPLICATION, PLAIN
 
 # Prints the result of one message.
@@ -78,7 +78,7 @@ def test_an_application_whose_machine_code_has_no_name_runs_without_a_cache(tmp_
         return Number(pointer(number.value))
 
     schema = schema_of(Number)
-    kernel = compile_kernel(add, Form(schema, None, Gives.ONE, schema), cache=KernelFolder(tmp_path))
+    kernel = compile_kernel(add, KernelForm(schema, None, Gives.ONE, schema), cache=KernelFolder(tmp_path))
     assert kernel.form.takes is schema
     assert list(tmp_path.iterdir()) == []
 
@@ -151,7 +151,9 @@ def test_a_kernel_that_another_process_removes_once_it_is_loaded_is_compiled_wit
             return kernel
 
     schema = schema_of(Number)
-    kernel = compile_kernel(renumbered, Form(schema, None, Gives.ONE, schema), cache=Disturbed(tmp_path))
+    kernel = compile_kernel(
+        renumbered, KernelForm(schema, None, Gives.ONE, schema), cache=Disturbed(tmp_path)
+    )
     assert kernel.form.takes is schema
     assert not list(tmp_path.glob("kernel_*.py"))
 

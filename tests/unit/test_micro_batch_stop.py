@@ -9,6 +9,7 @@ import structlog
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong_processor.micro_batch.query import MicroBatch
+from bettong_processor.micro_batch.ticking import Ticking
 from bettong_processor.micro_batch.unsaved import Unsaved
 from bettong_processor.progress import Progress
 
@@ -36,7 +37,7 @@ class Query:
 
 
 class Quiet:
-    """Progress that nobody looks at."""
+    """Progress that nobody looks at, TICKs that nobody needs."""
 
     def start(self) -> None: ...
 
@@ -54,8 +55,9 @@ def test_a_stop_saves_what_the_last_batch_led_to(last: Mapping[str, Any] | None,
         found.append(ends)
         return ends
 
-    progress, unsaved = cast("Progress", Quiet()), Unsaved(60.0, {})
-    MicroBatch(cast("StreamingQuery", query), progress, unsaved, save, structlog.get_logger()).stop(10)
+    progress, ticking = cast("Progress", Quiet()), cast("Ticking", Quiet())
+    spark, unsaved = cast("StreamingQuery", query), Unsaved(60.0, {})
+    MicroBatch(spark, progress, ticking, unsaved, save, structlog.get_logger()).stop(10)
     assert query.stopped
     assert query.active == []
     assert found == saved

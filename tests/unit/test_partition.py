@@ -13,7 +13,7 @@ from bettong.application.plan import plan
 from bettong.delivery import ORIGIN_TTL_NS
 from bettong.errors import LogTruncatedError, SnapshotError, StateChangedError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -219,9 +219,9 @@ def test_streams_that_end_do_not_stay_in_snapshots_and_their_late_records_are_du
     """20,000 streams of one frame each, one after the other within an hour; a new worker goes on every 5,000."""
     one, sizes, moments = worker(tally), [], count(0)
 
-    def fold_(kind: Kind, origin: str, sequence: int = 1) -> None:
+    def fold_(kind: FrameKind, origin: str, sequence: int = 1) -> None:
         now_ns = ORIGIN_TTL_NS + next(moments) * 60_000_000
-        if kind is Kind.DATA:
+        if kind is FrameKind.DATA:
             value = data(origin, sequence, [Reading("m", 1)], ingest_ns=now_ns)
         else:
             frame = Frame(
@@ -231,15 +231,15 @@ def test_streams_that_end_do_not_stay_in_snapshots_and_their_late_records_are_du
         fold(one, [value])
 
     for number in range(20_000):
-        for kind, sequence in ((Kind.OPEN, 0), (Kind.DATA, 1), (Kind.END, 1)):
+        for kind, sequence in ((FrameKind.OPEN, 0), (FrameKind.DATA, 1), (FrameKind.END, 1)):
             fold_(kind, f"readings/{number}", sequence)
         if number % 5_000 == 4_999:
-            fold_(Kind.DATA, f"readings/{number - 100}")
+            fold_(FrameKind.DATA, f"readings/{number - 100}")
             snapshot = one.snapshot()
             sizes.append(len(snapshot))
             one = worker(tally)
             one.restore(snapshot)
-            fold_(Kind.DATA, f"readings/{number - 200}")
+            fold_(FrameKind.DATA, f"readings/{number - 200}")
     assert one.counters.frames == 20_000
     assert one.counters.duplicates == 8
     assert sizes[-1] < 1.2 * sizes[0] < 200_000

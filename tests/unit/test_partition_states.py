@@ -31,7 +31,7 @@ from bettong_processor.micro_batch.partitions import Partitions
 from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads, upload
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.samples.worker import FRAME_BYTES_MAX, Limit, Reading, data, meters
 from tests.simulation.crash_guards import guard
 
@@ -124,7 +124,7 @@ class World:
         uploads = Later(self.stores)
         self.uploads.append(uploads)
         return Partitions(
-            Restoring(self.programs, Limits(1, FRAME_BYTES_MAX), SILENT),
+            Restoring(self.programs, WorkerLimits(1, FRAME_BYTES_MAX), SILENT),
             stores=self.stores,
             uploads=uploads,
             replay_log=Log(),

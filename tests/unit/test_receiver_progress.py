@@ -11,7 +11,7 @@ from bettong.frames.frame import decode
 from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
-from bettong_receiver.progress import Counts, DeadLetterOutbox, Progress
+from bettong_receiver.progress import Counts, DeadLetterOutbox, DeliveryProgress
 from tests.samples.result_frames import mark, rows, tick
 
 KEY = PositionKey("app", "raw", 3)
@@ -21,7 +21,7 @@ def value(sequence: int, previous: int, origin: str = "raw/notes-in/3") -> bytes
     return rows([b"x"] * 2, origin=origin, sequence=sequence, previous=previous)
 
 
-def fold(progress: Progress, values: list[bytes | None], start: int = 0) -> list[int]:
+def fold(progress: DeliveryProgress, values: list[bytes | None], start: int = 0) -> list[int]:
     """The offsets of the frames that were taken."""
     taken = []
     for offset, each in enumerate(values, start):
@@ -32,7 +32,7 @@ def fold(progress: Progress, values: list[bytes | None], start: int = 0) -> list
 
 
 def test_duplicates_and_gaps_are_skipped_and_counted() -> None:
-    progress = Progress()
+    progress = DeliveryProgress()
     values = [value(5, 0), value(5, 0), value(9, 7), value(7, 5), value(9, 7), value(5, 0)]
     assert fold(progress, list(values)) == [0, 3, 4]
     assert progress.counts == Counts(frames=3, messages=6, duplicates=2, gaps=1)
@@ -40,36 +40,36 @@ def test_duplicates_and_gaps_are_skipped_and_counted() -> None:
 
 
 def test_records_that_are_no_frames_are_counted_and_passed() -> None:
-    progress = Progress()
+    progress = DeliveryProgress()
     assert fold(progress, [None, value(1, 0), None]) == [1]
     assert progress.counts.unreadable == 2
     assert progress.offset == 3
 
 
 def test_marks_and_ticks_move_nothing_but_the_offset() -> None:
-    progress = Progress()
+    progress = DeliveryProgress()
     origin = "orders/dead-letter.0.1.2"
     values = [mark(origin=origin, acknowledged=4), tick(origin=origin)]
     assert fold(progress, list(values)) == []
-    assert progress == Progress(offset=2)
+    assert progress == DeliveryProgress(offset=2)
 
 
 def test_what_lies_below_a_progress_does_not_touch_it() -> None:
-    progress = Progress(offset=10)
+    progress = DeliveryProgress(offset=10)
     before = copy.deepcopy(progress)
     assert fold(progress, [value(1, 0), None]) == []
     assert progress == before
 
 
 def test_where_the_log_was_cut_the_first_frame_of_an_origin_is_taken_as_it_comes() -> None:
-    progress = Progress.fresh(100)
+    progress = DeliveryProgress.fresh(100)
     values = [value(50, 49), value(50, 49), value(52, 50), value(60, 55)]
     assert fold(progress, list(values), start=100) == [100, 102]
     assert progress.counts == Counts(frames=2, messages=4, duplicates=1, gaps=1)
 
 
 def test_at_the_beginning_of_a_log_the_first_frame_of_an_origin_may_be_a_gap() -> None:
-    assert fold(Progress.fresh(0), [value(50, 49)]) == []
+    assert fold(DeliveryProgress.fresh(0), [value(50, 49)]) == []
 
 
 steps = st.tuples(
@@ -88,10 +88,10 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
         "garbage": lambda *_: None,
     }
     values = [makers[kind](sequence, previous) for kind, sequence, previous in kinds]
-    straight = Progress()
+    straight = DeliveryProgress()
     taken = fold(straight, values)
     cut = data.draw(st.integers(0, len(values)))
-    first = Progress()
+    first = DeliveryProgress()
     before = fold(first, values[:cut])
     resumed, length_bytes = decode_position(KEY, encode(KEY, first, length_bytes=77))
     assert before + fold(resumed, values[cut:], start=cut) == taken
@@ -100,7 +100,7 @@ def test_a_saved_progress_goes_on_as_if_it_had_never_stopped(
 
 
 def test_a_position_with_any_byte_changed_is_refused() -> None:
-    progress = Progress()
+    progress = DeliveryProgress()
     fold(progress, [value(5, 0)])
     data = encode(KEY, progress)
     for index in range(len(data)):
@@ -112,7 +112,7 @@ def test_a_position_with_any_byte_changed_is_refused() -> None:
 
 
 def test_a_position_of_something_else_is_refused_by_name() -> None:
-    data = encode(PositionKey("app", "raw", 4), Progress())
+    data = encode(PositionKey("app", "raw", 4), DeliveryProgress())
     with pytest.raises(PositionError, match="partition 4 of app/raw"):
         decode_position(KEY, data)
 
@@ -120,7 +120,7 @@ def test_a_position_of_something_else_is_refused_by_name() -> None:
 @pytest.mark.parametrize("other", ["orders/feed-3", "rawest/notes-in/3", "notes/notes-in/3"])
 def test_a_saved_position_loses_the_origins_that_are_not_of_its_sink(other: str) -> None:
     """Such as older receivers took in, and which nothing would ever forget."""
-    progress = Progress()
+    progress = DeliveryProgress()
     fold(progress, [value(5, 0, other), value(7, 0)])
     table = decode_position(KEY, encode(KEY, progress))[0].table
     assert table.highest == {"raw/notes-in/3": 7}

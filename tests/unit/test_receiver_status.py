@@ -13,7 +13,7 @@ from bettong.identifiers import TopicPartition
 from bettong.latency import BOUNDS_S, LatencyCounts
 from bettong.topics import DEAD_LETTERS
 from bettong_receiver.latency import Latency
-from bettong_receiver.status import RUNNING, Status
+from bettong_receiver.status import RUNNING, ReceiverStatus
 
 MS = 1_000_000
 
@@ -29,7 +29,7 @@ class Clock:
 
 def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
     clock = Clock()
-    status = Status(clock, structlog.get_logger())
+    status = ReceiverStatus(clock, structlog.get_logger())
     status.enter(RUNNING)
     clock.now_s = 107.0
     status.waits_for("Kafka", "no broker answers")
@@ -54,7 +54,7 @@ def test_a_wait_shows_before_the_state_and_goes_when_the_part_answers() -> None:
 
 def test_a_wait_is_said_at_once_and_then_from_time_to_time() -> None:
     clock = Clock()
-    status = Status(clock, structlog.get_logger())
+    status = ReceiverStatus(clock, structlog.get_logger())
     with capture_logs() as lines:
         for _ in range(100):
             status.waits_for("Kafka", "no broker answers")

@@ -9,18 +9,24 @@ from bettong.edges.kafka_log import LogReader, Record
 from bettong.topics import DEAD_LETTERS
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import formats
-from bettong_receiver.progress import Progress
-from bettong_receiver.subscriptions import LogFacts, Refusal, Refused, Subscription, starts
+from bettong_receiver.progress import DeliveryProgress
+from bettong_receiver.subscriptions import (
+    LogFacts,
+    RefusedSubscription,
+    Subscription,
+    SubscriptionRefusal,
+    starts,
+)
 from tests.samples.result_frames import planned, rows, tick
 
 FORMATS = formats(planned())
 FACTS = LogFacts(beginnings={0: 10, 1: 0}, ends={0: 50, 1: 0})
-NEWEST = {0: Progress(offset=48), 1: Progress(offset=0)}
+NEWEST = {0: DeliveryProgress(offset=48), 1: DeliveryProgress(offset=0)}
 
 
 def ask(
     *positions: pb.Position, sink: str = "raw", start: pb.Start.ValueType = pb.START_UNSPECIFIED
-) -> dict[int, Progress]:
+) -> dict[int, DeliveryProgress]:
     request = pb.SubscribeRequest(sink=sink, positions=positions, start=start)
     return starts(request, facts=FACTS, newest=NEWEST)
 
@@ -66,13 +72,13 @@ def test_a_position_resumes_with_all_that_was_seen() -> None:
 def test_positions_that_are_malformed_or_of_another_sink_are_refused(
     positions: list[pb.Position], sink: str, fault: str
 ) -> None:
-    with pytest.raises(Refused, match=fault) as caught:
+    with pytest.raises(RefusedSubscription, match=fault) as caught:
         ask(*positions, sink=sink)
-    assert caught.value.refusal is Refusal.INVALID
+    assert caught.value.refusal is SubscriptionRefusal.INVALID
 
 
 def test_an_unknown_start_is_refused() -> None:
-    with pytest.raises(Refused, match="start 9 is unknown"):
+    with pytest.raises(RefusedSubscription, match="start 9 is unknown"):
         ask(start=cast("pb.Start.ValueType", 9))
 
 
@@ -83,24 +89,28 @@ def test_a_position_of_the_dead_letters_names_stages_and_destinations() -> None:
 
 def test_a_position_with_more_origins_than_any_application_has_is_refused() -> None:
     highest = {f"raw/s{number}/0": 1 for number in range(1025)}
-    with pytest.raises(Refused, match="1025 origins, a position has at most 1024") as caught:
+    with pytest.raises(RefusedSubscription, match="1025 origins, a position has at most 1024") as caught:
         ask(pb.Position(partition=0, offset=20, highest=highest))
-    assert caught.value.refusal is Refusal.INVALID
+    assert caught.value.refusal is SubscriptionRefusal.INVALID
     del highest["raw/s0/0"]
     assert ask(pb.Position(partition=0, offset=20, highest=highest))[0].offset == 20
 
 
 @pytest.mark.parametrize("offset", [0, 9, 51, 2**63])
 def test_a_position_outside_the_log_is_out_of_range(offset: int) -> None:
-    with pytest.raises(Refused, match=rf"offset {offset} .* which has 10 to 50; subscribe without") as caught:
+    with pytest.raises(
+        RefusedSubscription, match=rf"offset {offset} .* which has 10 to 50; subscribe without"
+    ) as caught:
         ask(pb.Position(partition=0, offset=offset))
-    assert caught.value.refusal is Refusal.OUT_OF_RANGE
+    assert caught.value.refusal is SubscriptionRefusal.OUT_OF_RANGE
 
 
 @pytest.fixture
 def subscription() -> Subscription:
     reader = cast("Callable[..., LogReader]", lambda _starts: None)
-    return Subscription(FORMATS["raw"], {0: Progress(), 1: Progress()}, reader, ahead_bytes_max=1000)
+    return Subscription(
+        FORMATS["raw"], {0: DeliveryProgress(), 1: DeliveryProgress()}, reader, ahead_bytes_max=1000
+    )
 
 
 def record(offset: int, sequence: int, previous: int, partition: int = 0) -> Record:
@@ -159,7 +169,9 @@ def test_responses_are_made_as_they_are_asked_for() -> None:
             return rounds.pop() if rounds else []
 
     reader = cast("Callable[..., LogReader]", lambda _starts: Reader())
-    one = Subscription(FORMATS["raw"], {0: Progress(), 1: Progress()}, reader, ahead_bytes_max=1000)
+    one = Subscription(
+        FORMATS["raw"], {0: DeliveryProgress(), 1: DeliveryProgress()}, reader, ahead_bytes_max=1000
+    )
     assert one.held == 3000
     assert [[each.offset for each in one.round()] for _ in range(4)] == [[1, 2], [3, 4], [5], []]
     assert one.held == 3 * max(len(each.value) for each in large)

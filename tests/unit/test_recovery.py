@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bettong.snapshots.chain import Increment
-from bettong.snapshots.recovery import Candidate, StateLocation, candidates, reaches
+from bettong.snapshots.recovery import StateCandidate, StateLocation, candidates, reaches
 from tests.samples.snapshots import whole
 
 
@@ -33,9 +33,9 @@ def test_a_candidate_brings_the_increments_that_make_it_and_one_without_its_root
     root, second, lost = Increment(4, 0, 4), Increment(6, 4, 4), Increment(9, 8, 4)
     found = candidates(10, memory=None, saved=[lost, second, root])
     assert found == (
-        Candidate(StateLocation.SAVED, 6, (root, second)),
-        Candidate(StateLocation.SAVED, 4, (root,)),
-        Candidate(StateLocation.NOWHERE, 0),
+        StateCandidate(StateLocation.SAVED, 6, (root, second)),
+        StateCandidate(StateLocation.SAVED, 4, (root,)),
+        StateCandidate(StateLocation.NOWHERE, 0),
     )
 
 
@@ -46,7 +46,7 @@ def test_no_candidate_lies_ahead_and_the_last_is_a_new_state(
     found = candidates(first, memory=memory, saved=list(map(whole, saved)))
     assert all(each.offset <= first for each in found)
     assert [each.offset for each in found] == sorted((each.offset for each in found), reverse=True)
-    assert found[-1] == Candidate(StateLocation.NOWHERE, 0)
+    assert found[-1] == StateCandidate(StateLocation.NOWHERE, 0)
     known = [memory] * (memory is not None) + saved
     assert len(found) == 1 + sum(offset <= first for offset in known if offset is not None)
 
@@ -58,4 +58,4 @@ def test_no_candidate_lies_ahead_and_the_last_is_a_new_state(
 def test_a_candidate_serves_when_the_log_reaches_back_to_it(
     offset: int, log_start: int, *, reached: bool
 ) -> None:
-    assert reaches(Candidate(StateLocation.SAVED, offset), first=10, log_start=log_start) is reached
+    assert reaches(StateCandidate(StateLocation.SAVED, offset), first=10, log_start=log_start) is reached

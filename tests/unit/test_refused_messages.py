@@ -23,7 +23,7 @@ from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
-from bettong_sender.session import Append, Route, Session
+from bettong_sender.session import Append, Session, SourceRoute
 
 # The least that the settings take.
 FRAME_BYTES_MAX = 16 * 1024
@@ -63,7 +63,9 @@ def parts(
     decoder = each(read) if schema is Word else None
     app.source("words", schema=schema, key=key, decoder=decoder).sink("out")
     planned = plan(app)
-    route = Route(planned.sources[0], "app.stage.words", "app.dead-letters", partitions, FRAME_BYTES_MAX)
+    route = SourceRoute(
+        planned.sources[0], "app.stage.words", "app.dead-letters", partitions, FRAME_BYTES_MAX
+    )
     of = program(planned.stages[0], compiled=False)
     workers = [
         PartitionWorker(of, Assignment("app", number, partitions, FRAME_BYTES_MAX))

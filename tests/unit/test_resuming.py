@@ -14,7 +14,7 @@ from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs, programs
-from bettong_processor.restoring import Limits
+from bettong_processor.restoring import WorkerLimits
 from bettong_processor.resuming import check, truncated_logs
 from tests.samples.application import COUNTING
 from tests.samples.worker import data
@@ -42,7 +42,7 @@ def keep(note: Note, kept: Kept) -> Note:
 app = bettong.Application("kept")
 app.source("notes", schema=Note, key="text").stateful(keep, state=Kept, {options}).sink("out")
 """
-LIMITS = Limits(partitions=2, frame_bytes_max=1024 * 1024)
+LIMITS = WorkerLimits(partitions=2, frame_bytes_max=1024 * 1024)
 TOPIC = "kept.stage.notes"
 
 

@@ -11,13 +11,13 @@ from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.deaths import Care
 from bettong_sender.refusal import Refusal
-from bettong_sender.session import Route, Session, Taken
+from bettong_sender.session import Session, SourceRoute, Taken
 from tests.samples.sender import Line, route
 
 ROWS = [b"a", b"kills", b"b", b"\xff", b"c"]
 
 
-def lines(key: str | Callable[[Line], str] | None = None, on_error: OnError = "dead-letter") -> Route:
+def lines(key: str | Callable[[Line], str] | None = None, on_error: OnError = "dead-letter") -> SourceRoute:
     def decode(row: bytes) -> Line:
         if row == b"kills":
             raise AssertionError("it was read")
@@ -29,12 +29,14 @@ def lines(key: str | Callable[[Line], str] | None = None, on_error: OnError = "d
     return route(source)
 
 
-def read(of: Route, frame: IngestFrame, care: Care | None, oversized: dict[int, str] | None = None) -> Taken:
+def read(
+    of: SourceRoute, frame: IngestFrame, care: Care | None, oversized: dict[int, str] | None = None
+) -> Taken:
     session = Session(of, Hello(source="orders", stream="feed"), [-1] * of.partitions)
-    return session.number(session.read(frame, oversized or {}, care), 0, 2)
+    return session.number(session.read(frame, 2, oversized or {}, care), 0, 2)
 
 
-def columns(of: Route, messages: list[Line]) -> IngestFrame:
+def columns(of: SourceRoute, messages: list[Line]) -> IngestFrame:
     return IngestFrame(sequence=7, columns=Columns.of_messages(of.source.schema, messages).payload())
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import Hello
-from bettong_sender.deaths import UNNAMED, Death, care_for
+from bettong_sender.deaths import UNNAMED, SenderDeath, care_for
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
-from bettong_sender.marks import Marks, deaths, told
-from bettong_sender.status import Status
+from bettong_sender.marks import ReadingMarks, deaths, told
+from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import SilentLog
 
@@ -30,8 +30,8 @@ ENDS = {
 }
 
 
-def death(row: int = UNNAMED, *, number: int = 0, alone: bool = True, sequence: int = 7) -> Death:
-    return Death(f"{number}-{row}", Origin("orders/feed"), sequence, row, "signal 11", alone)
+def death(row: int = UNNAMED, *, number: int = 0, alone: bool = True, sequence: int = 7) -> SenderDeath:
+    return SenderDeath(f"{number}-{row}", Origin("orders/feed"), sequence, row, "signal 11", alone)
 
 
 def no_touch(row: int) -> None:
@@ -73,7 +73,7 @@ def test_a_dead_process_leaves_what_it_was_reading_and_how_it_ended_once(end: st
 
 
 def test_who_lives_or_ended_well_or_read_nothing_is_not_taken_for_a_death(tmp_path: Path) -> None:
-    marks = Marks(tmp_path, 1)
+    marks = ReadingMarks(tmp_path, 1)
     marks.slot(0).begin(Origin("orders/feed"), 1)
     assert not list(deaths(tmp_path))
     marks.close()
@@ -98,14 +98,14 @@ def test_the_first_death_leads_to_care_and_the_second_names_the_message() -> Non
     assert first.reason(0) is None
     second = care_for([death(), death(4)], no_touch)
     assert second is not None
-    assert second.reason(4) == "its decoder or key function killed the sender twice: signal 11"
+    assert second.reason(4) == "a function of its source killed the sender twice: signal 11"
     assert second.reason(3) is None
 
 
 @pytest.mark.parametrize(
     "found", [[death(number=1), death(number=2)], [death(), death(1), death(4), death(6)]]
 )
-def test_a_frame_that_kills_whatever_is_left_out_is_refused_as_a_whole(found: list[Death]) -> None:
+def test_a_frame_that_kills_whatever_is_left_out_is_refused_as_a_whole(found: list[SenderDeath]) -> None:
     care = care_for(found, no_touch)
     assert care is not None
     assert care.reason(0) == f"reading its frame killed the sender {len(found)} times: signal 11"
@@ -225,7 +225,7 @@ def test_only_files_are_read_and_the_start_waits_for_none(tmp_path: Path) -> Non
     assert len(ended(tmp_path)) == 1
 
 
-def ended(folder: Path) -> list[tuple[Death | None, str]]:
+def ended(folder: Path) -> list[tuple[SenderDeath | None, str]]:
     """The deaths found there, soon."""
     found = ThreadPoolExecutor(1).submit(lambda: [*deaths(folder)])
     try:
@@ -276,7 +276,7 @@ def test_a_topic_with_many_partitions_waits_for_that_store_once() -> None:
         guards = Guards(["orders"], store=store)
         limits = Limits(credits=4, sessions_max=64, buffer_bytes_max=1 << 20)
         intake = Intake(
-            "shop", {"orders": route()}, limits, Status(since_s=1), clock=lambda: 1, guards=guards
+            "shop", {"orders": route()}, limits, SenderStatus(since_s=1), clock=lambda: 1, guards=guards
         )
         intake.use(SilentLog(), {})
         begun_s = time.monotonic()

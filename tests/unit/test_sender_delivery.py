@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bettong.delivery import DeliveryTable, Verdict
-from bettong.frames.frame import Frame, Kind
+from bettong.frames.frame import Frame, FrameKind
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello, Receipt
 from bettong_sender.ledger import Entry, Ledger
@@ -138,7 +138,7 @@ def judged(world: World, topic: str, partition: int) -> list[tuple[Verdict, Fram
     """What a consumer of the partition says of each frame that is no OPEN."""
     table, found = DeliveryTable(), []
     for frame in world.log.frames[topic, partition]:
-        if frame.kind is Kind.OPEN:
+        if frame.kind is FrameKind.OPEN:
             table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
         else:
             verdict = table.take(

@@ -22,7 +22,7 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Code, Refusal
-from bettong_sender.status import Status
+from bettong_sender.status import SenderStatus
 from tests.samples.sender import Line, columns_frame, orders, route, rows_frame
 from tests.samples.sender import source as source_of_orders
 
@@ -49,7 +49,7 @@ class PromptLog:
 
 def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> None:
     async def conversation() -> Receipt | None:
-        intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=lambda: 1)
+        intake = Intake("shop", {"orders": route()}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(asyncio.get_running_loop()), {})
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(0)
@@ -79,7 +79,7 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
             while True:
                 told.append(await feed.receipt())
 
-        intake = Intake("shop", {"orders": route()}, LIMITS, Status(since_s=1), clock=lambda: 1)
+        intake = Intake("shop", {"orders": route()}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(loop), {})
         feed = intake.open(Hello(source="orders", stream="feed-1"), client="1.2.3.4")
         await feed.open(0)
@@ -158,7 +158,7 @@ async def intake_of(
     source: Source, *, frame_messages_max: int = 1000
 ) -> AsyncIterator[tuple[Intake, SilentLog]]:
     routes = {"orders": replace(route(source), frame_messages_max=frame_messages_max)}
-    intake = Intake("shop", routes, LIMITS, Status(since_s=1), clock=lambda: 1)
+    intake = Intake("shop", routes, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
     log = SilentLog()
     intake.use(log, {})
     try:
@@ -176,7 +176,7 @@ async def opened(intake: Intake, stream: str, client: str) -> Feed:
 def test_the_topics_that_a_sender_reads_take_no_clients_room() -> None:
     async def conversation() -> str:
         limits = replace(LIMITS, sessions_max=1)
-        intake = Intake("shop", {"orders": route()}, limits, Status(since_s=1), clock=lambda: 1)
+        intake = Intake("shop", {"orders": route()}, limits, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(SilentLog(), {})
         before = intake.open_external(Hello(source="orders", stream="kafka.trades.0"), "trades")
         client = await opened(intake, "feed-1", "1.2.3.4")
@@ -303,7 +303,7 @@ def test_a_decoder_that_stands_still_holds_up_no_other_source() -> None:
     async def conversation() -> tuple[list[int], str]:
         routes = {source.name: route(source) for source in (stuck, quick)}
         limits = replace(LIMITS, sessions_max=9, buffer_bytes_max=64 * 1024)
-        intake = Intake("shop", routes, limits, Status(since_s=1), clock=lambda: 1)
+        intake = Intake("shop", routes, limits, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(asyncio.get_running_loop()), {})
         stuck_feeds = [intake.open(Hello(source="stuck", stream=f"s{each}"), client="a") for each in range(8)]
         for feed in stuck_feeds:
@@ -346,7 +346,7 @@ def test_the_logs_order_is_that_of_the_ingest_times_whatever_the_splitters_do() 
             "shop",
             {source.name: route(source) for source in sources},
             replace(LIMITS, sessions_max=2),
-            Status(since_s=1),
+            SenderStatus(since_s=1),
             clock=lambda: next(ticks),
         )
         log = SilentLog()

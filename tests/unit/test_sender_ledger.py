@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bettong.identifiers import Origin
 from bettong.v1.ingest_pb2 import Receipt
-from bettong_sender.buffer import Buffer, Progress
+from bettong_sender.buffer import Buffer, SplittingProgress
 from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.refusal import Code, Refusal
 
@@ -131,7 +131,7 @@ def test_a_buffer_is_full_at_its_bound_until_an_eighth_is_free() -> None:
 
 
 def test_a_silence_counts_only_while_an_answer_is_owed() -> None:
-    progress = Progress()
+    progress = SplittingProgress()
     assert progress.silent_s(100.0) == 0
     progress.add_pending(100.0)
     progress.add_pending(102.0)

@@ -8,7 +8,7 @@ import pytest
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.intake import Intake
 from bettong_sender.refusal import Code, Refusal
-from bettong_sender.status import Status
+from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import CERTAIN, LIMITS, PromptLog, SilentLog, opened, request
 
@@ -23,7 +23,7 @@ def test_a_topic_that_was_made_anew_ends_its_feeds_so_that_they_open_again(topic
         )
         routes = {"orders": route(), "quotes": elsewhere}
         topics = {**TOPICS, "shop.stage.quotes": "two", "shop.other-dead-letters": "others"}
-        intake = Intake("shop", routes, LIMITS, Status(since_s=1), clock=lambda: 1)
+        intake = Intake("shop", routes, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
         same = PromptLog(asyncio.get_running_loop())
         intake.use(same, topics)
         feed = await opened(intake, "feed-1", "1.2.3.4")

@@ -3,7 +3,7 @@
 import pytest
 
 from bettong.delivery import REMEMBERED_RECORDS
-from bettong.frames.frame import Frame, Kind
+from bettong.frames.frame import Frame, FrameKind
 from bettong.identifiers import Origin
 from bettong.routing import partition_of
 from bettong.v1.ingest_pb2 import Hello
@@ -21,17 +21,17 @@ def session(*, acknowledged: int = 0, ends: list[int] | None = None) -> Session:
     return Session(route(), hello, ends or [-1] * PARTITIONS)
 
 
-def partitions(log: MemoryLog, kind: Kind) -> list[tuple[str, int]]:
+def partitions(log: MemoryLog, kind: FrameKind) -> list[tuple[str, int]]:
     return [partition for partition, frames in log.frames.items() for frame in frames if frame.kind is kind]
 
 
 def test_hello_opens_one_partition_with_what_is_known_to_be_durable() -> None:
     log = MemoryLog()
     log.extend(session(acknowledged=50).open(0, 9, 41).appends)
-    assert partitions(log, Kind.OPEN) == [HOME]
+    assert partitions(log, FrameKind.OPEN) == [HOME]
     for frames in log.frames.values():
         assert frames == [
-            Frame(origin=Origin("orders/feed-1"), sequence=41, previous=41, kind=Kind.OPEN, ingest_ns=9)
+            Frame(origin=Origin("orders/feed-1"), sequence=41, previous=41, kind=FrameKind.OPEN, ingest_ns=9)
         ]
 
 
@@ -41,9 +41,9 @@ def test_each_other_partition_is_opened_right_before_its_first_frame() -> None:
     for sequence in (4, 5):
         log.extend(ours.take(rows_frame(sequence, orders(range(11))), 0, 9).appends)
     for partition, frames in log.frames.items():
-        expected = [(Kind.DATA, 3), (Kind.DATA, 4)]
+        expected = [(FrameKind.DATA, 3), (FrameKind.DATA, 4)]
         if partition != HOME:
-            expected.insert(0, (Kind.OPEN, 3))
+            expected.insert(0, (FrameKind.OPEN, 3))
         assert [(each.kind, each.previous) for each in frames] == expected
     assert len(log.frames) == PARTITIONS
 
@@ -72,13 +72,13 @@ def test_a_partition_is_opened_again_after_a_silence_or_when_others_have_sent_mu
         told(ours, taken.appends, end)
     found = [(each.kind, each.previous) for each in log.frames[STAGE, AAAA]]
     assert found == [
-        (Kind.OPEN, 0),
-        (Kind.DATA, 0),
-        (Kind.DATA, 1),
-        (Kind.OPEN, 2),
-        (Kind.DATA, 2),
-        (Kind.OPEN, 3),
-        (Kind.DATA, 3),
+        (FrameKind.OPEN, 0),
+        (FrameKind.DATA, 0),
+        (FrameKind.DATA, 1),
+        (FrameKind.OPEN, 2),
+        (FrameKind.DATA, 2),
+        (FrameKind.OPEN, 3),
+        (FrameKind.DATA, 3),
     ]
 
 
@@ -130,5 +130,5 @@ def test_the_end_of_a_stream_goes_to_the_partitions_that_it_opened() -> None:
     log.extend(ours.end(0, 9).appends)
     for partition, frames in log.frames.items():
         last = 5 if partition == (STAGE, AAAA) else 3
-        assert (frames[-1].kind, frames[-1].previous) == (Kind.END, last)
+        assert (frames[-1].kind, frames[-1].previous) == (FrameKind.END, last)
     assert set(log.frames) == {(STAGE, AAAA), HOME}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bettong import Application, each
 from bettong.application.on_error import OnError
-from bettong.frames.frame import Kind
+from bettong.frames.frame import FrameKind
 from bettong.frames.refused import Refused
 from bettong.identifiers import Origin
 from bettong.metrics import DEAD_LETTER_LAST
@@ -17,8 +17,8 @@ from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import Rows
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
 from bettong_sender.refusal import Code, Refusal
-from bettong_sender.session import Route, Session
-from bettong_sender.status import Status
+from bettong_sender.session import Session, SourceRoute
+from bettong_sender.status import SenderStatus
 from tests.samples.sender import (
     FRAME_BYTES_MAX,
     PARTITIONS,
@@ -42,7 +42,11 @@ ONE_ORDER = Rows(messages=[as_row(Order(1, 2, "AAAA", 3.0))])
 
 
 def session(
-    of: Route | None = None, *, acknowledged: int = 0, stream: str = "feed-1", ends: list[int] | None = None
+    of: SourceRoute | None = None,
+    *,
+    acknowledged: int = 0,
+    stream: str = "feed-1",
+    ends: list[int] | None = None,
 ) -> Session:
     hello = Hello(source="orders", stream=stream, acknowledged=acknowledged)
     return Session(of or route(), hello, ends or [-1] * PARTITIONS)
@@ -93,7 +97,7 @@ def test_each_message_goes_to_the_partition_of_its_key_once_and_in_order(
 
 
 @pytest.mark.parametrize("step", [1, 2, PARTITIONS, 4096])
-def test_frames_without_a_key_are_dealt_over_all_partitions_however_they_are_numbered(step: int) -> None:
+def test_frames_without_a_key_are_spread_over_all_partitions_however_they_are_numbered(step: int) -> None:
     """`bettong send` numbers frames by their last message: 4096, 8192 ..."""
     keyless = route(source(key=None))
     counts = [0] * PARTITIONS
@@ -115,7 +119,7 @@ def test_a_frame_carries_its_clients_number_and_what_was_sent_to_the_partition_b
     first, second = log.data[STAGE, partition_of("AAAA", PARTITIONS)]
     assert (first.origin, first.sequence, first.previous) == ("orders/feed-1", 5, 4)
     assert (second.sequence, second.previous) == (9, 5)
-    assert (second.kind, second.schema, second.count) == (Kind.DATA, schema.fingerprint, 1)
+    assert (second.kind, second.schema, second.count) == (FrameKind.DATA, schema.fingerprint, 1)
     assert (second.ingest_ns, second.sent_ns) == (109, 7)
 
 
@@ -191,7 +195,7 @@ def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> 
     if on_error == "stop":
         said = str(refusal_of(lambda: of.take(frame, 0, 9)))
     else:
-        status = Status(since_s=1)
+        status = SenderStatus(since_s=1)
         status.took(of.take(frame, 0, 9), Origin("orders/feed-1"), 1)
         said = str(status.metrics(buffered=0)[DEAD_LETTER_LAST.name])
     assert b"ValueError: no \\udc80" in said.encode()
@@ -257,7 +261,7 @@ def test_only_a_stream_that_is_named_after_a_dead_letter_is_marked_in_their_topi
     assert [
         (each.kind, each.origin, each.previous, each.ingest_ns) for each in log.frames[DEAD_LETTERS, 0]
     ] == [
-        (Kind.SENT_AGAIN, "orders/dead-letter.3.12.0", durable, now_ns)
+        (FrameKind.SENT_AGAIN, "orders/dead-letter.3.12.0", durable, now_ns)
         for durable, now_ns in ((0, 9), (1, 10), (1, 11))
     ]
 

@@ -23,9 +23,11 @@ import bettong
 from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.cli.check import tree
+from bettong.cli.replay import events_table
 from bettong.edges.directory_snapshots import DirectorySnapshots
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.identifiers import Origin
+from bettong.inspection.json_lines import event_json
 from bettong.inspection.key_history import KeyHistory
 from bettong.snapshots.chain import Increment
 from bettong.v1.snapshot_pb2 import Snapshot
@@ -34,7 +36,7 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong.worker.state.objects import ObjectTable
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.samples.application import refused
 from tests.samples.worker import FRAME_BYTES_MAX, data, fold, opening, results, tick, worker
 from tests.simulation.twins import compiled_twin
@@ -156,7 +158,7 @@ def test_every_record_of_the_partition_moves_the_clock(speed: Speed) -> None:
         "a session starts": opening("in/y", 0, ingest_ns=TTL_NS),
         "time passes": tick(TTL_NS),
         "a session ends": encode(
-            Frame(origin=Origin("in/y"), sequence=0, previous=0, kind=Kind.END, ingest_ns=TTL_NS)
+            Frame(origin=Origin("in/y"), sequence=0, previous=0, kind=FrameKind.END, ingest_ns=TTL_NS)
         ),
         "another key's message": data("in/y", 1, [Note(2)], previous=0, ingest_ns=TTL_NS),
         "a gap": data("in/y", 3, [Note(1)], previous=2, ingest_ns=TTL_NS),
@@ -181,6 +183,36 @@ def test_a_record_with_an_older_clock_ends_nothing_and_renews_by_the_clock_of_th
 
 
 @every_speed
+@pytest.mark.parametrize("seed", range(2))
+def test_what_is_due_ends_at_its_time_and_not_a_nanosecond_before(speed: Speed, seed: int) -> None:
+    """After a restore, too, of increments in any order of messages."""
+    one, again = fresh(speed), fresh(speed)
+    with small_increments():
+        for value in random_log(seed):
+            fold(one, [value])
+            assert (one.due_ns is None) == (one.keys == 0)
+            again.restore(one.increment()[1])
+            assert again.due_ns == one.due_ns
+            if one.due_ns is None:
+                continue
+            ended = fresh(speed)
+            ended.restore(one.snapshot())
+            fold(ended, [tick(one.due_ns - 1)])
+            assert ended.keys == one.keys
+            fold(ended, [tick(one.due_ns)])
+            assert ended.keys < one.keys
+
+
+@every_speed
+def test_without_a_time_to_live_nothing_is_ever_due(speed: Speed) -> None:
+    one = fresh(speed, None)
+    fold(one, [Log().add(1000, 1)])
+    assert one.due_ns is None
+    assert not one.program.is_ever_due()
+    assert fresh(speed).program.is_ever_due()
+
+
+@every_speed
 def test_the_history_of_a_key_shows_where_its_state_began_anew(speed: Speed) -> None:
     of, log = KeyHistory(made(speed).stages["in"], Assignment("meters", 0, 1, FRAME_BYTES_MAX), 1, {}), Log()
     steps = []
@@ -189,6 +221,26 @@ def test_the_history_of_a_key_shows_where_its_state_began_anew(speed: Speed) -> 
         steps += [(step.before, step.after) for step in event.steps]
     one, two = {"count": 1}, {"count": 2}
     assert steps == [(None, one), (one, two), (None, one)]
+
+
+@every_speed
+def test_the_history_of_a_key_shows_which_record_ended_its_state(speed: Speed) -> None:
+    of, log = KeyHistory(made(speed).stages["in"], Assignment("meters", 0, 1, FRAME_BYTES_MAX), 1, {}), Log()
+    values = [log.add(0, 1), tick(TTL_NS - 1), tick(TTL_NS), tick(2 * TTL_NS), log.add(2 * TTL_NS, 1)]
+    values += [log.add(3 * TTL_NS, 2)]
+    events = [event for offset, value in enumerate(values) for event in of.fold(offset, value)]
+    assert [(event.offset, event.verdict) for event in events] == [
+        (0, "taken"),
+        (2, "time-passed"),
+        (4, "taken"),
+        (5, "time-passed"),
+    ]
+    assert [(step.before, step.after) for step in events[1].steps] == [({"count": 1}, None)]
+    console = Console(file=io.StringIO(), width=200)
+    console.print(events_table(events))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.count("time passed") == 2
+    assert '"message": null' in event_json(events[1])
 
 
 @every_speed
@@ -259,7 +311,7 @@ def test_a_crash_at_any_record_changes_neither_results_nor_states_nor_memory(
             keys.append(memory(straight))
         assert straight.counters.expired > 20
         assert (straight.counters.deleted > 10) == (speed in DELETING)
-        restoring = Restoring(made(speed), Limits(1, FRAME_BYTES_MAX), SILENT)
+        restoring = Restoring(made(speed), WorkerLimits(1, FRAME_BYTES_MAX), SILENT)
         store = Shuffled(tmp_path, chance)
         crashed = fresh(speed)
         for offset, value in enumerate(values):

@@ -96,7 +96,7 @@ class Effects:
         if after is None:
             return replace(each, state=State.REVERTED, why="it is gone"), journal.without([each.key])
         if is_swap(each.key) and each.action is Action.RESTORE and not why:
-            # The kernel deals priorities below 0 anew.
+            # The kernel sets priorities below 0 anew.
             after = each.value
         if why:
             return replace(each, now=after, state=state, why=why), journal.observed(each.key, after)

@@ -24,7 +24,7 @@ _LOOK_S = 0.25
 VACANT_S = 0.5
 
 
-class Lease(Protocol):
+class LeadLease(Protocol):
     """Where the lead lies."""
 
     def hold(self, process: str, *, take: bool) -> str:
@@ -63,7 +63,7 @@ class Candidate:
 class Leading:
     """Keeps the lead, or waits for it, in a thread. A context manager: leaving gives the lead back."""
 
-    def __init__(self, lease: Lease, instance: str, *, clock: Callable[[], float], log: Logger) -> None:
+    def __init__(self, lease: LeadLease, instance: str, *, clock: Callable[[], float], log: Logger) -> None:
         self._lease = lease
         self._clock = clock
         self._log = log

@@ -29,7 +29,7 @@ STALLED_S_MIN = 3.0
 Offsets = Mapping[TopicPartition, int]
 
 
-class Log(Protocol):
+class LogOffsets(Protocol):
     """Where logs begin and end."""
 
     def ends(self, topics: Mapping[str, str]) -> Offsets:
@@ -42,7 +42,19 @@ class Log(Protocol):
         """See LogAdmin."""
 
 
-class Told(Protocol):
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A partition whose log is folded to its end, `offset`. `due_ns`: see PartitionWorker; None: nothing is due.
+
+    `is_told`: whether the partition has told so of this very offset; else nobody knows what is due.
+    """
+
+    offset: int
+    due_ns: int | None
+    is_told: bool
+
+
+class ReportedPartitions(Protocol):
     """What partitions have told."""
 
     def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
@@ -70,8 +82,8 @@ class Progress:
 
     def __init__(
         self,
-        log: Log,
-        told: Told,
+        log: LogOffsets,
+        told: ReportedPartitions,
         stages: Mapping[str, str],
         *,
         clock: Callable[[], float],
@@ -90,6 +102,7 @@ class Progress:
         self._committed = committed
         self._stalls = Stalls()
         self._metrics: dict[str, str | float] = {}
+        self._idle: Mapping[TopicPartition, Idle] = {}
         self._waits_for = ""
         self._stopping = threading.Event()
 
@@ -119,6 +132,10 @@ class Progress:
         """Lag, of all and of each partition, and who stands still. Empty while Kafka or Redis does not say."""
         return self._metrics
 
+    def idle(self) -> Mapping[TopicPartition, Idle]:
+        """The partitions, by topic and number, in which nothing waits. Empty while Kafka or Redis does not say."""
+        return self._idle
+
     def waits_for(self) -> str:
         """What is wrong with Kafka, or holds partitions up; "" for nothing."""
         return self._waits_for
@@ -128,15 +145,16 @@ class Progress:
         try:
             ends, begins = self._log.ends(self._stages), self._log.beginnings(self._stages)
         except LogError as error:
-            self._metrics, self._waits_for = {}, str(error)
+            self._metrics, self._idle, self._waits_for = {}, {}, str(error)
             return
         try:
             told = self._told.partitions()
         except StoreError:
-            self._metrics, self._waits_for = {}, ""
+            self._metrics, self._idle, self._waits_for = {}, {}, ""
             return
         self._waits_for = held_up(told)
         offsets = folded(ends, begins, told, self._stages, self._committed())
+        self._idle = idle(ends, offsets, told, self._stages)
         stalls = self._stalls.observe(ends, offsets, self._clock())
         self._metrics = {
             **metrics.lags(ends, offsets, self._stages),
@@ -156,7 +174,7 @@ class Progress:
                 self._waits_for = "lag is not looked at any more (see the log)"
                 self._logger.warning("lag is not looked at any more", fault=repr(error))
         finally:
-            self._metrics = {}
+            self._metrics, self._idle = {}, {}
             self._log.close()
 
 
@@ -173,4 +191,21 @@ def folded(
         record = told.get(PartitionId(stages[partition.topic], partition.partition), {})
         own = int(record.get(metrics.OFFSET.name) or 0)
         found[partition] = max(own, committed.get(partition, 0), begins.get(partition, 0))
+    return found
+
+
+def idle(
+    ends: Offsets,
+    offsets: Offsets,
+    told: Mapping[PartitionId, Mapping[str, str]],
+    stages: Mapping[str, str],
+) -> dict[TopicPartition, Idle]:
+    """The partitions that are folded to the end of their logs. One that never had a record has nothing due."""
+    found = {}
+    for log, offset in offsets.items():
+        if offset and offset == ends[log]:
+            record = told.get(PartitionId(stages[log.topic], log.partition), {})
+            is_told = metrics.DUE.name in record and int(record.get(metrics.OFFSET.name) or 0) == offset
+            due = record.get(metrics.DUE.name)
+            found[log] = Idle(offset, int(due) if is_told and due else None, is_told)
     return found

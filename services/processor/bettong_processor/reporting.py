@@ -103,6 +103,7 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.KEYS.name: worker.keys,
         metrics.DELETED.name: worker.counters.deleted,
         metrics.EXPIRED.name: worker.counters.expired,
+        metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
         metrics.FAULT.name: "",
     }
     if saved_offset is not None:

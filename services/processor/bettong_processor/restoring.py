@@ -17,7 +17,7 @@ Load = Callable[[str, int, Increment], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class WorkerLimits:
     """What the workers need to know of the settings."""
 
     partitions: int
@@ -27,7 +27,7 @@ class Limits:
 class Restoring:
     """Makes workers of one application. Not for several threads at once."""
 
-    def __init__(self, programs: Programs, limits: Limits, log: Logger) -> None:
+    def __init__(self, programs: Programs, limits: WorkerLimits, log: Logger) -> None:
         self._programs = programs
         self._limits = limits
         self._log = log

@@ -12,7 +12,7 @@ from bettong.snapshots.store import SnapshotStore
 from bettong.topics import stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong_processor.programs import Programs
-from bettong_processor.restoring import Limits
+from bettong_processor.restoring import WorkerLimits
 
 # Increments that are read at a start to see whether this code may go on from them: of one application all were mostly
 # made by the same code, and a start must not read states of gigabytes twice.
@@ -21,7 +21,10 @@ _NAMED_MAX = 4
 
 
 def check(
-    programs: Programs, limits: Limits, stores: Iterable[SnapshotStore], begins: Mapping[TopicPartition, int]
+    programs: Programs,
+    limits: WorkerLimits,
+    stores: Iterable[SnapshotStore],
+    begins: Mapping[TopicPartition, int],
 ) -> None:
     """`begins`: where the log of each (topic, partition) begins. Of `stores` a state may lie in any.
 
@@ -75,7 +78,7 @@ def _truncated_text(gaps: Mapping[PartitionId, tuple[int, int]]) -> str:
 
 def _check_states(
     programs: Programs,
-    limits: Limits,
+    limits: WorkerLimits,
     stores: list[SnapshotStore],
     saved: Mapping[PartitionId, set[Increment]],
 ) -> None:

@@ -28,7 +28,7 @@ from bettong_processor.micro_batch import query as micro_batch
 from bettong_processor.micro_batch.offsets import clear_unfinished, forget, snapshot_offsets
 from bettong_processor.programs import programs
 from bettong_processor.resident import driver as resident
-from bettong_processor.restoring import Limits
+from bettong_processor.restoring import WorkerLimits
 from bettong_processor.supervision import Live, Run, Supervisor
 from bettong_processor.warming import warm_up
 
@@ -154,4 +154,4 @@ def _check(settings: ProcessorSettings, planned: Plan, admin: LogAdmin, store: R
         stores.insert(0, local_states(settings.state_folder(application)))
     ready = programs(settings)
     begins = admin.beginnings(stage_topic(application, stage.name) for stage in planned.stages)
-    resuming.check(ready, Limits(settings.partitions, settings.frame_bytes_max), stores, begins)
+    resuming.check(ready, WorkerLimits(settings.partitions, settings.frame_bytes_max), stores, begins)

@@ -17,7 +17,7 @@ from bettong.application.plan import Plan
 from bettong.application.streams import Sink
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.text import dead_letter_values, to_json
 from bettong.schema.schema import Schema
 from bettong.topics import DEAD_LETTERS, sink_topic
@@ -71,7 +71,7 @@ def frame_of(sink: str, value: bytes) -> Frame:
     So a delivery table is as small as the application: clients, of which there are many, number no frame here.
     """
     frame = decode(value)
-    if frame.kind is Kind.DATA and not frame.origin.startswith(f"{sink}/"):
+    if frame.kind is FrameKind.DATA and not frame.origin.startswith(f"{sink}/"):
         raise FrameError(f"frame {frame.sequence} of {frame.origin!r} is not one of sink {sink!r}")
     return frame
 

@@ -11,7 +11,7 @@ from bettong.errors import LogUnavailableError
 from bettong.identifiers import TopicPartition
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.progress import SinkPartition
-from bettong_receiver.status import Status
+from bettong_receiver.status import ReceiverStatus
 
 # One wait for Kafka. Waits are repeated without end, in pieces, so that a stop is not held up by one.
 _WAIT_S = 2.0
@@ -28,7 +28,7 @@ class Opening:
         settings: ReceiverSettings,
         plan: Plan,
         formats: Mapping[str, SinkFormat],
-        status: Status,
+        status: ReceiverStatus,
         stopping: threading.Event,
     ) -> None:
         self._settings = settings

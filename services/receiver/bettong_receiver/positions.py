@@ -20,7 +20,7 @@ import crc32c
 from bettong.delivery import DeliveryTable
 from bettong.identifiers import Origin
 from bettong_receiver.errors import PositionError
-from bettong_receiver.progress import Counts, DeadLetterOutbox, Progress
+from bettong_receiver.progress import Counts, DeadLetterOutbox, DeliveryProgress
 
 _VERSION = 2
 # Its table has no age: its origins count as just heard of.
@@ -36,7 +36,7 @@ class PositionKey:
     partition: int
 
 
-def encode(key: PositionKey, progress: Progress, *, length_bytes: int = 0) -> bytes:
+def encode(key: PositionKey, progress: DeliveryProgress, *, length_bytes: int = 0) -> bytes:
     """The position of `progress`. `length_bytes`: how long the file of results is there; 0 in Redis."""
     table = progress.table
     values = {
@@ -56,7 +56,7 @@ def encode(key: PositionKey, progress: Progress, *, length_bytes: int = 0) -> by
     return b"crc32c:%08x\n" % crc32c.crc32c(content) + content
 
 
-def decode(key: PositionKey, data: bytes) -> tuple[Progress, int]:
+def decode(key: PositionKey, data: bytes) -> tuple[DeliveryProgress, int]:
     """The progress at a position of `key`, and the length of its file.
 
     Raises PositionError, naming what is wrong but not where `data` came from, when it cannot be trusted.
@@ -70,14 +70,14 @@ def decode(key: PositionKey, data: bytes) -> tuple[Progress, int]:
         raise PositionError(f"its content is no position: {type(error).__name__}: {error}") from None
 
 
-def _read(key: PositionKey, values: Mapping[str, Any]) -> tuple[Progress, int]:
+def _read(key: PositionKey, values: Mapping[str, Any]) -> tuple[DeliveryProgress, int]:
     if values["version"] not in (_VERSION, _VERSION_WITHOUT_AGE):
         raise PositionError(f"it is of version {values['version']}, expected {_VERSION}")
     found = PositionKey(values["application"], values["sink"], values["partition"])
     if found != key:
         raise PositionError(f"it belongs to partition {found.partition} of {found.application}/{found.sink}")
     table = _table_of(key.sink, values)
-    progress = Progress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
+    progress = DeliveryProgress(_whole(values["offset"]), table, Counts(**values["counts"]), values["adopts"])
     progress.outbox = _outbox_of(values.get("debt", {}))
     return progress, _whole(values["length_bytes"])
 

@@ -7,7 +7,7 @@ from a saved progress skips, takes and counts as if it had never stopped.
 from dataclasses import dataclass, field
 
 from bettong.delivery import DeliveryTable, Verdict
-from bettong.frames.frame import Frame, Kind
+from bettong.frames.frame import Frame, FrameKind
 
 # One partition of a sink, by the sink's name.
 SinkPartition = tuple[str, int]
@@ -48,7 +48,7 @@ class DeadLetterOutbox:
 
 
 @dataclass(slots=True)
-class Progress:
+class DeliveryProgress:
     """The next offset, the delivery table and the counts.
 
     `adopts`: this progress begins where an older part of the log is gone, so the first frame seen of
@@ -62,7 +62,7 @@ class Progress:
     outbox: DeadLetterOutbox = field(default_factory=DeadLetterOutbox)
 
     @classmethod
-    def fresh(cls, beginning: int) -> "Progress":
+    def fresh(cls, beginning: int) -> "DeliveryProgress":
         """Where a connector starts that has no position: at the beginning of a log, which may have been cut."""
         return cls(offset=beginning, adopts=beginning > 0)
 
@@ -77,7 +77,7 @@ class Progress:
         if frame is None:
             self.counts.unreadable += 1
             return False
-        if frame.kind is not Kind.DATA:
+        if frame.kind is not FrameKind.DATA:
             return False
         if self.adopts and frame.origin not in self.table.highest:
             self.table.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)

@@ -11,7 +11,7 @@ from bettong.edges.redis_store import LiveMetrics, ttl_of
 from bettong.errors import LogError, StoreError
 from bettong.logs import Logger
 from bettong_receiver.delivery.tasks import SinkTasks
-from bettong_receiver.status import Status, metrics_of
+from bettong_receiver.status import ReceiverStatus, metrics_of
 
 # A question to the broker; the lag need not be newer than what people look at.
 _LAG_INTERVAL_S = 0.5
@@ -29,7 +29,7 @@ class Reporter:
         self,
         live: LiveMetrics,
         admin: LogAdmin,
-        status: Status,
+        status: ReceiverStatus,
         log: Logger,
         *,
         instance: str,

@@ -29,7 +29,7 @@ from bettong_receiver.opening import Opening
 from bettong_receiver.reporting import LAG_WAIT_S_MAX, Reporter
 from bettong_receiver.routes import routes
 from bettong_receiver.servicer import PERMISSIONS, SubscribeServicer, handlers
-from bettong_receiver.status import RUNNING, STOPPING, Status
+from bettong_receiver.status import RUNNING, STOPPING, ReceiverStatus
 
 _GRACE_S = 2.0
 # A subscriber whose machine is gone without a word is noticed by pings: 20 s + 10 s.
@@ -53,7 +53,7 @@ class Receiver:
         self._log = log
         self._entrance = Entrance(settings, PERMISSIONS, log)
         self._formats = formats(plan)
-        self._status = Status(time.time, log)
+        self._status = ReceiverStatus(time.time, log)
         self._stopping = threading.Event()
         self._store = RedisStore(settings.redis_connection, plan.application)
         self._opening = Opening(settings, plan, self._formats, self._status, self._stopping)

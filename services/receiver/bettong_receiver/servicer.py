@@ -15,21 +15,21 @@ from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat
-from bettong_receiver.progress import Progress
+from bettong_receiver.progress import DeliveryProgress
 from bettong_receiver.room import Guest, Room
 from bettong_receiver.subscriptions import (
     LogFacts,
-    Outgoing,
-    Refusal,
-    Refused,
+    OutgoingResponse,
+    RefusedSubscription,
     Subscription,
+    SubscriptionRefusal,
     held_ahead,
     starts,
 )
 
 _CODES = {
-    Refusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
-    Refusal.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
+    SubscriptionRefusal.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    SubscriptionRefusal.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
 }
 
 Context = grpc.aio.ServicerContext[pb.SubscribeRequest, bytes]
@@ -39,7 +39,7 @@ _NAMED_MAX = 16
 _NAME_CHARACTERS_MAX = 128
 
 # Where the receiver itself has delivered a sink to, by partition.
-Newest = Callable[[str], Mapping[int, Progress]]
+Newest = Callable[[str], Mapping[int, DeliveryProgress]]
 
 
 def _cut(sink: str) -> str:
@@ -137,7 +137,7 @@ class SubscribeServicer:
         try:
             await self._send_results(request, newest, context, guest, sent)
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the receiver stops; subscribe again")
-        except Refused as error:
+        except RefusedSubscription as error:
             await context.abort(_CODES[error.refusal], str(error))
         except LogTruncatedError as error:
             await context.abort(grpc.StatusCode.OUT_OF_RANGE, str(error))
@@ -187,7 +187,7 @@ class SubscribeServicer:
     async def _write(
         self,
         subscription: Subscription,
-        responses: list[Outgoing],
+        responses: list[OutgoingResponse],
         context: Context,
         guest: Guest,
         sent: dict[int, int],

@@ -18,7 +18,7 @@ _WAITING = "waiting"
 _SAY_AGAIN_S = 10.0
 
 
-class Status:
+class ReceiverStatus:
     """The state of the service. Safe to use from several threads; each change is a line in the log."""
 
     def __init__(self, clock_s: Callable[[], float], log: Logger) -> None:

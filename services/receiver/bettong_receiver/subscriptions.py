@@ -16,7 +16,7 @@ from bettong.frames.frame import ORIGIN_CHARACTERS_MAX, Frame
 from bettong.identifiers import Origin, TopicPartition
 from bettong.v1 import subscribe_pb2 as pb
 from bettong_receiver.formats import SinkFormat, frame_of
-from bettong_receiver.progress import Progress
+from bettong_receiver.progress import DeliveryProgress
 
 # How long a reader looks for results before it looks whether its subscriber is still there.
 _POLL_MS = 200
@@ -31,17 +31,17 @@ _RESPONSES_BYTES_MAX = 256 * 1024
 _READER_TIMES = 3
 
 
-class Refusal(Enum):
+class SubscriptionRefusal(Enum):
     """Why a subscription is refused."""
 
     INVALID = auto()
     OUT_OF_RANGE = auto()
 
 
-class Refused(Exception):
+class RefusedSubscription(Exception):
     """A subscription that cannot be served as it was asked for."""
 
-    def __init__(self, refusal: Refusal, text: str) -> None:
+    def __init__(self, refusal: SubscriptionRefusal, text: str) -> None:
         super().__init__(text)
         self.refusal = refusal
 
@@ -55,37 +55,41 @@ class LogFacts:
 
 
 def starts(
-    request: pb.SubscribeRequest, *, facts: LogFacts, newest: Mapping[int, Progress]
-) -> dict[int, Progress]:
+    request: pb.SubscribeRequest, *, facts: LogFacts, newest: Mapping[int, DeliveryProgress]
+) -> dict[int, DeliveryProgress]:
     """Where a subscription goes on, or starts, in each partition. Raises Refused.
 
     `newest`: how far the receiver itself has delivered, with all that it has seen: that is where START_LATEST starts.
     """
     if request.start not in pb.Start.values():
-        raise Refused(
-            Refusal.INVALID, f"start {request.start} is unknown; expected START_EARLIEST or START_LATEST"
+        raise RefusedSubscription(
+            SubscriptionRefusal.INVALID,
+            f"start {request.start} is unknown; expected START_EARLIEST or START_LATEST",
         )
-    found: dict[int, Progress] = {}
+    found: dict[int, DeliveryProgress] = {}
     for position in request.positions:
         if position.partition in found:
-            raise Refused(Refusal.INVALID, f"two positions for partition {position.partition}; expected one")
+            raise RefusedSubscription(
+                SubscriptionRefusal.INVALID, f"two positions for partition {position.partition}; expected one"
+            )
         found[position.partition] = _resumed(position, request.sink, facts)
     for partition, beginning in facts.beginnings.items():
         if partition not in found:
             latest = request.start == pb.START_LATEST
-            found[partition] = newest[partition] if latest else Progress.fresh(beginning)
+            found[partition] = newest[partition] if latest else DeliveryProgress.fresh(beginning)
     return found
 
 
-def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
+def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> DeliveryProgress:
     where = f"position of partition {position.partition}"
     if position.partition not in facts.beginnings:
-        raise Refused(
-            Refusal.INVALID, f"{where}: sink {sink!r} has partitions 0 to {len(facts.beginnings) - 1}"
+        raise RefusedSubscription(
+            SubscriptionRefusal.INVALID,
+            f"{where}: sink {sink!r} has partitions 0 to {len(facts.beginnings) - 1}",
         )
     if len(position.highest) > _ORIGINS_MAX:
-        raise Refused(
-            Refusal.INVALID,
+        raise RefusedSubscription(
+            SubscriptionRefusal.INVALID,
             f"{where}: {len(position.highest)} origins, a position has at most {_ORIGINS_MAX}; expected one that this"
             " service gave",
         )
@@ -96,20 +100,20 @@ def _resumed(position: pb.Position, sink: str, facts: LogFacts) -> Progress:
             or (parts[0], parts[2]) != (sink, str(position.partition))
             or len(origin) > ORIGIN_CHARACTERS_MAX
         ):
-            raise Refused(
-                Refusal.INVALID,
+            raise RefusedSubscription(
+                SubscriptionRefusal.INVALID,
                 f"{where}: origin {origin[:100]!r} is not one of sink {sink!r}, which are"
                 f" {sink}/STAGE/{position.partition}",
             )
     beginning, end = facts.beginnings[position.partition], facts.ends[position.partition]
     if not beginning <= position.offset <= end:
-        raise Refused(
-            Refusal.OUT_OF_RANGE,
+        raise RefusedSubscription(
+            SubscriptionRefusal.OUT_OF_RANGE,
             f"{where}: offset {position.offset} is not in the log of sink {sink!r}, which has {beginning} to {end};"
             " subscribe without this position to start anew",
         )
     highest = {Origin(origin): sequence for origin, sequence in position.highest.items()}
-    return Progress(position.offset, DeliveryTable.of(highest), adopts=beginning > 0)
+    return DeliveryProgress(position.offset, DeliveryTable.of(highest), adopts=beginning > 0)
 
 
 def held_ahead(ahead_bytes: int) -> int:
@@ -118,7 +122,7 @@ def held_ahead(ahead_bytes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Outgoing:
+class OutgoingResponse:
     """A response as it goes over the wire, and where its partition stands after it."""
 
     data: bytes
@@ -135,7 +139,7 @@ class Subscription:
     def __init__(
         self,
         sink_format: SinkFormat,
-        progress: Mapping[int, Progress],
+        progress: Mapping[int, DeliveryProgress],
         open_reader: Callable[[Mapping[TopicPartition, int]], LogReader],
         *,
         ahead_bytes_max: int,
@@ -152,11 +156,11 @@ class Subscription:
             }
         )
 
-    def opening(self) -> list[Outgoing]:
+    def opening(self) -> list[OutgoingResponse]:
         """Where each partition starts, so that a subscriber that is cut off at once resumes at the same positions."""
         return [_outgoing(self._response(partition)) for partition in self._progress]
 
-    def round(self) -> list[Outgoing]:
+    def round(self) -> list[OutgoingResponse]:
         """The next results; [] when none came in time. Raises LogError; LogTruncatedError when the log was lost."""
         if found := self._made():
             return found
@@ -165,9 +169,9 @@ class Subscription:
         self._responses = self.responses(records)
         return self._made()
 
-    def _made(self) -> list[Outgoing]:
+    def _made(self) -> list[OutgoingResponse]:
         """Some of the responses to the records that were read."""
-        found: list[Outgoing] = []
+        found: list[OutgoingResponse] = []
         size = 0
         while size < _RESPONSES_BYTES_MAX and (response := next(self._responses, None)) is not None:
             found.append(_outgoing(response))
@@ -215,5 +219,7 @@ class Subscription:
         )
 
 
-def _outgoing(response: pb.SubscribeResponse) -> Outgoing:
-    return Outgoing(response.SerializeToString(), response.position.partition, response.position.offset)
+def _outgoing(response: pb.SubscribeResponse) -> OutgoingResponse:
+    return OutgoingResponse(
+        response.SerializeToString(), response.position.partition, response.position.offset
+    )

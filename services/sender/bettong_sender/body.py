@@ -1,6 +1,6 @@
 """The body of a client's frame, read: its messages as columns, and those that had to be refused."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,16 @@ class Body:
     columns: Columns
     indexes: Array | None = None
     refused: tuple[Refused, ...] = ()
+
+    def index(self, row: int) -> int:
+        """Which message of the client's frame that row was."""
+        return row if self.indexes is None else int(self.indexes[row])
+
+    def only(self, rows: Array, refused: Iterable[Refused] = ()) -> "Body":
+        """Those rows, in their order; `refused` are some of the others."""
+        indexes = rows if self.indexes is None else self.indexes[rows]
+        every = sorted((*self.refused, *refused), key=lambda each: each.index)
+        return Body(self.columns.take(rows), indexes, tuple(every))
 
 
 def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] | None = None) -> Body:
@@ -179,12 +189,11 @@ def _assign_each(
     body: Body, key: Callable[..., str | int | bytes], partitions: int, care: Care | None
 ) -> tuple[Body, Array]:
     columns = body.columns
-    indexes = np.arange(columns.length) if body.indexes is None else body.indexes
     assignment: list[int] = []
     kept: list[int] = []
-    refused = list(body.refused)
+    refused: list[Refused] = []
     for row, message in enumerate(columns.messages()):
-        index = int(indexes[row])
+        index = body.index(row)
         if care is not None:
             if (reason := care.reason(index)) is not None:
                 refused.append(Refused(index, reason, json_line(columns.schema, message), as_received=False))
@@ -199,6 +208,4 @@ def _assign_each(
         else:
             kept.append(row)
             assignment.append(partition)
-    rows = np.array(kept, np.int64)
-    refused.sort(key=lambda each: each.index)
-    return Body(columns.take(rows), indexes[rows], tuple(refused)), np.array(assignment, np.uint16)
+    return body.only(np.array(kept, np.int64), refused), np.array(assignment, np.uint16)

@@ -33,7 +33,7 @@ class Buffer:
             self.is_full = False
 
 
-class Progress:
+class SplittingProgress:
     """What is being split, since when; and how long the log has left frames unanswered. Used from several threads.
 
     Times are of any clock that does not go back, in seconds.

@@ -25,7 +25,7 @@ _UNNAMED_MAX = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Death:
+class SenderDeath:
     """A sender ended while it read message `row` of a frame. `how`: what is known of the end, for people.
 
     `alone`: no other source's frame was being read, so it was this one, or somebody from outside.
@@ -43,7 +43,7 @@ class Death:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def decode(cls, text: str) -> "Death | None":
+    def decode(cls, text: str) -> "SenderDeath | None":
         """None for text of another version."""
         try:
             return cls(**json.loads(text))
@@ -68,7 +68,7 @@ class Care:
         return self.all_refused or self.refused.get(row)
 
 
-def care_for(deaths: Iterable[Death], touch: Callable[[int], None]) -> Care | None:
+def care_for(deaths: Iterable[SenderDeath], touch: Callable[[int], None]) -> Care | None:
     """What the deaths over one frame lead to; None when there were none."""
     found = list(deaths)
     if not found:
@@ -82,7 +82,7 @@ def care_for(deaths: Iterable[Death], touch: Callable[[int], None]) -> Care | No
     return Care(
         touch,
         {
-            death.row: f"its decoder or key function killed the sender twice: {death.how}"
+            death.row: f"a function of its source killed the sender twice: {death.how}"
             for death in alone
             if death.row != UNNAMED
         },

@@ -13,7 +13,8 @@ from bettong_sender.ledger import Entry, Ledger
 from bettong_sender.ownership import Lease
 from bettong_sender.refusal import Refusal, refused_by_log
 from bettong_sender.requests import read_frame
-from bettong_sender.session import Route, Session, Taken
+from bettong_sender.session import NO_PARTITION, Session, SourceRoute, Taken
+from bettong_sender.ticker import OriginProgress
 
 if TYPE_CHECKING:
     from bettong_sender.intake import Intake
@@ -29,7 +30,7 @@ class Feed:
     """One client's session, from hello to the end of its call. `client`: see `Intake.open`."""
 
     def __init__(
-        self, intake: "Intake", route: Route, session: Session, client: str, *, claimed: int
+        self, intake: "Intake", route: SourceRoute, session: Session, client: str, *, claimed: int
     ) -> None:
         """`claimed`: up to where the client says that it holds receipts."""
         self.route = route
@@ -39,6 +40,8 @@ class Feed:
         self._intake = intake
         self._session = session
         self._ledger = Ledger(session.origin, window=intake.limits.credits)
+        # How far it has come in event time, where its stage needs to know.
+        self.origin_progress = OriginProgress(route, session, self._ledger) if route.needs_time else None
         self._changed = asyncio.Event()
         self._failure: Refusal | None = None
         self._opening: Entry | None = None
@@ -124,16 +127,20 @@ class Feed:
         guard = self._intake.guards.of(self.route.source.name)
         care = guard.begin(self.origin, frame.sequence)
         try:
-            return partial(self._session.number, self._session.read(frame, oversized, care))
+            shares = self._session.read(frame, self._intake.now_ns(), oversized, care)
+            return partial(self._session.number, shares)
         finally:
             guard.end()
 
     async def end(self) -> None:
         """Ends the stream in the log, for good. After `receipt` gave None."""
+        end = partial(
+            self._session.end, ticked=self.origin_progress.end() if self.origin_progress is not None else ()
+        )
         with contextlib.suppress(Refusal):  # without a log consumers forget it later
-            await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: self._session.end)
+            await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: end)
 
-    def answered(self, partition: int, answer: int | LogError, *, opens: bool) -> bool:
+    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """Notes what the log said of a record; False ends the session, for the record may not count."""
         if isinstance(answer, LogError):
             self._session.lost(partition)
@@ -144,6 +151,14 @@ class Feed:
         except Refusal as refusal:
             self.fail(refusal)
             return False
+        # Behind one that failed, consumers may skip it.
+        if (
+            self.origin_progress is not None
+            and self._failure is None
+            and not opens
+            and partition != NO_PARTITION
+        ):
+            self.origin_progress.note(partition, entry.watermark_ns)
         return True
 
     async def receipt(self) -> Receipt | None:

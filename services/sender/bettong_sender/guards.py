@@ -12,8 +12,8 @@ from structlog.stdlib import BoundLogger
 
 from bettong.errors import LocalError, StoreError
 from bettong.identifiers import Origin
-from bettong_sender.deaths import Care, Death, care_for
-from bettong_sender.marks import Marks, Slot, deaths, own
+from bettong_sender.deaths import Care, SenderDeath, care_for
+from bettong_sender.marks import ReadingMarks, Slot, deaths, own
 
 # Others wait as long for a frame that is read with care, and that one for them. What takes longer is read beside it;
 # a death is then nobody's for certain.
@@ -73,7 +73,7 @@ class _Readers:
             self._changed.notify_all()
 
 
-class Guard:
+class SourceGuard:
     """That of one source. `begin` and `end` are called by its thread, one frame after the other."""
 
     def __init__(self, slot: Slot, known: "Guards") -> None:
@@ -113,9 +113,9 @@ class Guards:
         names = list(sources)
         self.readers = _Readers()
         self._store = store
-        self._marks: Marks | None = None
-        self._unsent: list[Death] = []
-        self._found: dict[tuple[Origin, int], list[Death]] = {}
+        self._marks: ReadingMarks | None = None
+        self._unsent: list[SenderDeath] = []
+        self._found: dict[tuple[Origin, int], list[SenderDeath]] = {}
         if folder is not None:
             try:
                 own(folder)
@@ -124,20 +124,20 @@ class Guards:
                         frame = (death.origin, death.sequence, death.row) if death is not None else None
                         logger.error("a sender died here before", reading=frame, last_words=words)
                     self._unsent += [death] if death is not None else []
-                self._marks = Marks(folder, len(names))
+                self._marks = ReadingMarks(folder, len(names))
             except (LocalError, OSError) as error:
                 if logger is not None:
                     logger.warning(
                         "no marks: a frame that kills the sender is not found out", reason=str(error)
                     )
         self._learn(())
-        self._guards = {name: Guard(self._slot(number), self) for number, name in enumerate(names)}
+        self._guards = {name: SourceGuard(self._slot(number), self) for number, name in enumerate(names)}
 
-    def of(self, source: str) -> Guard:
+    def of(self, source: str) -> SourceGuard:
         """The guard of that source."""
         return self._guards[source]
 
-    def over(self, origin: Origin, sequence: int) -> Sequence[Death]:
+    def over(self, origin: Origin, sequence: int) -> Sequence[SenderDeath]:
         """The deaths over that frame, in no order but that named ones are in that of their messages."""
         found = self._found  # replaced as a whole, by another thread
         return found.get((origin, sequence), ()) if found else ()
@@ -157,11 +157,11 @@ class Guards:
         own = list(self._unsent)
         if own:
             store.note([death.encode() for death in own])
-        known = [Death.decode(text) for text in store.known()]
+        known = [SenderDeath.decode(text) for text in store.known()]
         self._learn(death for death in known if death is not None)
 
-    def _learn(self, told: Iterable[Death]) -> None:
-        found: dict[tuple[Origin, int], list[Death]] = defaultdict(list)
+    def _learn(self, told: Iterable[SenderDeath]) -> None:
+        found: dict[tuple[Origin, int], list[SenderDeath]] = defaultdict(list)
         for death in sorted({*told, *self._unsent}, key=lambda each: (each.row, each.id)):
             found[death.origin, death.sequence].append(death)
         self._found = dict(found)

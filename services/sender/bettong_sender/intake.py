@@ -13,18 +13,20 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from bettong.errors import LogError
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.answers import Answers, Log
-from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, Progress
+from bettong_sender.buffer import FRAME_BYTES, RECORD_BYTES, Buffer, SplittingProgress
 from bettong_sender.feed import Feed, Number, Work
 from bettong_sender.guards import Guards
 from bettong_sender.ledger import Entry
 from bettong_sender.refusal import Code, Refusal, exhausted, refused_by_log, unavailable
-from bettong_sender.session import Route, Session, Taken
+from bettong_sender.session import Session, SourceRoute, Taken
 from bettong_sender.splitting import CLOSE_S_MAX, Splitter
-from bettong_sender.status import Status
+from bettong_sender.status import SenderStatus
+from bettong_sender.ticker import Ticker
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,16 @@ class Limits:
     credits: int
     sessions_max: int
     buffer_bytes_max: int
+
+
+class Appender(Protocol):
+    """Whose records are appended; told what the log said of each, on the event loop."""
+
+    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
+        """See Feed."""
+
+    def wake(self) -> None:
+        """The log has answered for all records of an entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +65,9 @@ class Intake:
     def __init__(
         self,
         application: str,
-        routes: Mapping[str, Route],
+        routes: Mapping[str, SourceRoute],
         limits: Limits,
-        status: Status,
+        status: SenderStatus,
         *,
         clock: Callable[[], int],
         guards: Guards | None = None,
@@ -66,7 +78,8 @@ class Intake:
         self.limits = limits
         self.status = status
         self.buffer = Buffer(limits.buffer_bytes_max)
-        self.progress = Progress()
+        self.progress = SplittingProgress()
+        self.ticker = Ticker()
         self.room = asyncio.Event()
         self.room.set()
         self._log: Log | None = None
@@ -109,6 +122,8 @@ class Intake:
         """A feed tells that its call has ended."""
         self._feeds.discard(feed)
         self._clients.discard(feed)
+        if feed.origin_progress is not None:
+            self.ticker.close(feed.origin_progress)
         if not self._feeds:
             self._empty.set()
         self.status.sessions = len(self._clients)
@@ -130,7 +145,7 @@ class Intake:
                     )
                 )
 
-    def log_of(self, route: Route) -> str:
+    def log_of(self, route: SourceRoute) -> str:
         """What tells the log of a source from one of the same name."""
         return "/".join(self._identities[topic] for topic in (route.stage_topic, route.dead_letter_topic))
 
@@ -156,7 +171,18 @@ class Intake:
         splitter.put(feed.client, feed, piece)
         return await asyncio.shield(done)
 
-    def splitter_of(self, route: Route) -> Splitter[_Piece]:
+    async def append(self, appender: Appender, entry: Entry, number: Number) -> Taken:
+        """Appends records that no splitter has made. As `hand_over`; waits for splitters that append."""
+        log = self._present_log()
+        done = asyncio.ensure_future(asyncio.to_thread(self._append_alone, log, appender, entry, number))
+        done.add_done_callback(partial(self._handed_over, appender, entry))
+        return await asyncio.shield(done)
+
+    def now_ns(self) -> int:
+        """The log's clock, or a little less. From any thread."""
+        return max(self._now_ns, self._clock())
+
+    def splitter_of(self, route: SourceRoute) -> Splitter[_Piece]:
         """Who reads the frames of that source."""
         return self._splitters[route.source.name]
 
@@ -171,7 +197,7 @@ class Intake:
         for splitter in self._splitters.values():
             splitter.close(max(0.0, deadline_s - self._loop.time()))
 
-    def _route_of(self, hello: Hello) -> Route:
+    def _route_of(self, hello: Hello) -> SourceRoute:
         route = self.routes.get(hello.source)
         if route is None:
             raise Refusal(
@@ -181,11 +207,13 @@ class Intake:
             )
         return route
 
-    def _open(self, route: Route, hello: Hello, client: str) -> "Feed":
+    def _open(self, route: SourceRoute, hello: Hello, client: str) -> "Feed":
         self._present_log()
         session = Session(route, hello, self._ends[route.stage_topic])
         feed = Feed(self, route, session, client, claimed=hello.acknowledged)
         self._feeds.add(feed)
+        if feed.origin_progress is not None:
+            self.ticker.add(feed.origin_progress)
         self._empty.clear()
         return feed
 
@@ -205,21 +233,25 @@ class Intake:
             raise
         finally:
             self.progress.ends()
-        with self._numbering:
-            return self._append(piece.log, piece.feed, piece.entry, number)
+        return self._append_alone(piece.log, piece.feed, piece.entry, number)
 
-    def _append(self, log: Log, feed: "Feed", entry: Entry, number: Number) -> Taken:
-        """In the splitter's thread, while no other is here."""
+    def _append_alone(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
+        with self._numbering:
+            return self._append(log, appender, entry, number)
+
+    def _append(self, log: Log, appender: Appender, entry: Entry, number: Number) -> Taken:
+        """In a splitter's thread, or another, while no other is here."""
         appended, whole = 0, False
         try:
-            self._now_ns = max(self._now_ns, self._clock())
+            self._now_ns = self.now_ns()
             taken = number(self._loop.time(), self._now_ns)
             entry.dead_letters = len(taken.refused)
+            entry.watermark_ns = taken.watermark_ns
             if taken.appends:
                 entry.appended = True
                 self.progress.add_pending(self._loop.time())
             for each in taken.appends:
-                on_done = partial(self._answer, feed, entry, each.numbered_in, each.opens)
+                on_done = partial(self._answer, appender, entry, each.numbered_in, each.opens)
                 log.append(each.topic, each.partition, each.value, on_done)
                 appended += 1
             whole = True
@@ -234,16 +266,16 @@ class Intake:
 
     def _answer(
         self,
-        feed: "Feed",
+        appender: Appender,
         entry: Entry,
         partition: int,
         opens: bool,  # noqa: FBT001
         answer: int | LogError,
     ) -> None:
         """In the log's thread."""
-        self._answers.put((feed, entry, partition, opens, answer))
+        self._answers.put((appender, entry, partition, opens, answer))
 
-    def _handed_over(self, feed: "Feed", entry: Entry, done: asyncio.Future[Taken]) -> None:
+    def _handed_over(self, appender: Appender, entry: Entry, done: asyncio.Future[Taken]) -> None:
         if done.cancelled() or done.exception() is not None:
             entry.failed = True
         elif not entry.released:
@@ -254,17 +286,17 @@ class Intake:
         self._release(entry)
         # The log's answers may have come before, or there was nothing to append.
         if entry.is_answered:
-            feed.wake()
+            appender.wake()
 
     def _answered(self, answer: "_Answer") -> None:
-        feed, entry, partition, opens, result = answer
+        appender, entry, partition, opens, result = answer
         self.progress.note_answer(self._loop.time())
-        if not feed.answered(partition, result, opens=opens):
+        if not appender.answered(entry, partition, result, opens=opens):
             entry.failed = True
         entry.answered += 1
         self._release(entry)
         if entry.is_answered:
-            feed.wake()
+            appender.wake()
 
     def _release(self, entry: Entry) -> None:
         """Releases what an entry holds of the buffer, once the log has answered for all of it."""
@@ -289,5 +321,5 @@ class Intake:
                 feed.wake()
 
 
-# Of a record: its session, its frame, its partition, whether it opens that, and its offset, or why it has none.
-_Answer = tuple[Feed, Entry, int, bool, int | LogError]
+# Of a record: whose it is, its frame, its partition, whether it opens that, and its offset, or why it has none.
+_Answer = tuple[Appender, Entry, int, bool, int | LogError]

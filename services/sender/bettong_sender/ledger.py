@@ -19,7 +19,8 @@ class Entry:
     """One frame under way. Its records may be answered before it is known how many there are.
 
     `sequence` is 0 until its frame was parsed. `size`: bytes that it counts for in the sender's buffer, until
-    `released`. `appended`: the log has been given a part of it, so its answers are pending.
+    `released`. `appended`: the log has been given a part of it, so its answers are pending. `watermark_ns`: that of
+    its records.
     """
 
     sequence: int
@@ -31,6 +32,7 @@ class Entry:
     appended: bool = False
     released: bool = False
     dead_letters: int = 0
+    watermark_ns: int = 0
 
     @property
     def is_answered(self) -> bool:
@@ -49,6 +51,10 @@ class Ledger:
     def __init__(self, origin: Origin, *, window: int) -> None:
         """`window`: the most credits that the client holds or has under way."""
         self.acknowledged = 0
+        # Of the newest acknowledged frame; 0 while unknown.
+        self.watermark_ns = 0
+        # Up to here the client has receipts.
+        self._told = 0
         self._origin = origin
         self._window = window
         self._held = 0
@@ -58,15 +64,20 @@ class Ledger:
 
     @property
     def is_complete(self) -> bool:
-        """Whether a receipt was made for everything that was taken."""
+        """Whether everything that was taken is acknowledged."""
         return not self._under_way
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing that is under way can be acknowledged any more."""
+        return not self._under_way or self._under_way[0].failed
 
     def opening(self, acknowledged: int) -> Entry:
         """The entry of the session's OPEN records: it costs no credit, and holds back what follows.
 
         `acknowledged`: up to there all of the stream is known to be durable; not what the client says of it.
         """
-        self.acknowledged = acknowledged
+        self.acknowledged = self._told = acknowledged
         entry = Entry(self.acknowledged, credits=0)
         self._under_way.append(entry)
         return entry
@@ -97,18 +108,23 @@ class Ledger:
         """The frame was refused, and the session with it: no receipt is due for it."""
         self._under_way.remove(entry)
 
-    def receipt(self, *, full: bool) -> Receipt | None:
-        """What to tell the client now; None when nothing has changed for it."""
-        before = self.acknowledged
+    def advance(self) -> None:
+        """Acknowledges the frames up to the first one that is not durable."""
         while self._under_way and self._under_way[0].is_durable:
             entry = self._under_way.popleft()
             # Frames that are resent may lie below what is durable already.
             self.acknowledged = max(self.acknowledged, entry.sequence)
+            self.watermark_ns = max(self.watermark_ns, entry.watermark_ns)
             self._frames -= entry.credits
             self._dead_letters += entry.dead_letters
+
+    def receipt(self, *, full: bool) -> Receipt | None:
+        """What to tell the client now; None when nothing has changed for it."""
+        self.advance()
         granted = self.grant(full=full)
-        if self.acknowledged == before and granted == 0:
+        if self.acknowledged == self._told and granted == 0:
             return None
+        self._told = self.acknowledged
         receipt = Receipt(acknowledged=self.acknowledged, credits=granted, dead_letters=self._dead_letters)
         self._dead_letters = 0
         return receipt

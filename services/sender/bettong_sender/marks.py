@@ -23,7 +23,7 @@ from typing import BinaryIO
 
 from bettong.errors import LocalError
 from bettong.identifiers import Origin
-from bettong_sender.deaths import UNNAMED, Death
+from bettong_sender.deaths import UNNAMED, SenderDeath
 
 _SLOT_BYTES = 1024
 _HEAD = struct.Struct("<QQqQ")
@@ -90,7 +90,7 @@ def own(folder: Path) -> None:
     )
 
 
-class Marks:
+class ReadingMarks:
     """The slots of this process. A context manager; while it is open, crashes of the process leave words."""
 
     def __init__(self, folder: Path, slots: int) -> None:
@@ -121,7 +121,7 @@ class Marks:
         self._marks.close()
 
 
-def deaths(folder: Path) -> Iterator[tuple[Death | None, str]]:
+def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
     """Of each process that died: the frame it was reading, if any, once for each source; and its last words.
 
     Whoever gets them is the only one: the files are removed.
@@ -149,7 +149,7 @@ def told(words: str) -> str:
     return first or _SILENT
 
 
-def _read(data: bytes, process: str, how: str) -> Iterator[Death]:
+def _read(data: bytes, process: str, how: str) -> Iterator[SenderDeath]:
     busy = [
         start
         for start in range(0, len(data) - _SLOT_BYTES + 1, _SLOT_BYTES)
@@ -158,7 +158,7 @@ def _read(data: bytes, process: str, how: str) -> Iterator[Death]:
     for start in busy:
         _, sequence, row, length = _HEAD.unpack_from(data, start)
         name = Origin(data[start + _HEAD.size : start + _HEAD.size + length].decode(errors="replace"))
-        yield Death(f"{process}/{start}", name, sequence, row, how, alone=len(busy) == 1)
+        yield SenderDeath(f"{process}/{start}", name, sequence, row, how, alone=len(busy) == 1)
 
 
 def _opened(path: Path) -> BinaryIO:

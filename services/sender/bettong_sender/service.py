@@ -32,9 +32,10 @@ from bettong_sender.log_keeper import LogKeeper
 from bettong_sender.ownership import Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
-from bettong_sender.session import Route
+from bettong_sender.session import SourceRoute
 from bettong_sender.source_feed import SourceFeed
-from bettong_sender.status import State, Status
+from bettong_sender.status import SenderStatus, State
+from bettong_sender.ticking import Ticking
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -54,16 +55,17 @@ _SERVER_STOP_S = 1.0
 _RELEASES_STOP_S = 1.0
 
 
-def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, Route]:
+def routes_of(plan: Plan, settings: SenderSettings) -> dict[str, SourceRoute]:
     """Where each source's frames go."""
     return {
-        source.name: Route(
+        source.name: SourceRoute(
             source=source,
             stage_topic=stage_topic(plan.application, plan.stage_of(source.name).name),
             dead_letter_topic=dead_letter_topic(plan.application),
             partitions=settings.partitions,
             frame_bytes_max=settings.frame_bytes_max,
             frame_messages_max=settings.frame_messages_max,
+            needs_time=plan.stage_of(source.name).needs_time,
         )
         for source in plan.sources
     }
@@ -77,7 +79,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, told.set)
-    status = Status(int(time.time()))
+    status = SenderStatus(int(time.time()))
     sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
@@ -142,7 +144,8 @@ async def _serve(
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
-    beside = [asyncio.create_task(ownership.run()), asyncio.create_task(servicer.watch())]
+    ticking = Ticking(intake, settings.tick_ms / 1000)
+    beside = [asyncio.create_task(each) for each in (ownership.run(), servicer.watch(), ticking.run())]
     running: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():

@@ -28,7 +28,7 @@ from bettong_sender.ownership import Lease, Ownership
 from bettong_sender.receiving import Receiving
 from bettong_sender.refusal import Refusal, invalid, unavailable
 from bettong_sender.requests import read_hello
-from bettong_sender.session import Route
+from bettong_sender.session import SourceRoute
 
 # A call that does not say hello takes a session's place; this is long for a client that means it.
 _HELLO_WAIT_S = 10.0
@@ -230,7 +230,7 @@ class IngestServicer:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def describe(route: Route) -> Source:
+def describe(route: SourceRoute) -> Source:
     """What clients are told of a source."""
     schema = route.source.schema
     return Source(

@@ -5,28 +5,29 @@
                     (and, with messages that were refused, for that of the       sequence 7, previous: see Numbering
                     origin: they lie in its record, beside columns or alone)
                     OPEN before it, to a partition that is not open
-    end          -> END to each partition that was opened, when nobody comes back under the stream's name
+    end          -> END to each partition that has heard of the origin, when nobody comes back under the stream's name
 
 What a resend repeats is a function of the frame's contents, number and origin alone: its partitions, the order in them,
-what was refused. So a consumer can tell a repetition by its number.
+what was refused. So a consumer can tell a repetition by its number. (What is refused as too far ahead of the clock may
+be taken the next time: see `dividing`.)
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from bettong.application.on_error import SKIP, STOP
 from bettong.application.streams import Source
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.frames.frame import Frame, Kind, encode
+from bettong.frames.frame import Frame, FrameKind, encode
 from bettong.frames.refused import Refused, pack, reason_text
 from bettong.identifiers import Origin
-from bettong.routing import partition_of, split
+from bettong.routing import partition_of
 from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.ingest_pb2 import Hello, IngestFrame
-from bettong_sender.body import Body, assign, read_body, read_rows_without
+from bettong_sender.body import read_body, read_rows_without
 from bettong_sender.deaths import Care
+from bettong_sender.dividing import Division, divide
 from bettong_sender.numbering import DISTANCE_MAX, Numbering
 from bettong_sender.refusal import Refusal, exhausted, invalid, unavailable
 from bettong_sender.requests import check_count, check_sent, check_stream
@@ -41,8 +42,8 @@ FRAME_MESSAGES_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """Where the frames of a source go, and how large clients' frames may be."""
+class SourceRoute:
+    """Where the frames of a source go, and how large clients' frames may be. `needs_time`: see `Stage`."""
 
     source: Source
     stage_topic: str
@@ -50,6 +51,7 @@ class Route:
     partitions: int
     frame_bytes_max: int
     frame_messages_max: int = FRAME_MESSAGES_MAX
+    needs_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +67,38 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a frame led to: `appends` in this order. `refused` become dead letters; `skipped` are only counted."""
+    """What a frame led to: `appends` in this order. `refused` become dead letters; `skipped` are only counted.
+
+    `watermark_ns`: that of its records.
+    """
 
     appends: list[Append]
     messages: int = 0
     refused: tuple[Refused, ...] = ()
     skipped: int = 0
+    watermark_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A frame that was read: of each partition touched its number, messages and columns; `packed` goes with one."""
+    """A frame that was read: of each partition touched its number, messages and columns; `packed`: refused ones, by it.
+
+    `highest_ns`: see `Division`.
+    """
 
     frame: IngestFrame
     parts: Sequence[tuple[int, int, bytes | None]] = ()
-    packed: RefusedMessages | None = None
+    packed: Mapping[int, RefusedMessages] = field(default_factory=dict)
     messages: int = 0
     refused: tuple[Refused, ...] = ()
     skipped: int = 0
+    highest_ns: int = 0
 
 
 class Session:
     """The splitting and numbering of one client stream. Calls come one after the other, in the stream's order."""
 
-    def __init__(self, route: Route, hello: Hello, ends: list[int]) -> None:
+    def __init__(self, route: SourceRoute, hello: Hello, ends: list[int]) -> None:
         """`ends`: see Numbering; one for each partition. Sessions of one stage share it.
 
         Raises Refusal (INVALID_ARGUMENT) for a stream name that cannot be one.
@@ -122,19 +132,20 @@ class Session:
         oversized: Mapping[int, str] = MappingProxyType({}),
     ) -> Taken:
         """The records that a frame leads to: `read`, then `number`."""
-        return self.number(self.read(frame, oversized), now_s, now_ns)
+        return self.number(self.read(frame, now_ns, oversized), now_s, now_ns)
 
     def read(
         self,
         frame: IngestFrame,
+        now_ns: int,
         oversized: Mapping[int, str] = MappingProxyType({}),
         care: Care | None = None,
     ) -> Shares:
-        """What becomes of a frame, but for its numbers. Runs the user's decoder and key function.
+        """What becomes of a frame, but for its numbers. Runs the user's decoder and functions of key and event time.
 
-        `oversized`: by index, why rows are refused unread that are larger than a frame; the limit is for the others.
-        `care`: for a frame that a sender died over.
-        Raises Refusal when the frame breaks the contract; the session is over then.
+        `now_ns`: the log's clock, or earlier, which event times are held against. `oversized`: by index, why rows are
+        refused unread that are larger than a frame; the limit is for the others. `care`: for a frame that a sender
+        died over. Raises Refusal when the frame breaks the contract; the session is over then.
         """
         self._check(frame, without=sum(len(frame.rows.messages[index]) for index in oversized))
         self._sequence = frame.sequence
@@ -152,35 +163,52 @@ class Session:
         if frame.WhichOneof("body") == "columns":
             most = self._route.frame_messages_max
             check_count(read.columns.length, frame.sequence, self.origin, messages_max=most)
-        body, shares = self._shares(frame.sequence, read, care)
-        refused, skipped = self._judged(frame.sequence, body.refused)
-        packed = pack(refused, frame_bytes_max=self._route.frame_bytes_max) if refused else None
-        if packed is not None and all(partition != self._home for partition, _, _ in shares):
-            shares.append((self._home, 0, None))
-        for _, _, columns in shares:
-            if columns is not None and len(columns) > self._route.frame_bytes_max:
-                raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
-        return Shares(frame, shares, packed, body.columns.length + len(body.refused), refused, skipped)
+        division = divide(
+            source,
+            read,
+            self._route.partitions,
+            home=self._home,
+            frame=f"{self.origin}/{frame.sequence}",
+            care=care,
+            now_ns=now_ns if self._route.needs_time else None,
+        )
+        return self._shares(frame, division)
 
     def number(self, shares: Shares, now_s: float, now_ns: int) -> Taken:
         """The records of what was read last. The clocks are those of `open`."""
         frame = shares.frame
+        watermark_ns = self._watermark(shares, now_ns)
         appends: list[Append] = []
         for partition, count, columns in shares.parts:
             if self._numbering.must_open(partition, now_s):
                 appends.append(self._open(partition, now_s, now_ns))
-            beside = shares.packed if partition == self._home else None
-            appends.append(
-                self._data(partition, frame, now_s, now_ns, count=count, columns=columns, refused=beside)
+            data = Frame(
+                origin=self.origin,
+                sequence=frame.sequence,
+                previous=self._numbering.number(partition, frame.sequence, now_s),
+                count=count,
+                schema=self._schema if columns is not None else 0,
+                ingest_ns=now_ns,
+                sent_ns=frame.sent_ns or now_ns,
+                watermark_ns=watermark_ns,
+                columns=columns,
+                refused=shares.packed.get(partition),
             )
-        return Taken(appends, shares.messages, shares.refused, shares.skipped)
+            appends.append(self._append(partition, data))
+        return Taken(appends, shares.messages, shares.refused, shares.skipped, watermark_ns)
 
-    def end(self, now_s: float, now_ns: int) -> Taken:
-        """The records that end the stream; everything must be acknowledged, and nobody come back under its name."""
+    def end(self, now_s: float, now_ns: int, ticked: Collection[int] = ()) -> Taken:
+        """The records that end the stream; everything must be acknowledged, and nobody come back under its name.
+
+        `ticked`: partitions that have heard of the origin by a TICK.
+        """
         del now_s
-        return Taken(
-            [self._mark(partition, last, Kind.END, now_ns) for partition, last in self._numbering.opened()]
-        )
+        known = self._numbering.known(ticked)
+        return Taken([self._mark(partition, last, FrameKind.END, now_ns) for partition, last in known])
+
+    def sent_s(self, partition: int) -> float:
+        """When a record was sent there last, by the clock of `open`; 0 when none was."""
+        return self._numbering.sent_s(partition)
 
     def answered(self, partition: int, offset: int, *, opens: bool) -> None:
         """Notes that a record lies at `offset`; from any one thread, in the order of the records of a partition.
@@ -202,11 +230,12 @@ class Session:
     def _begin(self, durable: int) -> None:
         self._durable = durable
         self._sequence = self.claimed
+        self._highest_ns = 0  # of the event times of this session's messages
         self._numbering = Numbering(self._ends, acknowledged=durable)
 
     def _unread(self, frame: IngestFrame, care: Care) -> dict[int, str]:
-        """The rows that are refused unread. Of columns, `assign` refuses what a key function died over: no other code
-        of users sees them, so whatever ended a sender there was not the frame.
+        """The rows that are refused unread. Of columns, what a key or event time function died over is refused where
+        they are called: no other code of users sees them, so whatever ended a sender there was not the frame.
         """
         if frame.WhichOneof("body") == "columns":
             return {}
@@ -246,55 +275,35 @@ class Session:
             " (BETTONG_FRAME_BYTES_MAX); send fewer messages a frame"
         )
 
-    def _shares(
-        self, sequence: int, body: Body, care: Care | None
-    ) -> tuple[Body, list[tuple[int, int, bytes | None]]]:
-        """The body, less messages without a key, and of each partition touched: number, messages, columns."""
-        partitions = self._route.partitions
-        if self._route.source.key is None:
-            columns = body.columns
-            # Hashed: clients number their frames in steps, which may be a multiple of the partitions.
-            partition = partition_of(f"{self.origin}/{sequence}", partitions)
-            return body, [(partition, columns.length, columns.payload())] if columns.length else []
-        body, assignment = assign(self._route.source, body, partitions, care)
-        division = split(assignment, partitions)
-        counts = [stop - start for start, stop in pairwise(division.bounds)]
-        touched = [partition for partition, count in enumerate(counts) if count]
-        bounds = [0, *(division.bounds[partition + 1] for partition in touched)]
-        payloads = body.columns.take(division.order).payloads(bounds)
-        return body, [
-            (partition, counts[partition], columns)
-            for partition, columns in zip(touched, payloads, strict=True)
-        ]
-
-    def _data(
-        self,
-        partition: int,
-        frame: IngestFrame,
-        now_s: float,
-        now_ns: int,
-        *,
-        count: int,
-        columns: bytes | None,
-        refused: RefusedMessages | None,
-    ) -> Append:
-        numbered = Frame(
-            origin=self.origin,
-            sequence=frame.sequence,
-            previous=self._numbering.number(partition, frame.sequence, now_s),
-            count=count,
-            schema=self._schema if columns is not None else 0,
-            ingest_ns=now_ns,
-            sent_ns=frame.sent_ns or now_ns,
-            columns=columns,
-            refused=refused,
+    def _shares(self, frame: IngestFrame, division: Division) -> Shares:
+        refused, skipped = self._judged(frame.sequence, division.all_refused)
+        most = self._route.frame_bytes_max
+        packed = (
+            {partition: pack(each, frame_bytes_max=most) for partition, each in division.refused.items()}
+            if refused
+            else {}
         )
-        return self._append(partition, numbered)
+        for _, _, columns in division.shares:
+            if len(columns) > most:
+                raise self._too_large(frame.sequence, f"becomes {len(columns)} bytes as columns")
+        touched = {partition for partition, _, _ in division.shares}
+        alone = [(partition, 0, None) for partition in sorted(packed.keys() - touched)]
+        parts = [*division.shares, *alone]
+        return Shares(frame, parts, packed, division.messages, refused, skipped, division.highest_ns)
+
+    def _watermark(self, shares: Shares, now_ns: int) -> int:
+        """Of the records of a frame, 0 where nobody needs it."""
+        if not self._route.needs_time:
+            return 0
+        times = self._route.source.event_time
+        if any(count for _, count, _ in shares.parts):
+            self._highest_ns = max(self._highest_ns, now_ns if times.of is None else shares.highest_ns)
+        return max(0, self._highest_ns - times.out_of_order_ns)
 
     def _open(self, partition: int, now_s: float, now_ns: int) -> Append:
-        return self._mark(partition, self._numbering.open(partition, now_s), Kind.OPEN, now_ns)
+        return self._mark(partition, self._numbering.open(partition, now_s), FrameKind.OPEN, now_ns)
 
-    def _mark(self, partition: int, last: int, kind: Kind, now_ns: int) -> Append:
+    def _mark(self, partition: int, last: int, kind: FrameKind, now_ns: int) -> Append:
         return self._append(
             partition, Frame(origin=self.origin, sequence=last, previous=last, kind=kind, ingest_ns=now_ns)
         )
@@ -305,11 +314,15 @@ class Session:
             return []
         durable = self._durable
         mark = Frame(
-            origin=self.origin, sequence=durable, previous=durable, kind=Kind.SENT_AGAIN, ingest_ns=now_ns
+            origin=self.origin,
+            sequence=durable,
+            previous=durable,
+            kind=FrameKind.SENT_AGAIN,
+            ingest_ns=now_ns,
         )
         return [Append(self._route.dead_letter_topic, MARKS_PARTITION, encode(mark), NO_PARTITION)]
 
     def _append(self, partition: int, frame: Frame) -> Append:
         return Append(
-            self._route.stage_topic, partition, encode(frame), partition, frame.kind is not Kind.DATA
+            self._route.stage_topic, partition, encode(frame), partition, frame.kind is not FrameKind.DATA
         )

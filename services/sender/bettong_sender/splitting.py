@@ -17,7 +17,7 @@ from bettong_sender.turns import Turns
 CLOSE_S_MAX = 3.0
 
 
-class Piece(Protocol):
+class WaitingFrame(Protocol):
     """A frame that waits for its turn. `done` gets what came of it."""
 
     @property
@@ -25,7 +25,7 @@ class Piece(Protocol):
         """Not yet running."""
 
 
-_Piece = TypeVar("_Piece", bound=Piece)
+_Piece = TypeVar("_Piece", bound=WaitingFrame)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,11 @@ class State(Enum):
 
 
 @dataclass(slots=True)
-class Status:
+class SenderStatus:
     """The state, since when (Unix s), what is waited for; and counts.
 
-    `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read.
+    `sources`: what sources that read a topic wait for; `source_lags`: records of it that they have not read;
+    `watermark_lags`: of sources, in seconds.
     """
 
     since_s: int
@@ -36,8 +37,10 @@ class Status:
     dead_letters: int = 0
     dead_letter_last: str = ""
     skipped: int = 0
+    ticks: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     source_lags: dict[str, int] = field(default_factory=dict)
+    watermark_lags: dict[str, float] = field(default_factory=dict)
 
     def enter(self, state: State, now_s: int, detail: str = "") -> None:
         """Another state, or another detail of the same."""
@@ -75,4 +78,6 @@ class Status:
             metrics.DEAD_LETTERS.name: self.dead_letters,
             metrics.DEAD_LETTER_LAST.name: self.dead_letter_last,
             metrics.SKIPPED.name: self.skipped,
+            metrics.TICKS.name: self.ticks,
+            **{f"{metrics.WATERMARK_LAG.name}/{name}": lag for name, lag in self.watermark_lags.items()},
         }

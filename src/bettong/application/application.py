@@ -1,10 +1,13 @@
 """The application: a named set of streams from sources to sinks."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from bettong.application.callables import check_plain
+from bettong.application.event_time import IDLE_TIMEOUT, MAX_LEAD, event_time_of
 from bettong.application.external.transport import Transport, check_transport
 from bettong.application.key import Key, check_key
 from bettong.application.keys import check_keys
@@ -45,6 +48,10 @@ class Application:
         decoder: Decoder | None = None,
         on_error: OnError = DEAD_LETTER,
         from_: Transport | None = None,
+        event_time: str | Callable[[Any], int] | None = None,
+        out_of_order: timedelta = timedelta(0),
+        idle_timeout: timedelta | None = IDLE_TIMEOUT,
+        max_lead: timedelta = MAX_LEAD,
     ) -> Source:
         """Adds a source of messages of a dataclass.
 
@@ -52,6 +59,11 @@ class Application:
         share a state. `decoder` turns bytes from clients into messages; without one, clients send columns.
         `on_error`: what becomes of a message that the decoder or the key's function refuses.
         `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
+
+        `event_time`: a field, or a function of the message, that tells in Unix nanoseconds when it happened; by
+        default that is when it was taken in. Messages up to `out_of_order` older than the newest of their client's are
+        not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more
+        than `max_lead` ahead of the time when it is taken in is refused.
         """
         check_on_error(f"source {name!r}", on_error)
         try:
@@ -65,7 +77,10 @@ class Application:
             decoder.check(name, layout)
         if from_ is not None:
             check_transport(name, from_, decodes=decoder is not None)
-        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, from_))
+        times = event_time_of(
+            name, layout, event_time, out_of_order=out_of_order, idle_timeout=idle_timeout, max_lead=max_lead
+        )
+        return self.add(Source(self, name, layout, key is not None, key, decoder, on_error, from_, times))
 
     def add(self, node: _Node) -> _Node:
         """Adds a node: the methods of streams call it. Raises ApplicationError for a name that is taken or none."""

@@ -33,6 +33,14 @@ _UNCHANGING = (
 _DEPTH_MAX = 20
 
 
+def name_of(function: object) -> str:
+    """The name that a computation has from its function. Raises ApplicationError for a lambda."""
+    name = _name(function) if hasattr(function, "__name__") else type(function).__name__
+    if name == "<lambda>":
+        raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can tell it")
+    return name
+
+
 def check_plain(owner: str, function: object, *, many: bool = False) -> None:
     """Raises ApplicationError for what gives a coroutine when it is called; without `many`, also for a generator."""
     called = _called(function)

@@ -1,28 +1,38 @@
 """The states of a computation, as an application describes them: what makes one, and how long it lives."""
 
 from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from bettong.application.callables import check_state
+from bettong.application.durations import duration_ns
 from bettong.application.signatures import check_state_predicate
+from bettong.application.timers import Clock
 from bettong.application.ways import Way, way_of
 from bettong.errors import ApplicationError
 
-_US_NS = 1000
-# Clocks are 64-bit nanoseconds: 292 years from 1970 on.
-_LIFETIME_MAX = timedelta(days=36_500)
+# What a time to live goes by: the log clock, or event time.
+TtlClock: TypeAlias = Literal["log", "event"]
 
 
-def lifetime_ns(owner: str, ttl: object) -> int | None:
-    """A time to live in nanoseconds. Raises ApplicationError for what is no such time."""
-    if ttl is None:
-        return None
-    if not isinstance(ttl, timedelta) or not timedelta(0) < ttl <= _LIFETIME_MAX:
-        raise ApplicationError(
-            f"{owner}: ttl={ttl!r}; expected a datetime.timedelta above 0 and of at most {_LIFETIME_MAX.days} days"
-        )
-    return ttl // timedelta(microseconds=1) * _US_NS
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """A state ends when a clock is `ttl_ns` or more past its key's last message."""
+
+    ttl_ns: int
+    clock: Clock
+
+
+def lifetime_of(owner: str, ttl: object, clock: object) -> Lifetime | None:
+    """What `stateful` was given. Raises ApplicationError for what is no time, or no clock, to live by."""
+    clocks = {"log": Clock.LOG, "event": Clock.EVENT}
+    if not isinstance(clock, str) or clock not in clocks:
+        raise ApplicationError(f'{owner}: ttl_clock={clock!r}; expected "log" or "event"')
+    if ttl is not None:
+        return Lifetime(duration_ns(owner, "ttl", ttl), clocks[clock])
+    if clock != "log":
+        raise ApplicationError(f"{owner}: ttl_clock={clock!r} without a ttl: give ttl=timedelta(...)")
+    return None
 
 
 def check_states(owner: str, state: Callable[[], Any], delete_when: object, way: Way) -> None:

@@ -8,9 +8,10 @@ Merging costs nothing here: whoever reads a merged stream reads each of its part
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bettong.application.application import Application
+from bettong.application.event_time import EventTime
 from bettong.application.key import Key
 from bettong.application.on_error import OnError
 from bettong.application.streams import (
@@ -25,6 +26,7 @@ from bettong.application.streams import (
     Uniform,
     parents_of,
 )
+from bettong.application.timers import Clock
 from bettong.schema.schema import Schema
 from bettong.topics import all_topics
 
@@ -38,10 +40,14 @@ class StageInput:
     stream: str
     schema: Schema
     key: Key | None
+    # Of a source; None for what another stage computes, whose frames tell it.
+    event_time: EventTime | None = None
+    # See EventTime. For what another stage computes the longest one of the sources behind it.
+    idle_timeout_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
+class PlannedOperator:
     """One computation, and the streams (inputs or computations of the stage) that it reads."""
 
     node: Computation
@@ -57,6 +63,8 @@ class StageOutput:
     target: Keyed | Sink
     # The stage that the target enters; None for a sink.
     stage: str | None
+    # Whether that stage needs time: then frames to it tell event times.
+    needs_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +73,10 @@ class Stage:
 
     name: str
     inputs: tuple[StageInput, ...]
-    operators: tuple[Operator, ...]
+    operators: tuple[PlannedOperator, ...]
     outputs: tuple[StageOutput, ...]
+    # Whether a computation here, or in a stage behind it, goes by event time: then its frames tell watermarks.
+    needs_time: bool = False
 
     def on_error(self) -> dict[str, OnError]:
         """What each computation, and each sink or `key_by` behind an output, does with what it cannot process."""
@@ -110,8 +120,36 @@ def plan(app: Application) -> Plan:
         application=app.name,
         sources=app.sources,
         sinks=app.sinks,
-        stages=tuple(_stage(group, stage_names, app) for group in groups),
+        stages=_with_time(tuple(_stage(group, stage_names, app) for group in groups)),
     )
+
+
+def _with_time(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Marks the stages that need event time: those with a computation that goes by it, and all before them."""
+    needing = {
+        stage.name for stage in stages if any(goes_by_event_time(each.node) for each in stage.operators)
+    }
+    # Stages form no circle, so as many rounds as there are stages reach the first one.
+    for _ in stages:
+        needing |= {
+            stage.name for stage in stages if any(output.stage in needing for output in stage.outputs)
+        }
+    return tuple(
+        replace(
+            stage,
+            needs_time=stage.name in needing,
+            outputs=tuple(replace(output, needs_time=output.stage in needing) for output in stage.outputs),
+        )
+        for stage in stages
+    )
+
+
+def goes_by_event_time(node: Computation) -> bool:
+    """Whether a computation waits for watermarks."""
+    if not isinstance(node, Stateful):
+        return False
+    lives_by_it = node.lifetime is not None and node.lifetime.clock is Clock.EVENT
+    return lives_by_it or any(timer.clock is Clock.EVENT for timer in node.timers)
 
 
 def _groups(app: Application) -> list[list[Uniform]]:
@@ -138,12 +176,13 @@ def _groups(app: Application) -> list[list[Uniform]]:
 def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Application) -> Stage:
     members = set(group)
     inputs: list[StageInput] = []
-    operators: list[Operator] = []
+    operators: list[PlannedOperator] = []
     for node in group:
         if isinstance(node, Source | Keyed):
-            inputs.append(StageInput(node.name, node.schema, node.key))
+            times = node.event_time if isinstance(node, Source) else None
+            inputs.append(StageInput(node.name, node.schema, node.key, times, _idle_timeout_ns(node)))
         elif isinstance(node, Computation):
-            operators.append(Operator(node, tuple(read.name for read in _reads(node))))
+            operators.append(PlannedOperator(node, tuple(read.name for read in _reads(node))))
     outputs = [
         StageOutput(streams, schema, node, stage_names[node] if isinstance(node, Keyed) else None)
         for node in app.nodes.values()
@@ -151,6 +190,14 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
         for schema, streams in _by_schema(read for read in _reads(node) if read in members).items()
     ]
     return Stage(group[0].name, tuple(inputs), tuple(operators), tuple(outputs))
+
+
+def _idle_timeout_ns(stream: Stream) -> int | None:
+    """The longest one of the sources that a stream comes from; None when one of them waits for ever."""
+    if isinstance(stream, Source):
+        return stream.event_time.idle_timeout_ns
+    found = [_idle_timeout_ns(parent) for parent in parents_of(stream)]
+    return None if None in found else max(each for each in found if each is not None)
 
 
 def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:

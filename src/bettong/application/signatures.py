@@ -6,11 +6,12 @@ A function must say what it returns (`-> Rejected | None`); what it takes is che
 import collections.abc
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.callables import check_plain
+from bettong.application.timers import Fired, StateTimer
 from bettong.application.ways import Places, Way, way_of
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.schema import Schema, schema_of
@@ -76,14 +77,21 @@ def predicate(name: str, function: Callable[..., Any], schema: Schema) -> None:
 
 
 def stateful_output(
-    name: str, handlers: Mapping[Schema, Callable[..., Any]], state: Callable[[], Any]
+    name: str,
+    handlers: Mapping[Schema, Callable[..., Any]],
+    state: Callable[[], Any],
+    timers: Sequence[StateTimer] = (),
 ) -> Output:
-    """The common output of the functions of a stateful computation."""
+    """The common output of the functions of a stateful computation, those of its timers included."""
     takes_state = state if isinstance(state, type) else Any
     outputs: list[Output] = []
-    for schema, function in handlers.items():
+    functions: list[tuple[type, Callable[..., Any]]] = [
+        *((schema.message, function) for schema, function in handlers.items()),
+        *((Fired, timer.function) for timer in timers),
+    ]
+    for message, function in functions:
         vectorized = way_of(function) is Way.VECTORIZED
-        takes = (schema.message, takes_state, *[_PLACES] * vectorized)
+        takes = (message, takes_state, *[_PLACES] * vectorized)
         returns = _returns(repr(name), function, takes)
         if vectorized and (_is_union(returns) or (get_origin(returns) in _MANY and not _is_pair(returns))):
             raise ApplicationError(
@@ -95,7 +103,7 @@ def stateful_output(
         raise ApplicationError(
             f"stateful {name!r}: no function returns a message, so nothing could follow it"
         )
-    for function in handlers.values():
+    for _, function in functions:
         check_plain(repr(name), function, many=outputs[0].many)
     if len(set(outputs)) > 1:
         kinds = ", ".join(sorted(f"{'many ' * each.many}{each.schema.name}" for each in set(outputs)))

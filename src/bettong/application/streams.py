@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from bettong.application.callables import name_of
 from bettong.application.codecs import Pickle, check_codec
+from bettong.application.event_time import EventTime
 from bettong.application.external.destination import Destination, check_destination
 from bettong.application.key import Key, check_key
-from bettong.application.lifetime import check_states, lifetime_ns
+from bettong.application.lifetime import Lifetime, TtlClock, check_states, lifetime_of
 from bettong.application.on_error import DEAD_LETTER, OnError, check_on_error
 from bettong.application.signatures import (
     check_function,
@@ -25,6 +27,7 @@ from bettong.application.signatures import (
     predicate,
     stateful_output,
 )
+from bettong.application.timers import StateTimer, state_timers
 from bettong.application.ways import Way, one_way, way_of
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
@@ -60,7 +63,7 @@ class Stream:
         `on_error`, here and below: what becomes of a message for which the function raises, or returns what does
         not fit (see `application.on_error`).
         """
-        name = name or _name_of(function)
+        name = name or name_of(function)
         check_on_error(f"map {name!r}", on_error)
         output = map_output(name, function, self._one_schema(name))
         return self.app.add(Mapped(self.app, name, output.schema, self.keyed, self, function, on_error))
@@ -73,7 +76,7 @@ class Stream:
         on_error: OnError = DEAD_LETTER,
     ) -> Filtered:
         """Keeps the messages for which `function(message)` is true."""
-        name = name or _name_of(function)
+        name = name or name_of(function)
         check_on_error(f"filter {name!r}", on_error)
         schema = self._one_schema(name)
         predicate(name, function, schema)
@@ -87,7 +90,7 @@ class Stream:
         on_error: OnError = DEAD_LETTER,
     ) -> FlatMapped:
         """Any number of messages out for each one in: `function(message) -> Iterable[Message]`."""
-        name = name or _name_of(function)
+        name = name or name_of(function)
         check_on_error(f"flat_map {name!r}", on_error)
         output = flat_map_output(name, function, self._one_schema(name))
         return self.app.add(FlatMapped(self.app, name, output.schema, self.keyed, self, function, on_error))
@@ -98,7 +101,7 @@ class Stream:
         What follows is a new stage behind a topic of its own, so that its order is part of the log.
         """
         # A merged stream is named `a+b`, but what enters a stage names a topic.
-        name = name or f"{self.name}-by-{key if isinstance(key, str) else _name_of(key)}".replace("+", "-")
+        name = name or f"{self.name}-by-{key if isinstance(key, str) else name_of(key)}".replace("+", "-")
         check_on_error(f"key_by {name!r}", on_error)
         schema = self._one_schema(name)
         check_key(name, key, schema)
@@ -128,7 +131,9 @@ class Stream:
         *,
         state: Callable[[], Any],
         name: str | None = None,
+        timers: Mapping[str, Handler] | None = None,
         ttl: timedelta | None = None,
+        ttl_clock: TtlClock = "log",
         delete_when: Callable[[Any], bool] | None = None,
         version: int = 1,
         migrate: Callable[[Any, int], Any] | None = None,
@@ -139,30 +144,27 @@ class Stream:
 
         `state()` makes the state of a new key (and is called once here); the function changes it in place. Streams of
         different schemas need one function each: `stateful({quotes: on_quote, orders: on_order}, state=...)`.
-
         Saved states go on only under the same messages, key, fields of the state and `version` (1 to 2**31; raise it
         when a function changes so that old states mean something else). `migrate(old, version)` makes a state
         of one that was saved differently: its fields are attributes of `old`.
-
-        `ttl`: a state ends when the log clock (when messages were taken in) is so much past the key's last message.
-        `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
-
+        `timers={"field": function}`: `function(fired, state)` is called when the time in a `Timer` or `LogTimer` field
+        of the state has come, and gives what the others give; see `application.timers`.
+        `ttl`: a state ends when the log clock (with `ttl_clock="event"`: the watermark) is so much past the key's last
+        message. `delete_when(state)`, asked after each call that did not raise, ends it, too; see `Stateful`.
         What a function has changed before it raises stays, unless `on_error="stop"`.
-
-        States hold plain data (numbers, text, bytes, dates, lists, sets, dicts ..., numpy arrays), and dataclasses,
-        NamedTuples and Enums of the application's modules. What a state holds twice is two objects after it
-        was saved and read. Other classes need `state_codec=bettong.Pickle`, which see.
+        States hold plain data (text, dates, lists, numpy arrays ...), and dataclasses, NamedTuples and Enums of the
+        application's modules; others need `state_codec=bettong.Pickle`. What one holds twice is two objects when read.
         """
         handlers: Mapping[Any, Handler] = function if isinstance(function, Mapping) else {self: function}
-        name = name or "-".join(dict.fromkeys(_name_of(each) for each in handlers.values()))
-        check_on_error(f"stateful {name!r}", on_error)
-        _check_stateful(name, self, state)
+        name = name or "-".join(dict.fromkeys(name_of(each) for each in handlers.values()))
+        owner = f"stateful {name!r}"
+        _check_stateful(name, self, state, on_error)
         check_version(name, version, migrate)
-        by_schema = _handlers_by_schema(name, self, handlers)
-        way = one_way(f"stateful {name!r}", by_schema.values())
+        by_schema, firing = _handlers_by_schema(name, self, handlers), state_timers(owner, state, timers)
+        way = one_way(owner, [*by_schema.values(), *(timer.function for timer in firing)])
         check_codec(name, state_codec, way)
-        output = stateful_output(name, by_schema, state)
-        check_states(f"stateful {name!r}", state, delete_when, way)
+        output = stateful_output(name, by_schema, state, firing)
+        check_states(owner, state, delete_when, way)
         return self.app.add(
             Stateful(
                 self.app,
@@ -174,7 +176,8 @@ class Stream:
                 state=state,
                 many=output.many,
                 way=way,
-                ttl_ns=lifetime_ns(f"stateful {name!r}", ttl),
+                timers=firing,
+                lifetime=lifetime_of(owner, ttl, ttl_clock),
                 delete_when=delete_when,
                 version=version,
                 migrate=migrate,
@@ -221,12 +224,13 @@ class Uniform(Stream):
 
 @dataclass(frozen=True, eq=False)
 class Source(Uniform):
-    """Where messages come in. Without a key, whole frames are dealt over the partitions."""
+    """Where messages come in. Without a key, whole frames are spread over the partitions."""
 
     key: Key | None
     decoder: Decoder | None
     on_error: OnError = DEAD_LETTER
     from_: Transport | None = None
+    event_time: EventTime = field(default_factory=EventTime)
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,7 +279,7 @@ class Merged(Stream):
 class Stateful(Uniform):
     """See `Stream.stateful`. `many`: the functions return iterables of messages. `way`: how all of them are run.
 
-    `ttl_ns`: how long a state lives behind its key's last message; None: for ever. `delete_when` is marked as the
+    `lifetime`: how long a state lives; None: for ever. `delete_when` is marked as the
     functions are, and not for vectorized ones; what it raises counts as if the function had raised it. A state that has
     ended is a fresh one at the key's next message, in the same frame, too.
     """
@@ -285,7 +289,8 @@ class Stateful(Uniform):
     state: Callable[[], Any]
     many: bool
     way: Way
-    ttl_ns: int | None
+    timers: tuple[StateTimer, ...]
+    lifetime: Lifetime | None
     delete_when: Callable[[Any], bool] | None
     version: int
     migrate: Callable[[Any, int], Any] | None
@@ -325,8 +330,9 @@ def parents_of(node: Node) -> tuple[Stream, ...]:
     return ()
 
 
-def _check_stateful(name: str, stream: Stream, state: object) -> None:
-    """Refuses a stream without a key, and what makes no states."""
+def _check_stateful(name: str, stream: Stream, state: object, on_error: OnError) -> None:
+    """Refuses a stream without a key, what makes no states, and what is no policy."""
+    check_on_error(f"stateful {name!r}", on_error)
     if not stream.keyed:
         raise ApplicationError(f"stateful {name!r}: {stream.name!r} has no key; call key_by first")
     if not callable(state):
@@ -350,13 +356,6 @@ def _check_once(parts: tuple[Stream, ...]) -> None:
             raise ApplicationError(
                 f"merge of {parts[0].name!r}: {each.name!r} is given twice; a message of it would come twice"
             )
-
-
-def _name_of(function: object) -> str:
-    name = getattr(function, "__name__", type(function).__name__)
-    if name == "<lambda>":
-        raise ApplicationError("a lambda has no name: give name=... so that errors and metrics can tell it")
-    return str(name)
 
 
 def _handlers_by_schema(

@@ -16,7 +16,7 @@ from pathlib import Path
 _OFFSET = struct.Struct("<q")
 
 
-class Clock:
+class MovableClock:
     """The clock of one process: give it `environment` at its start, then `set` moves it."""
 
     def __init__(self, file: Path) -> None:

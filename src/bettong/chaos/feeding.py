@@ -26,7 +26,7 @@ _CLOSE_S_MAX = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class InputFeed:
     """One input, checked: `total` messages, cut into frames of at most `wanted.messages_max`."""
 
     source: str
@@ -48,7 +48,9 @@ class Feed:
             yield due
 
 
-def feeds(workload: Workload, plan: Plan, folder: Path, *, rounds: int, frame_bytes_max: int) -> list[Feed]:
+def feeds(
+    workload: Workload, plan: Plan, folder: Path, *, rounds: int, frame_bytes_max: int
+) -> list[InputFeed]:
     """The inputs of a workload, their paths relative to `folder`; each is read once, to count and check it.
 
     Raises SettingsError for a source that there is not, SchemaError for a file that does not fit it.
@@ -74,7 +76,7 @@ def feeds(workload: Workload, plan: Plan, folder: Path, *, rounds: int, frame_by
         wanted = Wanted(
             wanted.schema, wanted.takes_rows, min(4096, math.ceil(total / rounds)), frame_bytes_max
         )
-        found.append(Feed(each.source, each.stream or f"chaos-{number}", file, kind, wanted, total))
+        found.append(InputFeed(each.source, each.stream or f"chaos-{number}", file, kind, wanted, total))
     streams = [(each.source, each.stream) for each in found]
     if len(set(streams)) < len(streams):
         raise SettingsError(
@@ -87,7 +89,7 @@ class Feeding:
     """Feeds in the background. `paced_s`: over so many seconds, or as fast as it goes."""
 
     def __init__(
-        self, found: list[Feed], address: str, *, order: Order, rounds: int, paced_s: float | None
+        self, found: list[InputFeed], address: str, *, order: Order, rounds: int, paced_s: float | None
     ) -> None:
         self._address = address
         self._rounds = rounds
@@ -120,13 +122,13 @@ class Feeding:
             if thread.ident is not None:
                 thread.join(_CLOSE_S_MAX)
 
-    def _keep(self, group: list[Feed]) -> None:
+    def _keep(self, group: list[InputFeed]) -> None:
         try:
             self._feed(group)
         except BettongError as error:
             self._failure = self._failure or error
 
-    def _feed(self, group: list[Feed]) -> None:
+    def _feed(self, group: list[InputFeed]) -> None:
         senders = [
             Sender(
                 self._address, feed.source, feed.stream, credit_wait_s=_PATIENCE_S, reconnect_s=_PATIENCE_S

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.outputs import Table, table, without_numbers
-from bettong.chaos.preparing import Prepared
-from bettong.chaos.watching import Watch, file_endings
+from bettong.chaos.preparing import PreparedRun
+from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError
@@ -24,7 +24,7 @@ _LOOK_S = 0.3
 
 
 def golden(
-    prepared: Prepared, options: SuiteOptions, folder: Path, say: Callable[[str], None]
+    prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Table]:
     """For each sink what its output must be. Starts a suite when an undisturbed run is needed."""
     found: dict[str, Table] = {sink: {} for sink in prepared.outputs}
@@ -38,7 +38,7 @@ def golden(
     return found
 
 
-def tables(prepared: Prepared, results: Path) -> dict[str, Table]:
+def tables(prepared: PreparedRun, results: Path) -> dict[str, Table]:
     """What the files of a run hold, sink by sink."""
     return {sink: table(files(results, sink), output) for sink, output in prepared.outputs.items()}
 
@@ -52,7 +52,7 @@ def files(results: Path, sink: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _straight(
-    prepared: Prepared, options: SuiteOptions, folder: Path, say: Callable[[str], None]
+    prepared: PreparedRun, options: SuiteOptions, folder: Path, say: Callable[[str], None]
 ) -> dict[str, Table]:
     results = folder / "straight"
     workload = prepared.spec.workload
@@ -61,7 +61,9 @@ def _straight(
         address = suite.record.sender
         feeding = Feeding(prepared.feeds, address, order=workload.order, rounds=prepared.rounds, paced_s=None)
         say(f"undisturbed run: feeding {sum(feed.total for feed in prepared.feeds):,} messages")
-        with Watch(suite.record.receiver, file_endings(prepared.plan), folder / "straight-watched") as watch:
+        with ResultWatch(
+            suite.record.receiver, file_endings(prepared.plan), folder / "straight-watched"
+        ) as watch:
             try:
                 feeding.start()
                 while not feeding.done():
@@ -72,7 +74,7 @@ def _straight(
     return tables(prepared, results)
 
 
-def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> None:
+def _drain(prepared: PreparedRun, suite: Suite, watch: ResultWatch, results: Path) -> None:
     """Waits until every stage has folded its log, and every sink has delivered its own."""
     deadline_s = time.monotonic() + prepared.spec.settle_s_max
     name = prepared.plan.application
@@ -90,11 +92,11 @@ def _drain(prepared: Prepared, suite: Suite, watch: Watch, results: Path) -> Non
 
 
 def _behind(
-    prepared: Prepared,
+    prepared: PreparedRun,
     record: SuiteRecord,
     admin: LogAdmin,
     live_metrics: LiveMetrics,
-    watch: Watch,
+    watch: ResultWatch,
     results: Path,
 ) -> list[str]:
     """What still has something to do. Nothing, only when there was nothing all the time that this looked."""

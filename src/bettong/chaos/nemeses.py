@@ -12,12 +12,12 @@ from typing import Self
 
 import psutil
 
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.chaos.crowds import StalledSubscribers, StreamCrowd
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.spec import Link
-from bettong.chaos.timetable import Fault
+from bettong.chaos.timetable import PlannedFault
 from bettong.chaos.victims import processes
 from bettong.edges.redis_store import RedisFaults, RedisStore
 from bettong.errors import BettongError, LocalError, StoreError
@@ -28,7 +28,7 @@ from bettong.local.record import SuiteRecord
 class Injected:
     """A fault as it came to pass. Unix seconds; `missed` says why nothing was done."""
 
-    fault: Fault
+    fault: PlannedFault
     begun_s: float
     ended_s: float
     victims: tuple[int, ...] = ()
@@ -46,7 +46,7 @@ class Arena:
     proxies: Mapping[Link, Proxy]
     source: str = ""
     sinks: tuple[str, ...] = ()
-    clock: Clock | None = None
+    clock: MovableClock | None = None
     disk: SmallDisk | None = None
 
 
@@ -61,7 +61,7 @@ class Nemesis:
     _starves: int = 0
     _starved: bool = False
 
-    def begin(self, fault: Fault) -> Injected:
+    def begin(self, fault: PlannedFault) -> Injected:
         """Does it. A fault whose victim is not there (it is just being started again) is missed, and says so."""
         injected = Injected(fault, time.time(), time.time())
         acts: dict[str, Callable[[Injected], None]] = {
@@ -122,7 +122,7 @@ class Nemesis:
         if self.arena.disk is not None:
             self.arena.disk.free()
 
-    def _victims(self, fault: Fault) -> list[psutil.Process]:
+    def _victims(self, fault: PlannedFault) -> list[psutil.Process]:
         """One process for each target that has one. Raises LocalError when none has."""
         services = self.arena.record().services
         found = []

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bettong.application.plan import Plan, Stage
-from bettong.chaos.spec import Compare, Output, Split
+from bettong.chaos.spec import Compare, OutputComparison, Split
 from bettong.errors import SchemaError
 from bettong.topics import DEAD_LETTERS
 
@@ -51,7 +51,7 @@ def messages(content: bytes, split: Split) -> Iterator[bytes]:
         position = end
 
 
-def table(files: Iterable[tuple[str, bytes]], output: Output) -> dict[str, list[bytes]]:
+def table(files: Iterable[tuple[str, bytes]], output: OutputComparison) -> dict[str, list[bytes]]:
     """The files of one sink, by name, as they are compared. Raises SchemaError for content that does not split."""
     found: dict[str, list[bytes]] = {}
     for name, content in files:
@@ -79,7 +79,7 @@ def differences(golden: Table, found: Table, compare: Compare) -> list[Differenc
     return wrong
 
 
-def defaults(plan: Plan) -> dict[str, Output | None]:
+def defaults(plan: Plan) -> dict[str, OutputComparison | None]:
     """How each sink is compared when nobody says; None where somebody must.
 
     Byte for byte where one stage leads to it: its files then depend on the input alone. Behind a `key_by`, frames of
@@ -87,7 +87,7 @@ def defaults(plan: Plan) -> dict[str, Output | None]:
     results have no field of that name, the messages in any order. How encoded messages are told apart in a file, only
     their author knows. Dead letters are compared in any order.
     """
-    found: dict[str, Output | None] = {}
+    found: dict[str, OutputComparison | None] = {}
     sources = {source.name for source in plan.sources}
     for sink in plan.sinks:
         stages = [stage for stage in plan.stages if any(output.target is sink for output in stage.outputs)]
@@ -95,12 +95,12 @@ def defaults(plan: Plan) -> dict[str, Output | None]:
         first = len(stages) == 1 and all(each.stream in sources for each in stages[0].inputs)
         key = _common_key(stages, sink.name) if text else None
         if first:
-            found[sink.name] = Output(compare=Compare.BYTES, split="lines" if text else "whole")
+            found[sink.name] = OutputComparison(compare=Compare.BYTES, split="lines" if text else "whole")
         elif key is not None:
-            found[sink.name] = Output(compare=Compare.KEYS, key=key)
+            found[sink.name] = OutputComparison(compare=Compare.KEYS, key=key)
         else:
-            found[sink.name] = Output(compare=Compare.MESSAGES) if text else None
-    found[DEAD_LETTERS] = Output(compare=Compare.MESSAGES)
+            found[sink.name] = OutputComparison(compare=Compare.MESSAGES) if text else None
+    found[DEAD_LETTERS] = OutputComparison(compare=Compare.MESSAGES)
     return found
 
 
@@ -115,7 +115,7 @@ def _common_key(stages: list[Stage], sink: str) -> str | None:
     return key if isinstance(key, str) and fits else None
 
 
-def _label(message: bytes, file: str, output: Output) -> str:
+def _label(message: bytes, file: str, output: OutputComparison) -> str:
     if output.compare is Compare.BYTES:
         return file
     if output.compare is Compare.MESSAGES or output.key is None:

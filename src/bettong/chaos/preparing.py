@@ -8,24 +8,24 @@ from pathlib import Path
 
 from bettong.application.plan import Plan, plan
 from bettong.chaos import disk
-from bettong.chaos.feeding import Feed, feeds
+from bettong.chaos.feeding import InputFeed, feeds
 from bettong.chaos.outputs import defaults
-from bettong.chaos.spec import Compare, Fill, Order, Output, Spec
-from bettong.chaos.timetable import Fault, timetable
+from bettong.chaos.spec import Compare, Fill, Order, OutputComparison, Spec
+from bettong.chaos.timetable import PlannedFault, timetable
 from bettong.config.service import ServiceSettings
 from bettong.edges.application_file import load
 from bettong.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedRun:
     """A spec with its application, inputs and faults. `not_tried`: kinds that this machine cannot do, and why."""
 
     spec: Spec
     plan: Plan
-    feeds: list[Feed]
-    outputs: dict[str, Output]
-    faults: tuple[Fault, ...]
+    feeds: list[InputFeed]
+    outputs: dict[str, OutputComparison]
+    faults: tuple[PlannedFault, ...]
     not_tried: dict[str, str]
     rounds: int
 
@@ -39,7 +39,7 @@ class Prepared:
         return {sink.name for sink in self.plan.sinks}
 
 
-def prepare(spec: Spec, folder: Path) -> Prepared:
+def prepare(spec: Spec, folder: Path) -> PreparedRun:
     """`folder`: what the paths of inputs start from; that of the application starts from the working directory.
 
     Raises ApplicationError, SettingsError and SchemaError for what is wrong with application, spec and inputs.
@@ -57,7 +57,7 @@ def prepare(spec: Spec, folder: Path) -> Prepared:
         rounds=rounds,
         frame_bytes_max=_frame_bytes_max(spec.workload.settings),
     )
-    return Prepared(
+    return PreparedRun(
         spec=spec,
         plan=planned,
         feeds=found,
@@ -73,7 +73,7 @@ def disk_mb(spec: Spec) -> int | None:
     return max((each.disk_mb for each in spec.nemeses if isinstance(each, Fill)), default=None)
 
 
-def _outputs(spec: Spec, planned: Plan) -> dict[str, Output]:
+def _outputs(spec: Spec, planned: Plan) -> dict[str, OutputComparison]:
     found = defaults(planned)
     for sink, output in spec.invariants.outputs.items():
         if sink not in found:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from bettong.chaos.clock import Clock
+from bettong.chaos.clock import MovableClock
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.following import Followed, grown
@@ -23,12 +23,12 @@ from bettong.chaos.lag import LagWatch
 from bettong.chaos.memory import BOUNDS_MB, MemoryWatch
 from bettong.chaos.nemeses import Arena, Injected, Nemesis
 from bettong.chaos.outputs import Table, differences
-from bettong.chaos.preparing import Prepared, disk_mb
+from bettong.chaos.preparing import PreparedRun, disk_mb
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.recovery import Felt, middle_and_most, recoveries
 from bettong.chaos.report import FaultTold, GrowthTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
 from bettong.chaos.spec import Link, Spec
-from bettong.chaos.watching import Watch, file_endings
+from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.errors import BettongError, SchemaError
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.suite import Suite
@@ -59,7 +59,7 @@ class _Trial:
     broken: list[str] = field(default_factory=list)
 
 
-def run(prepared: Prepared, say: Say, *, logs: Path | None = None) -> Report:
+def run(prepared: PreparedRun, say: Say, *, logs: Path | None = None) -> Report:
     """Runs it all: minutes. `say` is told in lines what happens, from several threads.
 
     `logs`: where the logs of all processes of the disturbed run are kept.
@@ -113,7 +113,7 @@ def _options(spec: Spec, folder: Path) -> SuiteOptions:
 
 
 def _disturbed(
-    prepared: Prepared,
+    prepared: PreparedRun,
     should: dict[str, Table],
     options: SuiteOptions,
     folder: Path,
@@ -129,7 +129,9 @@ def _disturbed(
         say(line)
 
     with ExitStack() as stack:
-        clock = Clock(folder / "clock") if any(each.kind == "clock" for each in prepared.faults) else None
+        clock = (
+            MovableClock(folder / "clock") if any(each.kind == "clock" for each in prepared.faults) else None
+        )
         fills = any(each.kind == "fill" for each in prepared.faults)
         size_mb = disk_mb(prepared.spec) if fills else None
         disk = stack.enter_context(SmallDisk(size_mb)) if size_mb is not None else None
@@ -153,7 +155,7 @@ def _disturbed(
         lag = stack.enter_context(LagWatch(prepared.plan, lambda: suite.record))
         watched = folder / "watched"
         watch = stack.enter_context(
-            Watch(proxies[Link.SUBSCRIBE].address, file_endings(prepared.plan), watched)
+            ResultWatch(proxies[Link.SUBSCRIBE].address, file_endings(prepared.plan), watched)
         )
         try:
             _storm(prepared, trial, suite, arena, tell)
@@ -173,7 +175,12 @@ def _disturbed(
 
 
 def _disturbable(
-    options: SuiteOptions, prepared: Prepared, *, clock: Clock | None, disk: SmallDisk | None, results: Path
+    options: SuiteOptions,
+    prepared: PreparedRun,
+    *,
+    clock: MovableClock | None,
+    disk: SmallDisk | None,
+    results: Path,
 ) -> SuiteOptions:
     environment = dict(options.environment)
     if clock is not None:
@@ -191,7 +198,7 @@ def _disturbable(
     )
 
 
-def _storm(prepared: Prepared, trial: _Trial, suite: Suite, arena: Arena, tell: Say) -> None:
+def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, tell: Say) -> None:
     """Feeds the input and does every fault in its time. Raises what ended the suite, or the feeding."""
     workload, spec = prepared.spec.workload, prepared.spec
     feeding = Feeding(
@@ -212,7 +219,7 @@ def _storm(prepared: Prepared, trial: _Trial, suite: Suite, arena: Arena, tell: 
             suite.wait_with_all(_LOOK_S)
 
 
-def _inject(prepared: Prepared, trial: _Trial, suite: Suite, nemesis: Nemesis, tell: Say) -> None:
+def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis, tell: Say) -> None:
     """Every fault begins in its time, and ends when it has lasted."""
     waiting, lasting = list(prepared.faults), list[Injected]()
     while waiting or lasting:
@@ -236,9 +243,9 @@ def _inject(prepared: Prepared, trial: _Trial, suite: Suite, nemesis: Nemesis, t
 
 
 def _settle(
-    prepared: Prepared,
+    prepared: PreparedRun,
     should: dict[str, Table],
-    running: tuple[Suite, Watch],
+    running: tuple[Suite, ResultWatch],
     folders: tuple[Path, Path],
     tell: Say,
 ) -> None:
@@ -271,21 +278,21 @@ def _keep_logs(suite: Suite, folder: Path) -> None:
             shutil.copy(service.log, folder)
 
 
-def _faults(trial: _Trial, watch: Watch) -> list[FaultTold]:
+def _faults(trial: _Trial, watch: ResultWatch) -> list[FaultTold]:
     done = [injected for injected in trial.injected if not injected.missed]
     felt = [Felt(injected.begun_s, injected.ended_s) for injected in done]
     found = dict(zip((each.fault.number for each in done), recoveries(felt, watch.arrivals()), strict=True))
     return [told(each, found.get(each.fault.number), trial.start_s) for each in trial.injected]
 
 
-def _latency_s(trial: _Trial, watch: Watch) -> float | None:
+def _latency_s(trial: _Trial, watch: ResultWatch) -> float | None:
     first_s = trial.injected[0].begun_s if trial.injected else float("inf")
     calm = [each.at_s - each.due_s for each in watch.arrivals() if each.at_s < first_s]
     figures = middle_and_most(calm)
     return round(figures[0], 3) if figures is not None else None
 
 
-def _sinks(prepared: Prepared, should: dict[str, Table], results: Path, watched: Path) -> list[SinkTold]:
+def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watched: Path) -> list[SinkTold]:
     told = []
     ways: tuple[tuple[Literal["files", "subscriber"], Path], ...] = (
         ("files", results),
@@ -311,7 +318,7 @@ def _memory(spec: Spec, peaks_mb: dict[str, float]) -> list[MemoryTold]:
     ]
 
 
-def _broken(prepared: Prepared, trial: _Trial) -> list[str]:
+def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
     """Every invariant that does not hold, in a line each."""
     lines = [
         f"sink {each.sink}, {each.way}: {each.lost} lost, {each.doubled} doubled, {each.foreign} never expected,"

@@ -93,7 +93,7 @@ class Workload(_Table):
     spark: dict[str, str] = {}  # more of Spark's own configuration, by way of spark-defaults.conf
 
 
-class Output(_Table):
+class OutputComparison(_Table):
     """How a sink's output is compared.
 
     `split`: how messages lie in its files: lines, prefixed (u32 length, big-endian, then the message), a fixed
@@ -135,7 +135,7 @@ class Invariants(_Table):
     `recovery_s_max`: by kind of fault, as reports name it (`kill sender`); judged on faults that no other met.
     """
 
-    outputs: dict[str, Output] = {}
+    outputs: dict[str, OutputComparison] = {}
     memory_mb: dict[Target, Annotated[float, Field(gt=0)]] = {}
     recovery_s_max: dict[str, Seconds] = {}
     growth_max: GrowthMax = GrowthMax()

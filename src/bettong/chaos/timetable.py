@@ -12,7 +12,7 @@ FAULTS_MAX = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class PlannedFault:
     """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms, the jump in s, or how many.
 
     `pick`, in [0, 1), tells which of several processes behind a target it is.
@@ -42,7 +42,7 @@ class Fault:
         return f"{self.at_s:8.3f} s  #{self.number:<4} {self.label}{by}{lasting}"
 
 
-def timetable(spec: Spec) -> tuple[Fault, ...]:
+def timetable(spec: Spec) -> tuple[PlannedFault, ...]:
     """Every fault of the spec, by time. The same spec gives the same table; each nemesis draws by itself."""
     found: list[tuple[float, int, int, Nemesis, random.Random]] = []
     for index, nemesis in enumerate(spec.nemeses):
@@ -52,7 +52,7 @@ def timetable(spec: Spec) -> tuple[Fault, ...]:
     # Drawn in the order of each nemesis, numbered in the order of time.
     drawn = [(at_s, index, count, _draw(nemesis, chance)) for at_s, index, count, nemesis, chance in found]
     return tuple(
-        Fault(number, round(at_s, 3), *rest)
+        PlannedFault(number, round(at_s, 3), *rest)
         for number, (at_s, _, _, rest) in enumerate(sorted(drawn, key=lambda each: each[:3]), 1)
     )
 

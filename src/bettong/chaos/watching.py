@@ -30,7 +30,7 @@ def file_endings(plan: Plan) -> dict[str, str]:
     }
 
 
-class Watch:
+class ResultWatch:
     """A context manager: inside, a thread a sink subscribes at `address` and writes to `folder`."""
 
     def __init__(self, address: str, endings: dict[str, str], folder: Path) -> None:

@@ -13,7 +13,7 @@ from bettong.cli.run import PARTITIONS, PYTHON
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from bettong.chaos.preparing import Prepared
+    from bettong.chaos.preparing import PreparedRun
 
 _WHAT = typer.Argument(
     metavar="APP.py|SPEC.toml", help="The application (with --input), or a spec that names everything."
@@ -112,7 +112,7 @@ def seconds(text: str) -> float:
     return found
 
 
-def _describe(prepared: Prepared, console: Console) -> None:
+def _describe(prepared: PreparedRun, console: Console) -> None:
     """What is going to happen: enough to do it again."""
     spec = prepared.spec
     count = sum(feed.total for feed in prepared.feeds)
@@ -129,7 +129,7 @@ def _describe(prepared: Prepared, console: Console) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _run(prepared: Prepared, console: Console, path: Path, logs: Path | None) -> None:
+def _run(prepared: PreparedRun, console: Console, path: Path, logs: Path | None) -> None:
     from rich.console import Console
 
     from bettong.chaos.run import run

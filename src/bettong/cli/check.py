@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,9 @@ import typer
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from bettong.application.plan import Operator, Plan, Stage, StageOutput
+    from bettong.application.lifetime import Lifetime
+    from bettong.application.plan import Plan, PlannedOperator, Stage, StageOutput
+    from bettong.application.timers import StateTimer
 
 APPLICATION = typer.Argument(
     metavar="APP.py", help="The application: a Python file, or FILE:NAME of several."
@@ -75,12 +78,12 @@ def _add_stage(root: Tree, planned: Plan, stage: Stage) -> None:
         branch.add(_stage_output(planned, output))
 
 
-def _computation(operator: Operator) -> str:
+def _computation(operator: PlannedOperator) -> str:
     from bettong.application.streams import Stateful
 
     node = operator.node
     state = (
-        f", state {_named(node.state)}{_ttl(node.ttl_ns)}{_deleted(node.delete_when)}"
+        f", state {_named(node.state)}{_ttl(node.lifetime)}{_deleted(node.delete_when)}{_timers(node.timers)}"
         if isinstance(node, Stateful)
         else ""
     )
@@ -90,15 +93,23 @@ def _computation(operator: Operator) -> str:
     return f"{kind} [yellow]{node.name}[/yellow]: {reads} -> {node.schema.name}{state}  [dim]{facts}[/dim]"
 
 
-def _ttl(ttl_ns: int | None) -> str:
+def _ttl(lifetime: Lifetime | None) -> str:
     """How long a state lives, as `timedelta` writes it."""
-    if ttl_ns is None:
+    if lifetime is None:
         return ""
-    return f", ttl {timedelta(microseconds=ttl_ns // 1000)}".replace("days,", "days").replace("day,", "day")
+    ttl = str(timedelta(microseconds=lifetime.ttl_ns // 1000)).replace("days,", "days").replace("day,", "day")
+    return f", ttl {ttl}" + (" by event time" if lifetime.clock.name == "EVENT" else "")
 
 
 def _deleted(delete_when: object) -> str:
     return f", deleted when {_named(delete_when)}" if delete_when is not None else ""
+
+
+def _timers(timers: Sequence[StateTimer]) -> str:
+    """Each timer, by what clock it fires, and what is called then."""
+    return "".join(
+        f", timer {timer.field} by {timer.clock.value} calls {_named(timer.function)}" for timer in timers
+    )
 
 
 def _stage_output(planned: Plan, output: StageOutput) -> str:

@@ -96,6 +96,7 @@ def events_table(events: Sequence[Event]) -> Table:
     from rich.markup import escape
     from rich.table import Table
 
+    from bettong.inspection.key_history import TIME_PASSED
     from bettong.inspection.text import moment
 
     table = Table(box=box.HORIZONTALS, show_lines=True, header_style="dim", pad_edge=False)
@@ -105,13 +106,16 @@ def events_table(events: Sequence[Event]) -> Table:
         states = [f"{step.computation}: {_cut(step.before)} -> {_cut(step.after)}" for step in event.steps]
         results = [f"{target}: {_cut_text(message)}" for target, message in event.outputs]
         results += [f"{policy} of {computation}: {reason}" for computation, policy, reason in event.failures]
-        if event.verdict != "taken":
+        message = f"{_cut_text(event.message)}\n{event.origin}, frame {event.sequence} [{event.index}]"
+        if event.verdict == TIME_PASSED:
+            message = f"(none: {event.origin})"
+            results.append("time passed: a state ended, or a timer fired")
+        elif event.verdict != "taken":
             results.append(f"skipped: a {event.verdict}")
-        source = f"{event.origin}, frame {event.sequence} [{event.index}]"
         table.add_row(
             str(event.offset),
             moment(event.time_ns).replace(" ", "\n"),
-            escape(f"{_cut_text(event.message)}\n{source}"),
+            escape(message),
             escape("\n".join(states)),
             escape("\n".join(results)),
         )

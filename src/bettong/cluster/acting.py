@@ -85,7 +85,7 @@ def awaited(
     name: str,
     *,
     seconds_max: float,
-    told: Callable[[rolling.Progress], None],
+    told: Callable[[rolling.RolloutProgress], None],
     deployments: bool = True,
 ) -> bool:
     """Whether a workload has all pods that it wants, new and ready, within so many seconds. `told` how far it is."""

@@ -15,7 +15,7 @@ ORDER = tuple(name for each in reversed([*SERVICES.values()]) for name in each.c
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class RolloutProgress:
     """How far the pods of a workload are in getting its newest template."""
 
     name: str
@@ -39,7 +39,7 @@ class Progress:
         return f"{self.name}: {self.updated} of {self.wanted} pods are new, {self.ready} ready"
 
 
-def progress(workload: Object) -> Progress:
+def progress(workload: Object) -> RolloutProgress:
     """Of a Deployment or a StatefulSet, as `kubectl rollout status` counts."""
     spec, status = workload["spec"], workload["status"]
     wanted, pods = int(spec.get("replicas", 1)), int(status.get("replicas", 0))
@@ -50,7 +50,7 @@ def progress(workload: Object) -> Progress:
     ):
         updated = pods
     ready = int(status.get("availableReplicas" if workload_is_deployment(workload) else "readyReplicas", 0))
-    return Progress(
+    return RolloutProgress(
         name=name_of(workload),
         wanted=wanted,
         updated=min(updated, wanted),

@@ -67,7 +67,7 @@ Permission = Write | Read | ListSources
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class TokenHolder:
     """Who holds a token, and what it lets them do."""
 
     name: str
@@ -93,10 +93,10 @@ class Holder:
 class Grants:
     """All holders."""
 
-    def __init__(self, holders: tuple[Holder, ...]) -> None:
+    def __init__(self, holders: tuple[TokenHolder, ...]) -> None:
         self._holders = holders
 
-    def holder(self, token: str | None) -> Holder | None:
+    def holder(self, token: str | None) -> TokenHolder | None:
         """Who holds the token; None for one that nobody holds. Takes as long for any token of a length."""
         if not token or len(token) > TOKEN_CHARACTERS_MAX:
             return None
@@ -126,7 +126,7 @@ def parse(text: str) -> Grants:
         # An empty file is what a write that was cut off leaves behind.
         raise ValueError("holds no token; expected [name] with sha256, write and read")
     holders = tuple(
-        Holder(
+        TokenHolder(
             name,
             (entry.sha256,) if isinstance(entry.sha256, str) else tuple(entry.sha256),
             tuple(entry.write),

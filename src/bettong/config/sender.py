@@ -48,6 +48,12 @@ class SenderSettings(ServingSettings):
         description="How long a stream stays its client's after its sender died, and how long sessions go on"
         " without Redis, in milliseconds.",
     )
+    # Below 10 ms the TICKs of a source in many partitions would be more records than its frames are.
+    tick_ms: Annotated[int, Ge(10), Le(60_000)] = Field(
+        200,
+        description="How long a partition may get no frame of a client whose event time moves on, in milliseconds,"
+        " before a record tells it how far that has come; only where a stage goes by event time. docs/sources.md.",
+    )
     sender_marks: Path = Field(
         # Private to this user, or refused: see `bettong_sender.marks`.
         default_factory=lambda: Path(f"/tmp/bettong-sender-{os.getuid()}"),  # noqa: S108

@@ -47,11 +47,11 @@ def fitting_rows(
     except SchemaError:
         if not rows:
             raise
-        refused = dict(_misfits(0, rows, made))
+        refused = dict(_violations(0, rows, made))
     return made([row for row in range(rows) if row not in refused]), refused
 
 
-def _misfits(
+def _violations(
     start: int, stop: int, made: Callable[[Sequence[int] | slice], Columns]
 ) -> Iterator[tuple[int, str]]:
     """Which rows do not fit, and why: halves that fit are skipped whole."""
@@ -62,5 +62,5 @@ def _misfits(
             yield start, str(error)
             return
         middle = (start + stop) // 2
-        yield from _misfits(start, middle, made)
-        yield from _misfits(middle, stop, made)
+        yield from _violations(start, middle, made)
+        yield from _violations(middle, stop, made)

@@ -1,7 +1,7 @@
 """A frame as a value, and its bytes in the log."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from google.protobuf.message import DecodeError
@@ -21,7 +21,7 @@ ORIGIN_CHARACTERS_MAX = 512
 CLOCK_NS_MAX = 2**63 - 1
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame is for; see the proto."""
 
     DATA = frame_pb2.FRAME_KIND_DATA
@@ -38,7 +38,7 @@ class Frame:
     origin: Origin
     sequence: int
     previous: int
-    kind: Kind = Kind.DATA
+    kind: FrameKind = FrameKind.DATA
     count: int = 0
     schema: int = 0
     ingest_ns: int = 0
@@ -47,6 +47,9 @@ class Frame:
     rows: Sequence[bytes] | None = None
     columns: bytes | None = None
     refused: frame_pb2.RefusedMessages | None = None
+    # By origin, of a TICK.
+    watermarks: Mapping[Origin, int] = field(default_factory=dict)
+    event_times: bytes = b""
 
     @property
     def stream(self) -> str:
@@ -56,6 +59,11 @@ class Frame:
 
 # Stands for a record that is no frame.
 UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=0, previous=0)
+
+
+def tick_origin(stream: str) -> Origin:
+    """What stands for the origin of a TICK to a stream, or to a stage: nobody numbers it."""
+    return Origin(f"{stream}/tick")
 
 
 def encode(frame: Frame) -> bytes:
@@ -70,7 +78,10 @@ def encode(frame: Frame) -> bytes:
         ingest_ns=frame.ingest_ns,
         sent_ns=frame.sent_ns,
         watermark_ns=frame.watermark_ns,
+        event_times=frame.event_times,
     )
+    for origin, watermark_ns in frame.watermarks.items():
+        envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns)
     if frame.columns is not None:
         envelope.columns = frame.columns
     elif frame.rows is not None:
@@ -97,14 +108,14 @@ def decode(data: bytes) -> Frame:
         )
     body = envelope.WhichOneof("body")
     try:
-        kind = Kind(envelope.kind)
+        kind = FrameKind(envelope.kind)
     except ValueError:
         raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
     if "/" not in envelope.origin:
         raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
     refused = envelope.refused if envelope.HasField("refused") else None
     empty = body is None and refused is None
-    if kind is Kind.DATA and (empty or envelope.sequence <= envelope.previous):
+    if kind is FrameKind.DATA and (empty or envelope.sequence <= envelope.previous):
         raise FrameError(
             f"frame {envelope.sequence} of {envelope.origin!r}: "
             + ("it has no messages" if empty else f"previous {envelope.previous} is not lower")
@@ -122,4 +133,6 @@ def decode(data: bytes) -> Frame:
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
         refused=refused,
+        watermarks={Origin(each.origin): each.watermark_ns for each in envelope.watermarks},
+        event_times=envelope.event_times,
     )

@@ -32,7 +32,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ResendMark:
     """That a dead letter was sent again: begun when (Unix ns), and whether it is known to have arrived."""
 
     time_ns: int

@@ -35,7 +35,7 @@ class Logs:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class DeploymentAnswers:
     """What services (by name) and partitions have said, and where logs end; `logs` is None where nobody was asked.
 
     `silent`: of kafka and redis those that do not answer, and why.
@@ -65,7 +65,7 @@ class Inspection:
         return runs and not self.unknown and not any(map(stands_still, self.partitions))
 
 
-def inspection(application: str, services: list[ServiceRow], answers: Answers) -> Inspection:
+def inspection(application: str, services: list[ServiceRow], answers: DeploymentAnswers) -> Inspection:
     """What the answers amount to."""
     logs = answers.logs
     begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)

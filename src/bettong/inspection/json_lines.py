@@ -9,12 +9,12 @@ from bettong.frames.text import dead_letter_values, to_json
 from bettong.inspection.text import moment
 
 if TYPE_CHECKING:
-    from bettong.inspection.dead_letters import Found, Mark
+    from bettong.inspection.dead_letters import Found, ResendMark
     from bettong.inspection.key_history import Event
     from bettong.inspection.states import KeyState
 
 
-def dead_letter_json(found: Found, mark: Mark | None) -> str:
+def dead_letter_json(found: Found, mark: ResendMark | None) -> str:
     """All there is of a dead letter, as one line."""
     dead_letter = found.dead_letter
     values = {

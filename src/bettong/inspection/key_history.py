@@ -7,7 +7,7 @@ rows in their order, so that changes no result. Another one, around the router, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,7 @@ from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.application.plan import StageInput, StageOutput
 from bettong.errors import FrameError, PoisonError
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, decode
-from bettong.frames.frame import Kind as FrameKind
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.frames.key_values import read_key
 from bettong.identifiers import Origin
 from bettong.schema.fields import Kind
@@ -28,9 +27,11 @@ from bettong.schema.key_types import KEY_TYPES, KeyValue
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.due import Due
+from bettong.worker.event_times import EventTimes
 from bettong.worker.exclusions import Exclusion
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters, message_text
+from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters, message_text
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.routing import Router
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -42,9 +43,11 @@ from bettong.worker.state.table import StateTable
 # What the values of a field that is a key are read as.
 _OF_FIELDS = {Kind.BYTES: bytes, Kind.BOOL: bool, Kind.INT: int}
 
+TIME_PASSED = "time-passed"
+
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StateChange:
     """A stateful computation took a row of the key: the state before and after, as JSON can hold it."""
 
     computation: str
@@ -59,6 +62,9 @@ class Event:
     `time_ns` is when it was taken in. `verdict`: taken, or skipped as a duplicate or a gap. `message` is JSON,
     as are those of `outputs`, each with the sink or stream that it left for. `failures`: computation, what became of
     the message there (dead-letter, skip), and why.
+
+    Or TIME_PASSED: a record without a message of the key, by whose time states of it ended or timers fired; `message`
+    is null.
     """
 
     offset: int
@@ -68,7 +74,7 @@ class Event:
     time_ns: int
     verdict: str
     message: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[StateChange, ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
     failures: tuple[tuple[str, OnError, str], ...] = ()
 
@@ -93,6 +99,7 @@ class KeyHistory:
         self._key = key
         self._dead_letter_topic = dead_letter_topic(assignment.application)
         self._inputs = {entry.stream: entry for entry in program.stage.inputs}
+        self._timed = program.timed()
         self.stopped: PoisonError | None = None
 
     @property
@@ -106,7 +113,7 @@ class KeyHistory:
             self._worker.restore(each)
 
     def fold(self, offset: int, value: bytes) -> list[Event]:
-        """Folds the next record, and returns what happened to messages of the key in it.
+        """Folds the next record, and returns what happened to the key's states and messages in it.
 
         Sets `stopped` at a message that would stop the processor; nothing can be folded then. Raises LogTruncatedError
         as PartitionWorker does.
@@ -115,13 +122,16 @@ class KeyHistory:
         self._watch.begin(indexes)
         counters = self._worker.counters
         before = (counters.duplicates, counters.gaps)
+        states = self._states()
         records: list[OutputRecord] = []
         try:
             records = self._worker.fold(offset, value)
         except PoisonError as error:
             self.stopped = error
-        if not indexes or frame is None or columns is None:
+        if frame is None:
             return []
+        if not indexes or columns is None:
+            return list(self._time_passed(offset, frame, states)) if self.stopped is None else []
         counters = self._worker.counters
         verdict = (
             "duplicate"
@@ -132,17 +142,42 @@ class KeyHistory:
         )
         return list(self._events(offset, frame, columns, indexes, verdict, records))
 
+    def _states(self) -> dict[str, Any]:
+        """The key's states that time may end or change."""
+        return {name: self._worker.tables[name].state_of(self._key) for name in self._timed}
+
+    def _time_passed(self, offset: int, frame: Frame, before: dict[str, Any]) -> Iterator[Event]:
+        """What a record without a message of the key has changed."""
+        after = self._states()
+        steps = tuple(
+            StateChange(name, before[name], after[name])
+            for name in self._timed
+            if before[name] != after[name]
+        )
+        if steps:
+            yield Event(
+                offset=offset,
+                origin=frame.origin,
+                sequence=frame.sequence,
+                index=0,
+                time_ns=frame.ingest_ns,
+                verdict=TIME_PASSED,
+                message="null",
+                steps=steps,
+            )
+
     def _read_record(self, value: bytes) -> tuple[Frame | None, Columns | None, list[int]]:
-        """A record, its columns, and the indexes of the key's messages; none when it has no messages to read."""
+        """A record, its columns, and the indexes of the key's messages; none of what cannot be read."""
+        frame = None
         try:
             frame = decode(value)
             entry = self._inputs.get(frame.stream)
             readable = frame.kind is FrameKind.DATA and frame.columns is not None
             if entry is None or not readable or frame.schema != entry.schema.fingerprint:
-                return None, None, []
+                return frame, None, []
             columns = Columns.of_payload(entry.schema, frame.columns or b"")
         except FrameError:
-            return None, None, []
+            return frame, None, []
         return frame, columns, places_of(entry, columns, self._key)
 
     def _events(
@@ -194,7 +229,7 @@ class KeyHistory:
                                 (dead_letter.computation, DEAD_LETTER, dead_letter.reason)
                             )
                         continue
-                    if dead_letter.computation == source:
+                    if dead_letter.fired or dead_letter.computation == source:
                         continue
                     policy = policies.get(dead_letter.computation, DEAD_LETTER)
                     found.setdefault(dead_letter.index, []).append(
@@ -241,7 +276,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.indexes: frozenset[int] = frozenset()
-        self.steps: dict[int, list[Step]] = {}
+        self.steps: dict[int, list[StateChange]] = {}
         self.outputs: dict[int, list[tuple[str, str]]] = {}
 
     def begin(self, indexes: list[int]) -> None:
@@ -284,7 +319,7 @@ class _WatchedStateful:
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator."""
-        if not self._watch.indexes or not batch.length:
+        if not self._watch.indexes or not batch.length or isinstance(dead_letters, FiringDeadLetters):
             return self._operator.on_batch(batch, dead_letters)
         table = self._operator.table
         given: list[Batch] = []
@@ -294,9 +329,18 @@ class _WatchedStateful:
             before = table.state_of(key) if key is not None else None
             given.append(self._operator.on_batch(part, dead_letters))
             if key is not None:
-                step = Step(self.name, before, table.state_of(key))
+                step = StateChange(self.name, before, table.state_of(key))
                 self._watch.steps.setdefault(batch.source(start), []).append(step)
         return Batch.concatenated(given)
+
+    @property
+    def due(self) -> Due | None:
+        """See Operator."""
+        return self._operator.due
+
+    def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
+        """See Operator."""
+        return self._operator.on_time(log_ns, watermark_ns, dead_letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,9 +353,15 @@ class _WatchedRouter(Router):
         self, emitter: FrameEmitter, output: StageOutput, batch: Batch, dead_letters: DeadLetters
     ) -> Iterator[OutputRecord]:
         """See Router."""
+        if isinstance(dead_letters, FiringDeadLetters):
+            yield from Router.route(self, emitter, output, batch, dead_letters)
+            return
         # Several rows may come from one message: here each row stands for itself.
         failed = DeadLetters()
-        yield from Router.route(self, emitter, output, Batch(batch.columns, batch.keys), failed)
+        alone = Batch(batch.columns, batch.keys)
+        if output.needs_time:
+            alone = alone.at(EventTimes.of(batch.event_times()))
+        yield from Router.route(self, emitter, output, alone, failed)
         for each in failed.found:
             dead_letters.add(each.computation, each.reason, batch.source(each.index))
         stayed = {each.index for each in failed.found}

@@ -19,7 +19,7 @@ from bettong.frames.text import message_of
 if TYPE_CHECKING:
     from bettong.application.plan import Plan, Stage
     from bettong.application.streams import Source
-    from bettong.inspection.dead_letters import Found, Mark
+    from bettong.inspection.dead_letters import Found, ResendMark
 
 # A consumer tells a repetition by its number for as long as it remembers the stream. Half of that, for clocks differ.
 _REMEMBERED_NS = ORIGIN_TTL_NS // 2
@@ -41,7 +41,9 @@ class Cannot:
     reason: str
 
 
-def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns: int) -> Resend | Cannot:
+def decide(
+    plan: Plan, found: Found, mark: ResendMark | None, *, repeat: bool, now_ns: int
+) -> Resend | Cannot:
     """What is to be done with a dead letter. `repeat`: also when other computations have seen the message."""
     if mark is not None and mark.done:
         return Cannot("sent again already")
@@ -50,6 +52,8 @@ def decide(plan: Plan, found: Found, mark: Mark | None, *, repeat: bool, now_ns:
             "it was being sent again hours ago, by a command that did not end: whether it arrived cannot be told"
         )
     dead_letter = found.dead_letter
+    if dead_letter.fired:
+        return Cannot("a timer led to it, and no message: there is nothing to send again")
     if dead_letter.cut:
         return Cannot("only the beginning of its message is kept: it was too long for a dead letter")
     stream, _, who = dead_letter.origin.partition("/")

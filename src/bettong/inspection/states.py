@@ -31,7 +31,7 @@ class KeyState:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RestoredSnapshot:
     """A partition's newest usable snapshot: the state of all records below `offset`, and its size as it is stored."""
 
     stage: str

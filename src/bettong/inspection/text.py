@@ -9,7 +9,7 @@ from enum import StrEnum
 from bettong.frames.text import to_json
 
 
-class Form(StrEnum):
+class MessageForm(StrEnum):
     """How a message is shown."""
 
     AUTO = "auto"
@@ -26,16 +26,16 @@ def moment(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns / 1e9, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
 
 
-def message_text(message: bytes, form: Form) -> str:
+def message_text(message: bytes, form: MessageForm) -> str:
     """A message for people. AUTO: JSON when it is an object of that, else printable text, else hexadecimal.
 
     Raises ValueError for a message that is not of the form that was asked for.
     """
-    if form is Form.HEX:
+    if form is MessageForm.HEX:
         return message.hex(" ")
-    if form is Form.TEXT:
+    if form is MessageForm.TEXT:
         return message.decode()
-    if form is Form.JSON:
+    if form is MessageForm.JSON:
         try:
             return to_json(json.loads(message), indent=2)
         except RecursionError:

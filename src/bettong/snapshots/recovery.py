@@ -20,7 +20,7 @@ class StateLocation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class StateCandidate:
     """A state that could be taken: one in memory, a saved one (with its increments), or a new one at offset 0."""
 
     location: StateLocation
@@ -28,21 +28,21 @@ class Candidate:
     chain: tuple[Increment, ...] = ()
 
 
-def candidates(first: int, *, memory: int | None, saved: Iterable[Increment]) -> tuple[Candidate, ...]:
+def candidates(first: int, *, memory: int | None, saved: Iterable[Increment]) -> tuple[StateCandidate, ...]:
     """All states that `first` can be reached from, best first: least replay, then nearest, then fewest increments.
 
     A candidate may turn out damaged; the next one then costs more replay and gives the same state.
     """
     found = [
-        *([Candidate(StateLocation.MEMORY, memory)] if memory is not None and memory <= first else []),
-        Candidate(StateLocation.NOWHERE, 0),
+        *([StateCandidate(StateLocation.MEMORY, memory)] if memory is not None and memory <= first else []),
+        StateCandidate(StateLocation.NOWHERE, 0),
     ]
     usable = chains([each for each in saved if each.offset <= first])
-    found.extend(Candidate(StateLocation.SAVED, each[-1].offset, each) for each in usable)
+    found.extend(StateCandidate(StateLocation.SAVED, each[-1].offset, each) for each in usable)
     order = list(StateLocation)
     return tuple(sorted(found, key=lambda each: (-each.offset, order.index(each.location), len(each.chain))))
 
 
-def reaches(candidate: Candidate, *, first: int, log_start: int) -> bool:
+def reaches(candidate: StateCandidate, *, first: int, log_start: int) -> bool:
     """Whether the log still holds all records from the candidate's offset up to `first`."""
     return candidate.offset == first or candidate.offset >= log_start

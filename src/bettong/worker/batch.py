@@ -8,7 +8,7 @@ seen by nobody else.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from bettong.application.plan import StageInput
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR
+from bettong.worker.event_times import EventTimes
 
 
 @dataclass(slots=True)
@@ -29,7 +30,10 @@ class FrameKeys:
     columns: Columns
     # Indices of messages that no function of the user's must see: they have no key, and no row.
     without: frozenset[int] = frozenset()
-    _values: list[Any] | None = field(default=None, init=False)
+    # One key a message, where they are known.
+    _values: list[Any] | None = None
+    # Whether no message led to the rows but timers that fired.
+    are_fired: bool = False
 
     def values(self) -> list[Any]:
         """One Python value (str, bytes or int) a message."""
@@ -79,11 +83,15 @@ class NoKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i."""
+    """Rows of one schema. `sources`: by row, the index in the frame of its message; None: row i is of message i.
+
+    `times`: of the frame's messages; None in a stage that needs no event time.
+    """
 
     columns: Columns
     keys: FrameKeys
     sources: Array | None = None
+    times: EventTimes | None = None
 
     @classmethod
     def of_frame(cls, entry: StageInput, columns: Columns) -> Batch:
@@ -125,7 +133,8 @@ class Batch:
     def concatenated(cls, batches: Sequence[Batch]) -> Batch:
         """The rows of batches of one schema and one frame, one batch after the other; at least one batch."""
         columns = Columns.concatenated(batches[0].schema, [batch.columns for batch in batches])
-        return cls(columns, batches[0].keys, np.concatenate([batch.all_sources() for batch in batches]))
+        sources = np.concatenate([batch.all_sources() for batch in batches])
+        return cls(columns, batches[0].keys, sources, batches[0].times)
 
     @property
     def schema(self) -> Schema:
@@ -137,11 +146,16 @@ class Batch:
         """How many rows it has."""
         return self.columns.length
 
+    def at(self, times: EventTimes) -> Batch:
+        """The same rows, with the event times of the frame's messages."""
+        return Batch(self.columns, self.keys, self.sources, times)
+
     def derived(self, columns: Columns, rows: Array | None) -> Batch:
         """What was made of these rows; `rows`: by row of `columns`, the row here that it comes from, None: one each."""
         if rows is None:
-            return Batch(columns, self.keys, self.sources)
-        return Batch(columns, self.keys, rows if self.sources is None else self.sources.take(rows))
+            return Batch(columns, self.keys, self.sources, self.times)
+        sources = rows if self.sources is None else self.sources.take(rows)
+        return Batch(columns, self.keys, sources, self.times)
 
     def take(self, rows: Array) -> Batch:
         """Those rows, in that order."""
@@ -150,7 +164,7 @@ class Batch:
     def slice(self, start: int, stop: int) -> Batch:
         """The rows from `start` up to but not including `stop`."""
         sources = np.arange(start, stop) if self.sources is None else self.sources[start:stop]
-        return Batch(self.columns.slice(start, stop), self.keys, sources)
+        return Batch(self.columns.slice(start, stop), self.keys, sources, self.times)
 
     def before(self, source: int) -> Batch:
         """The rows of messages before that one."""
@@ -173,3 +187,9 @@ class Batch:
         """The key of each row, as a fixed-width column."""
         column = self.keys.column()
         return column if self.sources is None else column.take(self.sources)
+
+    def event_times(self) -> Array:
+        """The event time of each row: that of its message, or the time at which what led to it was due."""
+        assert self.times is not None  # noqa: S101 - nobody asks in a stage that needs none
+        times = self.times.values()
+        return times if self.sources is None else times.take(self.sources)

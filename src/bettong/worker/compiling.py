@@ -8,7 +8,7 @@ from bettong.application.plan import Computation
 from bettong.application.streams import Filtered, FlatMapped, Stateful
 from bettong.application.ways import Way, refusal
 from bettong.schema.schema import Schema, schema_of
-from bettong.worker.kernel import Form, Gives, Kernel, KernelCache, compile_kernel
+from bettong.worker.kernel import Gives, Kernel, KernelCache, KernelForm, compile_kernel
 from bettong.worker.state.records import check_fixed, first_state
 
 
@@ -21,7 +21,25 @@ def compile_node(node: Computation, *, cache: KernelCache | None) -> dict[Schema
     if isinstance(node, Stateful):
         first_state(node)
         state = schema_of(node.state)
-    functions = functions_of(node)
+    return _kernels(node, functions_of(node), state, cache=cache)
+
+
+def compile_timers(node: Stateful, fired: Schema, *, cache: KernelCache | None) -> dict[str, Kernel]:
+    """The kernels of the functions of its timers, by field. `fired`: what they take. Raises as `compile_node`."""
+    state = schema_of(node.state)
+    return {
+        timer.field: _kernels(node, {fired: timer.function}, state, cache=cache)[fired]
+        for timer in node.timers
+    }
+
+
+def _kernels(
+    node: Computation,
+    functions: Mapping[Schema, Callable[..., Any]],
+    state: Schema | None,
+    *,
+    cache: KernelCache | None,
+) -> dict[Schema, Kernel]:
     delete_when = node.delete_when if isinstance(node, Stateful) else None
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):
@@ -45,12 +63,12 @@ def functions_of(node: Computation) -> Mapping[Schema, Callable[..., Any]]:
     return {node.parent.schema: node.function}
 
 
-def _form(node: Computation, takes: Schema, state: Schema | None, function: Callable[..., Any]) -> Form:
+def _form(node: Computation, takes: Schema, state: Schema | None, function: Callable[..., Any]) -> KernelForm:
     if isinstance(node, Filtered):
-        return Form(takes, state, Gives.WHETHER, None)
+        return KernelForm(takes, state, Gives.WHETHER, None)
     several = node.many if isinstance(node, Stateful) else isinstance(node, FlatMapped)
     gives = Gives.MANY if several else Gives.ONE
     if get_type_hints(function).get("return") is type(None):
         gives = Gives.NOTHING
     deletes = isinstance(node, Stateful) and node.delete_when is not None
-    return Form(takes, state, gives, node.schema, deletes)
+    return KernelForm(takes, state, gives, node.schema, deletes)

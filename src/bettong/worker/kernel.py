@@ -37,7 +37,7 @@ class Gives(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class KernelForm:
     """What a function takes and gives. `state` is None without one, `output` where nothing new is made.
 
     `deletes`: another function says after each call whether the state is to be deleted.
@@ -57,8 +57,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """`call(start, rows, room, keys, columns ..., [slots, states, spare, [first, deleted,]] cursor, sources, misfits,
-    results ...)`.
+    """`call(start, rows, room, keys, columns ..., [slots, states, spare, [first, deleted,]] cursor, sources,
+    violations, results ...)`.
 
     Runs the rows from `start` on. `rows`, `room` and `keys` are the lengths of the arrays after them, which are given
     as addresses: when the function raises, Numba drops what it holds without letting go of it, and a frame's
@@ -67,10 +67,11 @@ class Kernel:
     before. A state that is deleted becomes `first[0]`, and `deleted[row]` 1. `sources[k]` is the row that result k
     comes from. What the function raises passes through.
 
-    Of an iterable, a result that does not fit has `misfits[k]` set: `reasons[misfits[k] - 1]` says why. Others raise.
+    Of an iterable, a result that does not fit has `violations[k]` set: `reasons[violations[k] - 1]` says why. Others
+    raise.
     """
 
-    form: Form
+    form: KernelForm
     call: Callable[..., None]
     reasons: tuple[str, ...]
 
@@ -91,7 +92,7 @@ class KernelCache(Protocol):
 
 def compile_kernel(
     function: Callable[..., Any],
-    form: Form,
+    form: KernelForm,
     *,
     delete_when: Callable[..., Any] | None = None,
     cache: KernelCache | None,
@@ -128,7 +129,7 @@ def compile_kernel(
 
 
 def _names(
-    function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: Form
+    function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: KernelForm
 ) -> dict[str, Any]:
     """What the source below finds by name."""
     columns = {f"C{place}": _element(field) for place, field in enumerate(form.takes.fields)}
@@ -157,19 +158,19 @@ def _element(field: Field) -> Any:
     return TextType(field.dtype.itemsize) if field.kind is Kind.TEXT else numba.from_dtype(field.dtype)
 
 
-def _addresses(form: Form) -> dict[str, tuple[str, str]]:
+def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
     columns = {f"c{place}": ("rows", f"C{place}") for place in range(len(form.takes.fields))}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
         states |= deletions
-    marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "misfits": ("room", "uint8")}
+    marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "violations": ("room", "uint8")}
     results = {f"r{place}": ("room", f"R{place}") for place in range(len(form.results))}
     return columns | (states if form.state is not None else {}) | marks | results
 
 
-def _source(form: Form, reasons: list[str]) -> str:
+def _source(form: KernelForm, reasons: list[str]) -> str:
     """The loop; `reasons` takes those why a result of an iterable does not fit."""
     addresses = _addresses(form)
     values = ", ".join(_loaded(field, f"c{place}[row]") for place, field in enumerate(form.takes.fields))
@@ -205,7 +206,7 @@ def _deleted() -> Iterator[str]:
     yield "    deleted[row] = 1"
 
 
-def _taken(form: Form, reasons: list[str]) -> Iterator[str]:
+def _taken(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     """The lines that take what the function gave for a row."""
     if form.gives is Gives.MANY:
         yield from _several(form, reasons)
@@ -217,10 +218,10 @@ def _taken(form: Form, reasons: list[str]) -> Iterator[str]:
     yield "    cursor[1] = count"
 
 
-def _several(form: Form, reasons: list[str]) -> Iterator[str]:
+def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
     def noted(_error: str, text: str) -> str:
         reasons.append(text)
-        return f"misfits[made] = {len(reasons)}"
+        return f"violations[made] = {len(reasons)}"
 
     yield "made = count"
     yield "for each in result:"
@@ -229,16 +230,16 @@ def _several(form: Form, reasons: list[str]) -> Iterator[str]:
         yield "        states[slots[row]] = spare[0]"
     yield "        cursor[2] = 1"
     yield "        return"
-    yield "    misfits[made] = 0"
+    yield "    violations[made] = 0"
     yield from _result(form, "each", "made", noted)
     yield "count = made"
     yield "cursor[1] = count"
 
 
-def _result(form: Form, value: str, number: str, misfit: Callable[[str, str], str]) -> Iterator[str]:
+def _result(form: KernelForm, value: str, number: str, violation: Callable[[str, str], str]) -> Iterator[str]:
     """The lines that store one result, below an `if` or a `for`."""
     for place, field in enumerate(form.results):
-        for line in _stored(field, f"{value}.{field.name}", f"r{place}[{number}]", misfit):
+        for line in _stored(field, f"{value}.{field.name}", f"r{place}[{number}]", violation):
             yield f"    {line}"
     yield f"    sources[{number}] = row"
     yield f"    {number} += 1"
@@ -257,8 +258,8 @@ def _loaded(field: Field, value: str) -> str:
     return f"{value} != 0" if field.kind is Kind.BOOL else value
 
 
-def _stored(field: Field, value: str, target: str, misfit: Callable[[str, str], str]) -> Iterator[str]:
-    """The lines that store a field of a result; `misfit(error, text)` is what they do when it does not fit.
+def _stored(field: Field, value: str, target: str, violation: Callable[[str, str], str]) -> Iterator[str]:
+    """The lines that store a field of a result; `violation(error, text)` is what they do when it does not fit.
 
     Just as a result of plain Python would be refused.
     """
@@ -269,7 +270,7 @@ def _stored(field: Field, value: str, target: str, misfit: Callable[[str, str], 
         # Only integers can be or-ed: a float is refused when the function is compiled.
         yield f"whole = int64({value} | 0)"
         yield f"if whole != {value} or whole < {limits.min} or whole > {limits.max}:"
-        yield f"    {misfit('OverflowError', f'field {field.name!r}: not an integer of type {dtype}')}"
+        yield f"    {violation('OverflowError', f'field {field.name!r}: not an integer of type {dtype}')}"
         yield f"{target} = whole"
     elif field.kind is Kind.INT:
         yield f"{target} = {value} | 0"
@@ -279,7 +280,7 @@ def _stored(field: Field, value: str, target: str, misfit: Callable[[str, str], 
         yield f"single = float32({value})"
         # Infinity minus itself is no number: infinite now, and finite before.
         yield f"if single - single != 0 and {value} - {value} == 0:"
-        yield f"    {misfit('OverflowError', f'field {field.name!r}: a number too large for 32 bits')}"
+        yield f"    {violation('OverflowError', f'field {field.name!r}: a number too large for 32 bits')}"
         yield f"{target} = single"
     elif field.kind is Kind.FLOAT:
         yield f"{target} = {value}"
@@ -290,7 +291,7 @@ def _stored(field: Field, value: str, target: str, misfit: Callable[[str, str], 
             else f"len({value}) > {dtype.itemsize}"
         )
         yield f"if {longer}:"
-        yield f"    {misfit('ValueError', f'field {field.name!r}: longer than {dtype.itemsize} bytes')}"
+        yield f"    {violation('ValueError', f'field {field.name!r}: longer than {dtype.itemsize} bytes')}"
         yield f"{target} = {value}"
 
 

@@ -3,34 +3,28 @@
 The state after offset o is a fold of the log's first o records and of nothing else. Schedules only feed it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bettong.application.plan import StageInput
 from bettong.application.streams import Stateful
+from bettong.application.timers import NEVER, Clock
 from bettong.delivery import DeliveryTable, Gap, Verdict
-from bettong.errors import FrameError, LogTruncatedError, PoisonError, SnapshotError, StateChangedError
-from bettong.frames.columns import Columns
-from bettong.frames.frame import UNREADABLE, Frame, Kind, decode
-from bettong.frames.refused import unpack
+from bettong.errors import FrameError, LogTruncatedError, SnapshotError, StateChangedError
+from bettong.frames.frame import UNREADABLE, Frame, FrameKind, decode
 from bettong.snapshots import snapshot as codec
 from bettong.snapshots.chain import Increment
-from bettong.v1.frame_pb2 import RefusedMessages
 from bettong.v1.snapshot_pb2 import Counters, Sent, Snapshot
-from bettong.worker.batch import Batch
 from bettong.worker.delivery_stored import delivery_of, stored_delivery
+from bettong.worker.event_clock import EventClock
 from bettong.worker.exclusions import Exclusion
-from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters, FailedMessage, message_text
+from bettong.worker.output.dead_letters import DeadLetterFraming
 from bettong.worker.output.framing import FrameEmitter, OutputRecord
 from bettong.worker.output.numbering import SentTable
 from bettong.worker.progress import FoldProgress
-from bettong.worker.stage_program import StageProgram, run
+from bettong.worker.stage_program import StageProgram
+from bettong.worker.stage_run import StageRun
 from bettong.worker.state.shapes import Migration, migration
 from bettong.worker.state.table import SavedStates, StateTable
-
-# Characters of a message, and of the reason why it cannot be processed, in the error that stops a partition.
-_MESSAGE_SHOWN = 1000
-_REASON_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +55,21 @@ class PartitionWorker:
         self._delivery = DeliveryTable()
         self._sent = SentTable()
         self._tables = program.tables()
-        self._operators = program.operators(self._tables, self.progress)
-        self._expiring = [self._tables[name] for name in program.expiring()]
-        self._deleting = [self._tables[name] for name in program.deleting()]
-        self._on_error = program.on_error()
-        own = assignment
-        self._router = program.router(own.application, own.partition, own.partitions)
-        self._dead_letter_framing = DeadLetterFraming(own.application, program.stage.name, own.partition)
-        self._inputs = {entry.stream: entry for entry in program.stage.inputs}
+        self._expiring = [self._tables[name] for name in program.expiring(Clock.LOG)]
+        self._expiring_by_event = [self._tables[name] for name in program.expiring(Clock.EVENT)]
+        own, stage = assignment, program.stage
+        router = program.router(own.application, own.partition, own.partitions)
+        self._event_clock = (
+            EventClock(stage, router.timed_destinations(stage.outputs)) if stage.needs_time else None
+        )
+        self._stage_run = StageRun(
+            program,
+            self._tables,
+            router,
+            DeadLetterFraming(own.application, stage.name, own.partition),
+            progress=self.progress,
+            counters=self.counters,
+        )
         # Of the last increment: see `snapshots.chain`.
         self._since = self._root = self._round = 0
         self._saved_offset = self._saved_checksum = 0
@@ -77,6 +78,22 @@ class PartitionWorker:
     def now_ns(self) -> int:
         """The fold's time: when the newest frame that it has seen was taken in, Unix ns; 0 before the first."""
         return self._now_ns
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which something here is due although no record comes; None: nothing is.
+
+        Cheap: it may be asked all the time. What is due happens with the first record from then on, a TICK if need be.
+        """
+        due = self._stage_run.due
+        found = [table.due_ns for table in self._expiring]
+        if due.log_ns != NEVER:
+            found.append(due.log_ns)
+        if self._event_clock is not None:
+            ends = (table.due_ns for table in self._expiring_by_event)
+            awaited_ns = min((each for each in ends if each is not None), default=NEVER)
+            found.append(self._event_clock.due_ns(self._now_ns, min(awaited_ns, due.watermark_ns)))
+        return min((each for each in found if each is not None), default=None)
 
     @property
     def gap(self) -> Gap | None:
@@ -92,6 +109,7 @@ class PartitionWorker:
     def tables(self) -> Mapping[str, StateTable]:
         """The states of stateful computations, by name, to look at them."""
         self._expire()
+        self._expire_by_event()
         return self._tables
 
     def fold(self, offset: int, value: bytes) -> list[OutputRecord]:
@@ -110,17 +128,44 @@ class PartitionWorker:
         try:
             frame = decode(value)
         except FrameError as error:
-            return self._refuse(offset, UNREADABLE, value, str(error))
+            return self._stage_run.refuse(self._emitter(offset, UNREADABLE), value, str(error))
         self._now_ns = max(self._now_ns, frame.ingest_ns)
+        records = self._fire(offset, frame)
         if self._expiring:
             self._expire()
-        if frame.kind is Kind.OPEN:
+        is_taken = self._deliver(frame)
+        if is_taken:
+            records += self._stage_run.record(
+                self._emitter(offset, frame), value, self.exclusions.get(offset), self._indexes
+            )
+        clock = self._event_clock
+        if clock is None:
+            return records + self._fire(offset, frame)
+        clock.pass_record(frame, self._now_ns, self._delivery, is_taken=is_taken)
+        records += self._fire(offset, frame)
+        self._expire_by_event()
+        return [*records, *clock.ticks(frame, self._now_ns)]
+
+    def _fire(self, offset: int, frame: Frame) -> list[OutputRecord]:
+        """What is due by the clocks as they are."""
+        if not self._stage_run.is_timed:
+            return []
+        for table in self._expiring:
+            table.note_clock(self._now_ns)
+        return self._stage_run.fire(
+            self._emitter(offset, frame),
+            log_ns=self._now_ns,
+            watermark_ns=self._watermark_ns,
+            exclusion=self.exclusions.get(offset),
+        )
+
+    def _deliver(self, frame: Frame) -> bool:
+        """Whether the record has messages, and the delivery rule takes them."""
+        if frame.kind is FrameKind.OPEN:
             self._delivery.open(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif frame.kind is Kind.END:
+        elif frame.kind is FrameKind.END:
             self._delivery.end(frame.origin, acknowledged=frame.previous, now_ns=frame.ingest_ns)
-        elif frame.kind is Kind.DATA and self._take(frame):
-            return self._process(offset, frame, value)
-        return []
+        return frame.kind is FrameKind.DATA and self._take(frame)
 
     def fold_part(self, offset: int, value: bytes, indexes: Sequence[int]) -> None:
         """Folds only the messages at these indexes of the record's frame. Spoils the worker: to see whether it lives.
@@ -183,11 +228,17 @@ class PartitionWorker:
         begins = stored.round == stored.offset
         for computation, table in self._tables.items():
             place, changes = self._place(computation), migrations[computation]
-            parts = (stored.states, stored.ended, stored.last_ns)
-            saved = SavedStates(*(part.get(computation, b"") for part in parts))
-            table.load(saved, log_ns=stored.now_ns, begins=begins, migration=changes, place=place)
+            by_event = table in self._expiring_by_event
+            last_ns = stored.last_event_ns if by_event else stored.last_ns
+            saved = SavedStates(
+                *(part.get(computation, b"") for part in (stored.states, stored.ended, last_ns))
+            )
+            clock_ns = (stored.event_clock.watermark_ns if by_event else 0) or stored.now_ns
+            table.load(saved, log_ns=clock_ns, begins=begins, migration=changes, place=place)
         self.counters.CopyFrom(stored.counters)
         self._now_ns = stored.now_ns
+        if self._event_clock is not None:
+            self._event_clock.load(stored.event_clock, stored.now_ns)
         self._delivery = delivery_of(stored.delivery)
         self._sent = SentTable.of((each.origin, each.partition, each.sequence) for each in stored.sent)
         self._note(stored, data)
@@ -208,11 +259,16 @@ class PartitionWorker:
             counters=self.counters,
             states={name: each.states for name, each in saved.items()},
             ended={name: each.ended for name, each in saved.items() if each.ended},
-            last_ns={name: each.last_ns for name, each in saved.items() if each.last_ns},
             shapes=self.program.shapes,
             root=root,
             round=round_,
         )
+        for name, each in saved.items():
+            if each.last_ns:
+                by_event = self._tables[name] in self._expiring_by_event
+                (stored.last_event_ns if by_event else stored.last_ns)[name] = each.last_ns
+        if self._event_clock is not None:
+            stored.event_clock.CopyFrom(self._event_clock.stored())
         for (origin, partition), sequence in self._sent.sequences.items():
             stored.sent.append(Sent(origin=origin, partition=partition, sequence=sequence))
         return stored
@@ -250,6 +306,15 @@ class PartitionWorker:
         for table in self._expiring:
             self.counters.expired += table.expire(self._now_ns)
 
+    def _expire_by_event(self) -> None:
+        """The same by event time: the watermark is where the last record has left it."""
+        for table in self._expiring_by_event:
+            self.counters.expired += table.expire(self._watermark_ns)
+
+    @property
+    def _watermark_ns(self) -> int:
+        return 0 if self._event_clock is None else self._event_clock.watermark_ns
+
     def _take(self, frame: Frame) -> bool:
         verdict = self._delivery.take(
             frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns
@@ -260,114 +325,10 @@ class PartitionWorker:
             self.counters.gaps += 1
         return verdict is Verdict.TAKE
 
-    def _process(self, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
-        entry = self._inputs.get(frame.stream)
-        if entry is None:
-            known = ", ".join(self._inputs)
-            return self._refuse(offset, frame, value, f"no stream {frame.stream!r} enters here, only {known}")
-        exclusion = self.exclusions.get(offset)
-        if exclusion is not None and exclusion.record:
-            return self._refuse(offset, frame, value, exclusion.record)
-        if frame.refused is None:
-            return self._run(entry, offset, frame, value)
-        records = self._run(entry, offset, frame, value) if frame.columns is not None else []
-        return records + self._refused_by_sender(offset, frame, frame.refused, value)
-
-    def _refused_by_sender(
-        self, offset: int, frame: Frame, packed: RefusedMessages, value: bytes
-    ) -> list[OutputRecord]:
-        """Dead letters of the messages of a client's frame that never became columns."""
-        try:
-            refused = list(unpack(packed))
-        except FrameError as error:
-            return self._refuse(offset, frame, value, str(error))
-        self.counters.frames += frame.columns is None  # else it is counted with its columns
-        self.counters.dead_letters += len(refused)
-        return list(self._dead_letter_framing.refused(self._emitter(offset, frame), refused))
-
-    def _run(self, entry: StageInput, offset: int, frame: Frame, value: bytes) -> list[OutputRecord]:
-        """What the messages of a frame lead to."""
-        if frame.columns is None or frame.schema != entry.schema.fingerprint:
-            expected = f"columns of {entry.schema.name} (schema {entry.schema.fingerprint:016x})"
-            return self._refuse(offset, frame, value, f"schema {frame.schema:016x}, expected {expected}")
-        try:
-            columns = Columns.of_payload(entry.schema, frame.columns)
-        except FrameError as error:
-            return self._refuse(offset, frame, value, str(error))
-        if columns.length != frame.count:
-            return self._refuse(offset, frame, value, f"{columns.length} messages, it says {frame.count}")
-        self.counters.frames += 1
-        self.counters.messages += columns.length
-        dead_letters = DeadLetters(self._on_error)
-        batch = (
-            Batch.of_frame(entry, columns)
-            if self._indexes is None and offset not in self.exclusions
-            else self._admitted(entry, columns, self.exclusions.get(offset), dead_letters)
-        )
-        flows = run(self._operators, frame.stream, batch, dead_letters, self.progress)
-        for table in self._deleting:
-            self.counters.deleted += table.take_deleted()
-        emitter = self._emitter(offset, frame)
-        records: list[OutputRecord] = []
-        for output in self.program.stage.outputs:
-            self.progress.enter(output.target.name)
-            merged = Batch.merged([flows[stream] for stream in output.streams if stream in flows])
-            for leaving in dead_letters.before_stop(merged):
-                records.extend(self._router.route(emitter, output, leaving, dead_letters))
-        if dead_letters.stopping is not None:
-            raise self._poison(offset, frame, message_text(columns), dead_letters.stopping)
-        self.counters.results += sum(record.count for record in records)
-        self.counters.skipped += dead_letters.skipped
-        if dead_letters.found:
-            self.counters.dead_letters += len(dead_letters.found)
-            records.extend(self._dead_letter_framing.failed(emitter, dead_letters, message_text(columns)))
-        return records
-
-    def _admitted(
-        self, entry: StageInput, columns: Columns, exclusion: Exclusion | None, dead_letters: DeadLetters
-    ) -> Batch:
-        """The rows of a frame that enter; of the others the computation that they killed a worker in disposes."""
-        if self._indexes is not None:
-            return Batch.of_part(entry, columns, [each for each in self._indexes if each < columns.length])
-        assert exclusion is not None  # noqa: S101 - then all rows enter
-        refused = dict(exclusion.of_frame(columns.length))
-        for index, why in refused.items():
-            add = dead_letters.add_decided if exclusion.is_logged else dead_letters.add
-            add(why.computation, why.reason, index)
-        return Batch.of_part(entry, columns, [row for row in range(columns.length) if row not in refused])
-
-    def _refuse(self, offset: int, frame: Frame, value: bytes, reason: str) -> list[OutputRecord]:
-        """A dead letter of a whole record."""
-        dead_letters = DeadLetters()
-        dead_letters.add(self.program.stage.name, reason, 0)
-        self.counters.dead_letters += 1
-        emitter = self._emitter(offset, frame)
-        return list(
-            self._dead_letter_framing.failed(
-                emitter, dead_letters, lambda _index: value, as_received=True, whole_record=True
-            )
-        )
-
-    def _poison(
-        self, offset: int, frame: Frame, message: Callable[[int], bytes], failed: FailedMessage
-    ) -> PoisonError:
-        """What stops this partition: all that is needed to find the message, and the remedy, on one line."""
-        text = message(failed.index).decode(errors="replace")
-        return PoisonError(
-            f'{failed.computation!r} (on_error="stop") cannot process a message:'
-            f" {_shortened(' '.join(failed.reason.split()), _REASON_SHOWN)};"
-            f" stage {self.program.stage.name!r}, partition {self.assignment.partition}, offset {offset}, origin"
-            f" {frame.origin}, sequence {frame.sequence}, index {failed.index}. Mend the function, or give it"
-            ' on_error="dead-letter" or "skip", and start the processor again: it goes on with this very message:'
-            f" {_shortened(text, _MESSAGE_SHOWN)}",
-            computation=failed.computation,
-            reason=failed.reason,
-            index=failed.index,
-        )
-
     def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:
-        return FrameEmitter(frame, offset, self.assignment.frame_bytes_max, self._sent)
-
-
-def _shortened(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[:characters] + " ..."
+        clock, bytes_max = self._event_clock, self.assignment.frame_bytes_max
+        if clock is None:
+            return FrameEmitter(frame, offset, bytes_max, self._sent)
+        return FrameEmitter(
+            frame, offset, bytes_max, self._sent, clock.watermark_ns, clock.teller(self._now_ns)
+        )

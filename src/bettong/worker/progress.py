@@ -33,7 +33,12 @@ class FoldProgress:
             self.mark(computation, None)
 
     def messages(self, computation: str, batch: Batch, beside: Iterator[Any]) -> Iterable[Any]:
-        """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
+        """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each.
+
+        Of rows that fired nothing more is told than their computation: no message of the frame stands for them.
+        """
+        if batch.keys.are_fired:
+            return batch.columns
         self._at = (computation, batch, beside)
         return batch.columns if self.mark is None else _Marked(computation, batch, self.mark)
 

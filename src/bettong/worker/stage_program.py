@@ -9,23 +9,23 @@ import numpy as np
 from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Stage, StageInput
 from bettong.application.streams import Filtered, Stateful, Stateless
+from bettong.application.timers import Clock, StateTimer
 from bettong.application.ways import Way
 from bettong.errors import ApplicationError
-from bettong.schema.fields import Kind
+from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
 from bettong.v1.snapshot_pb2 import Shape
-from bettong.worker.batch import Batch
 from bettong.worker.calling.columns import ColumnsCalling, StatefulColumns, try_stateful, try_stateless
 from bettong.worker.calling.compiled import CompiledCalling
 from bettong.worker.calling.messages import StatefulMessages, messages_calling
 from bettong.worker.calling.results import Calling
-from bettong.worker.compiling import compile_node
+from bettong.worker.compiling import compile_node, compile_timers
+from bettong.worker.fired import fired_schema, of_any_key
 from bettong.worker.kernel import Kernel, KernelCache
 from bettong.worker.operators.filter import FilterOperator
 from bettong.worker.operators.map import MapOperator
 from bettong.worker.operators.operator import Operator
 from bettong.worker.operators.stateful import StatefulOperator
-from bettong.worker.output.dead_letters import DeadLetters
 from bettong.worker.output.routing import Router
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable, check_state
@@ -51,9 +51,18 @@ class StageProgram:
         """Empty states for one partition, by computation."""
         return {node.name: self._table(node) for node in self._stateful()}
 
-    def expiring(self) -> list[str]:
-        """The computations whose states have a time to live."""
-        return [node.name for node in self._stateful() if node.ttl_ns is not None]
+    def expiring(self, clock: Clock) -> list[str]:
+        """The computations whose states have a time to live by that clock."""
+        nodes = ((node.name, node.lifetime) for node in self._stateful())
+        return [name for name, lifetime in nodes if lifetime is not None and lifetime.clock is clock]
+
+    def is_ever_due(self) -> bool:
+        """Whether something here may be due although no record comes: see `PartitionWorker.due_ns`."""
+        return self.stage.needs_time or bool(self.timed())
+
+    def timed(self) -> list[str]:
+        """The computations whose states end, or have timers."""
+        return [node.name for node in self._stateful() if node.lifetime is not None or node.timers]
 
     def deleting(self) -> list[str]:
         """The computations that delete states."""
@@ -65,8 +74,8 @@ class StageProgram:
 
     def _table(self, node: Stateful) -> StateTable:
         if node.name in self.kernels or node.way is Way.VECTORIZED:
-            return RecordTable(node, key_dtype(self.stage, node))
-        return ObjectTable(node, self.state_key)
+            return record_table(self.stage, node)
+        return ObjectTable(node, self.state_key, _key_field(self.stage, node) if node.timers else None)
 
     def on_error(self) -> dict[str, OnError]:
         """See Stage."""
@@ -87,7 +96,9 @@ class StageProgram:
         self, node: Computation, tables: Mapping[str, StateTable], progress: FoldProgress
     ) -> Operator:
         if isinstance(node, Stateful):
-            return StatefulOperator(node.name, tables[node.name], self._stateful_calling(node, progress))
+            timers = {timer.field: self._timer_calling(node, timer, progress) for timer in node.timers}
+            calling = self._stateful_calling(node, progress)
+            return StatefulOperator(node, tables[node.name], calling, timers)
         if isinstance(node, Filtered):
             return FilterOperator(node.name, self._stateless_calling(node, progress))
         return MapOperator(node.name, self._stateless_calling(node, progress))
@@ -95,7 +106,16 @@ class StageProgram:
     def _stateful_calling(self, node: Stateful, progress: FoldProgress) -> Calling[Any]:
         if node.name in self.kernels:
             return CompiledCalling(self.kernels[node.name], node.on_error)
-        return StatefulColumns(node) if node.way is Way.VECTORIZED else StatefulMessages(node, progress)
+        if node.way is Way.VECTORIZED:
+            return StatefulColumns(node, node.handlers)
+        return StatefulMessages(node, node.handlers, progress)
+
+    def _timer_calling(self, node: Stateful, timer: StateTimer, progress: FoldProgress) -> Calling[Any]:
+        if (name := _timer_name(node, timer.field)) in self.kernels:
+            return CompiledCalling(self.kernels[name], node.on_error)
+        if node.way is Way.VECTORIZED:
+            return StatefulColumns(node, {fired_schema(*key_type(self.stage, node)): timer.function})
+        return StatefulMessages(node, of_any_key(timer.function), progress)
 
     def _stateless_calling(self, node: Stateless, progress: FoldProgress) -> Calling[None]:
         if node.name in self.kernels:
@@ -123,11 +143,34 @@ def program(
             try_stateless(node)
         if way is Way.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
+            if isinstance(node, Stateful) and node.timers:
+                fired = fired_schema(*key_type(stage, node))
+                for field_, kernel in compile_timers(node, fired, cache=cache).items():
+                    kernels[_timer_name(node, field_)] = {fired: kernel}
     return StageProgram(stage, kernels, shapes, state_key=state_key)
 
 
-def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
-    """The numpy type of the key that reaches a compiled or vectorized computation; the same from every entry.
+def record_table(stage: Stage, node: Stateful) -> RecordTable:
+    """Empty states of a compiled or vectorized computation. Raises as `key_type`."""
+    kind, dtype = key_type(stage, node)
+    return RecordTable(node, dtype, kind)
+
+
+def _key_field(stage: Stage, node: Stateful) -> Field | None:
+    """The field of a fixed width that a computation's key is; None where it is computed or has any width."""
+    try:
+        return fired_schema(*key_type(stage, node)).fields[0]
+    except ApplicationError:
+        return None
+
+
+def _timer_name(node: Stateful, field_: str) -> str:
+    # No dot stands in a computation's name.
+    return f"{node.name}.{field_}"
+
+
+def key_type(stage: Stage, node: Stateful) -> tuple[Kind, np.dtype[Any]]:
+    """Kind and numpy type of the key that reaches a compiled or vectorized computation; the same from every entry.
 
     Raises ApplicationError when a key is a function, varies in width, or differs between inputs.
     """
@@ -149,35 +192,16 @@ def key_dtype(stage: Stage, node: Stateful) -> np.dtype[Any]:
     if len(found) > 1:
         keys = ", ".join(f"{stream} ({kind.value}, {dtype})" for (kind, dtype), stream in found.items())
         raise ApplicationError(f"{node.way.value} {node.name!r}: its streams' keys differ in type: {keys}")
-    return next(iter(found))[1]
-
-
-def run(
-    operators: Operators,
-    stream: str,
-    batch: Batch,
-    dead_letters: DeadLetters,
-    progress: FoldProgress,
-) -> dict[str, Batch]:
-    """Passes the rows of one frame through a stage: every stream's rows, the frame's own included."""
-    flows = {stream: batch}
-    for reads, operator in operators:
-        if arriving := dead_letters.before_stop(
-            Batch.merged([flows[read] for read in reads if read in flows])
-        ):
-            progress.enter(operator.name)
-            given = [operator.on_batch(each, dead_letters) for each in arriving]
-            flows[operator.name] = given[0] if len(given) == 1 else Batch.concatenated(given)
-    return flows
+    return next(iter(found))
 
 
 def _try_state(stage: Stage, node: Stateful, way: Way, state_key: bytes | None) -> None:
     if way is Way.PYTHON:
         check_state(node, state_key)
         return
-    key = key_dtype(stage, node)
+    table = record_table(stage, node)
     if way is Way.VECTORIZED:
-        try_stateful(node, key)
+        try_stateful(node, table)
 
 
 def _inputs_of(stage: Stage, computation: str) -> list[StageInput]:

@@ -14,7 +14,7 @@ import bettong
 from bettong import Application
 from bettong.application.plan import plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Kind, decode
+from bettong.frames.frame import FrameKind, decode
 from bettong.routing import partition_of
 from bettong.schema.schema import schema_of
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
@@ -25,8 +25,8 @@ from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from bettong_receiver.positions import PositionKey, encode
 from bettong_receiver.positions import decode as decode_position
-from bettong_receiver.progress import Counts, Progress
-from bettong_sender.session import Route
+from bettong_receiver.progress import Counts, DeliveryProgress
+from bettong_sender.session import SourceRoute
 
 PARTITIONS = 2
 STREAMS = ("in/feed-0", "in/feed-1")
@@ -81,7 +81,7 @@ STAGE, DEAD_LETTERS, RESULTS = (
     dead_letter_topic("world"),
     sink_topic("world", "out"),
 )
-ROUTE = Route(_PLAN.sources[0], STAGE, DEAD_LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
+ROUTE = SourceRoute(_PLAN.sources[0], STAGE, DEAD_LETTERS, PARTITIONS, _FRAME_BYTES_MAX)
 
 
 def _messages(client: int, frame: int) -> list[Sent]:
@@ -113,7 +113,7 @@ class Log:
         records.append(value)
         return len(records) - 1
 
-    def kinds(self, partition: tuple[str, int], origin: str) -> list[Kind]:
+    def kinds(self, partition: tuple[str, int], origin: str) -> list[FrameKind]:
         """What the records of an origin are, at a topic and partition."""
         return [frame.kind for frame in map(decode, self.records[partition]) if frame.origin == origin]
 
@@ -152,11 +152,11 @@ class Worker:
         newest: dict[str, int] = defaultdict(int)
         ended: dict[str, int] = {}
         for frame in map(decode, self._log.records[STAGE, self._partition]):
-            if frame.kind is Kind.DATA:
+            if frame.kind is FrameKind.DATA:
                 newest[frame.origin] = max(newest[frame.origin], frame.sequence)
-            if frame.kind is Kind.END and frame.sequence >= newest[frame.origin]:
+            if frame.kind is FrameKind.END and frame.sequence >= newest[frame.origin]:
                 ended[frame.origin] = frame.sequence
-            elif frame.kind is Kind.OPEN or frame.sequence > ended.get(frame.origin, 0):
+            elif frame.kind is FrameKind.OPEN or frame.sequence > ended.get(frame.origin, 0):
                 ended.pop(frame.origin, None)
         return set(ended)
 
@@ -233,7 +233,7 @@ class Receiver:
         self.file: list[Seen] = []
         self._position_key = PositionKey("world", "out", partition)
         self._records = log.records[RESULTS, partition]
-        self._progress = Progress()
+        self._progress = DeliveryProgress()
         self._saved = encode(self._position_key, self._progress, length_bytes=0)
 
     @property

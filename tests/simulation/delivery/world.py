@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bettong.edges.redis_store import Claim, Granted
-from bettong.frames.frame import Kind
+from bettong.frames.frame import FrameKind
 from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.ownership import check_claim
 from bettong_sender.refusal import Refusal
@@ -199,7 +199,7 @@ class World(Senders):
             self.finish(running)
             self._arrive_all(running)
             for partition in running.under_way:
-                assert Kind.END in self.log.kinds(partition, client.origin), (
+                assert FrameKind.END in self.log.kinds(partition, client.origin), (
                     f"{client.origin} goes on in {partition}"
                 )
         for running in self.sessions:

@@ -24,7 +24,7 @@ from bettong.worker.halving import halved
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.marks import Deaths, Mark, Marks
-from bettong_processor.crashes.trial import Record, Trial, computations
+from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
 
 # Deaths at one offset after which the record is tried first: one may have been any process's fate.
 _DEATHS_MIN = 2
@@ -142,13 +142,13 @@ class GuardedFold:
         numbers = {name: number for number, name in enumerate(computations(worker))}
         worker.progress.mark = lambda computation, index: self.mark.at(numbers[computation], index)
         if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
-            self._try(Record(offset, value, messages_of(value)))
+            self._try(SuspectRecord(offset, value, messages_of(value)))
         try:
             return self.fold(offset, value)
         finally:
             worker.progress.mark = None
 
-    def _try(self, record: Record) -> None:
+    def _try(self, record: SuspectRecord) -> None:
         guard, worker = self._guard, self.worker
         stage, partition = worker.program.stage.name, worker.assignment.partition
         deadline_s = time.monotonic() + _TRIALS_S_MAX

@@ -47,14 +47,14 @@ class Deaths:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProcessIdentity:
     """Of a process of this machine: its id, and when it began, in the kernel's ticks; 0 where that is not known."""
 
     pid: int
     start: int
 
     @classmethod
-    def own(cls) -> "Identity":
+    def own(cls) -> "ProcessIdentity":
         """Of this process."""
         return cls(os.getpid(), _start(os.getpid()) or 0)
 
@@ -64,7 +64,7 @@ class Mark:
 
     __slots__ = ("_cells", "_path", "_pid", "_start")
 
-    def __init__(self, cells: memoryview, path: Path, own: Identity) -> None:
+    def __init__(self, cells: memoryview, path: Path, own: ProcessIdentity) -> None:
         self._cells = cells
         self._path = path
         self._pid, self._start = own.pid, own.start
@@ -133,7 +133,7 @@ class Marks:
         self._folder = folder
         self._partitions = partitions
         self._cells: dict[str, memoryview] = {}
-        self._own: Identity | None = None
+        self._own: ProcessIdentity | None = None
 
     def of(self, stage: str, partition: int) -> Mark:
         """The mark of a partition. Raises OSError when the folder is full, or not to be written."""
@@ -141,7 +141,7 @@ class Marks:
         if stage not in self._cells:
             self._cells[stage] = self._mapped(path)
         if self._own is None or self._own.pid != os.getpid():
-            self._own = Identity.own()
+            self._own = ProcessIdentity.own()
         cells = self._cells[stage][partition * _CELLS : (partition + 1) * _CELLS]
         return Mark(cells, path, self._own)
 

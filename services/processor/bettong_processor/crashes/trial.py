@@ -38,7 +38,7 @@ _DONE, _COMPUTATION, _INDEX = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class SuspectRecord:
     """A record of a stage's log, and how many messages it holds."""
 
     offset: int
@@ -64,7 +64,7 @@ class Trial:
     """Folds parts of one record. `limit_ms`: of a message, 0 for none. Not for several threads at once."""
 
     worker: PartitionWorker
-    record: Record
+    record: SuspectRecord
     limit_ms: int
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], None] = time.sleep

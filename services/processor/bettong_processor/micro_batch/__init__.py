@@ -1,6 +1,7 @@
 """The micro-batch schedule: a Structured Streaming query hands the partitions' records to short tasks.
 
 query       one query for all stages, and Spark's words for how it goes (progress)
+ticking     the driver lets time pass in partitions that are idle
 task        what one Spark task does with the records of one partition
 partitions  the partition workers of one Python process, and where their states come from
 replay      a stretch of a log, to fold it again

@@ -12,7 +12,7 @@ from bettong.errors import LogTruncatedError
 from bettong.identifiers import PartitionId
 from bettong.logs import Logger
 from bettong.snapshots.chain import Increment, chain
-from bettong.snapshots.recovery import Candidate, StateLocation, candidates, reaches
+from bettong.snapshots.recovery import StateCandidate, StateLocation, candidates, reaches
 from bettong.topics import stage_of_topic, stage_topic
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Guard
@@ -66,7 +66,7 @@ class Partitions:
         memory = self._workers.pop(PartitionId(stage, partition), None)
         if memory is not None and memory.next_offset == first:
             return memory
-        tried: tuple[Candidate, ...] = ()
+        tried: tuple[StateCandidate, ...] = ()
         for _ in range(LOOKS_MAX):
             saved = self._saved(stage, partition, first)
             if memory is not None:
@@ -107,7 +107,7 @@ class Partitions:
                 return memory if self._took(memory, newer) else None
         return memory
 
-    def _loaded(self, candidate: Candidate, stage: str, partition: int) -> PartitionWorker | None:
+    def _loaded(self, candidate: StateCandidate, stage: str, partition: int) -> PartitionWorker | None:
         """A worker of a candidate's state; None when it is damaged or gone, so that the next one is tried."""
         worker = self._restoring.fresh(stage, partition)
         return worker if self._took(worker, candidate.chain) else None
@@ -119,7 +119,7 @@ class Partitions:
         data = self._stores.local.load(stage, partition, increment)
         return data if data is not None else self._stores.durable.load(stage, partition, increment)
 
-    def _replay(self, worker: PartitionWorker, candidate: Candidate, first: int) -> bool:
+    def _replay(self, worker: PartitionWorker, candidate: StateCandidate, first: int) -> bool:
         """Folds the log from the candidate's offset to `first` again; False when the log no longer has it."""
         if worker.next_offset == first:
             return True

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bettong.config.processor import ProcessorSettings
+from bettong.edges.kafka_log import LogWriter
 from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import ENVELOPE_BYTES_MAX
 from bettong.identifiers import TopicPartition
@@ -25,8 +26,11 @@ from bettong_processor.micro_batch.progress import durations_of, ends_of, metric
 from bettong_processor.micro_batch.saving import Ends, save
 from bettong_processor.micro_batch.spark_kafka import spark_options
 from bettong_processor.micro_batch.task import Step
+from bettong_processor.micro_batch.ticking import BUFFER_BYTES_MAX, Ticking
 from bettong_processor.micro_batch.unsaved import Unsaved
+from bettong_processor.programs import programs
 from bettong_processor.progress import Progress
+from bettong_processor.ticks import TickClock
 
 _FETCH_WAIT_MS = 20
 _OUTPUT = "topic string, partition int, value binary"
@@ -38,23 +42,26 @@ _REST_PER_SAVE = 4
 
 
 class MicroBatch:
-    """A `supervision.Run`: the query at work. A thread beside it has states saved that no batch follows."""
+    """A `supervision.Run`: the query at work. Beside it threads write TICKs, and save states that no batch follows."""
 
     def __init__(
         self,
         query: StreamingQuery,
         progress: Progress,
+        ticking: Ticking,
         unsaved: Unsaved,
         save: Callable[[Ends], Ends],
         log: Logger,
     ) -> None:
         self._query = query
         self._progress = progress
+        self._ticking = ticking
         self._unsaved = unsaved
         self._save = save
         self._log = log
         self._stopping = threading.Event()
         progress.start()
+        ticking.start()
         self._saving = InheritableThread(target=self._save_rest, name="saving", daemon=True)
         self._saving.start()
 
@@ -80,6 +87,7 @@ class MicroBatch:
     def leave(self) -> None:
         """See Run."""
         self._stopping.set()
+        self._ticking.stop()
         self._progress.stop()
 
     def stop(self, wait_s: float) -> None:
@@ -157,4 +165,27 @@ def start(
     )
     progress = Progress.of(settings, store, stages, log, committed=lambda: ends_of(query.lastProgress))
     unsaved = Unsaved(settings.snapshot_interval_ms / 1000, dict(first_offsets))
-    return MicroBatch(query, progress, unsaved, lambda ends: save(spark, settings, ends, log), log)
+    ticking = _ticking(settings, store, stages, progress, log)
+    return MicroBatch(query, progress, ticking, unsaved, lambda ends: save(spark, settings, ends, log), log)
+
+
+def _ticking(
+    settings: ProcessorSettings,
+    store: RedisStore,
+    stages: Mapping[str, str],
+    progress: Progress,
+    log: Logger,
+) -> Ticking:
+    ready = programs(settings).stages
+    return Ticking(
+        {topic: stage for topic, stage in stages.items() if ready[stage].is_ever_due()},
+        progress.idle,
+        clock=TickClock(time.time_ns, log),
+        redis=store,
+        connect=lambda: LogWriter(
+            settings.kafka_connection,
+            frame_bytes_max=settings.frame_bytes_max,
+            buffer_bytes_max=BUFFER_BYTES_MAX,
+        ),
+        log=log,
+    )

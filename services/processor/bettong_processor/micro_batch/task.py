@@ -29,7 +29,7 @@ from bettong_processor.micro_batch.replay import Replay
 from bettong_processor.micro_batch.uploads import Stores, Uploads
 from bettong_processor.programs import programs
 from bettong_processor.reporting import PartitionMetrics
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
 
 OUTPUT = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("value", pa.binary())])
 
@@ -92,7 +92,7 @@ class _Piece:
 
 
 @dataclass(slots=True)
-class Process:
+class WorkerProcess:
     """What one Python worker process of Spark keeps between tasks."""
 
     partitions: Partitions
@@ -130,7 +130,7 @@ def task_attempt() -> int:
 
 
 @lru_cache(maxsize=1)
-def process_of(settings: ProcessorSettings) -> Process:
+def process_of(settings: ProcessorSettings) -> WorkerProcess:
     """This process's workers and connections: made by its first task, kept for all later ones."""
     log = configure(settings, "processor-worker")
     ready = programs(settings)
@@ -146,7 +146,7 @@ def process_of(settings: ProcessorSettings) -> Process:
     guard = guarded(settings, application, metrics, log)
     uploads = Uploads(stores, interval_s=settings.snapshot_interval_ms / 1000, clock=time.monotonic, log=log)
     partitions = Partitions(
-        Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
+        Restoring(ready, WorkerLimits(settings.partitions, settings.frame_bytes_max), log),
         stores=stores,
         uploads=uploads,
         replay_log=Replay(settings.kafka_connection, frame_bytes_max=settings.frame_bytes_max),
@@ -154,4 +154,4 @@ def process_of(settings: ProcessorSettings) -> Process:
         log=log,
     )
     Watch(guard.at_work, guard.report_fault, guard.limit_ms).start()
-    return Process(partitions, uploads, metrics, guard)
+    return WorkerProcess(partitions, uploads, metrics, guard)

@@ -20,6 +20,7 @@ from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
 from bettong_processor.resident.measuring import Measure
+from bettong_processor.ticks import TickPacing, tick
 
 
 class OutstandingOutput:
@@ -101,10 +102,13 @@ class ActivePartition:
         self.revoke_by_s: float | None = None
         self.measure = Measure()
         self.published: dict[str, str | int | float] = {}
+        self._is_idle = False
+        self._ticks = TickPacing()
         self._output = OutstandingOutput()
 
     def fold_record(self, offset: int, value: bytes, writer: LogWriter, buffer: OutputBuffer) -> None:
         """Folds the next record and appends its output. Raises what the worker and the writer raise."""
+        self._is_idle = False
         output = self._output
         for record in self._fold(offset, value):
             size = len(record.value) + RECORD_BYTES
@@ -112,6 +116,26 @@ class ActivePartition:
             output.add(1)
             done = partial(self._acknowledged, output, buffer, size, self.worker.now_ns)
             writer.append(record.topic, record.partition, record.value, done)
+
+    def tick_if_due(self, log_ns: int, writer: LogWriter, buffer: OutputBuffer, now_s: float) -> None:
+        """Appends a TICK to the partition's own log if something is due and no record was folded since the last call.
+
+        `log_ns`: the time that it carries. It is no output: no snapshot waits for it. Raises what the writer raises.
+        """
+        due_ns, was_idle = self.worker.due_ns, self._is_idle
+        self._is_idle = True
+        if due_ns is None or due_ns > log_ns or not was_idle:
+            return
+        if self._ticks.allows(self.worker.next_offset, now_s):
+            value = tick(self.id.stage, log_ns)
+            size = len(value) + RECORD_BYTES
+            buffer.add(size)
+            self._ticks.begin(now_s)
+            writer.append(self.topic, self.id.partition, value, partial(self._ticked, buffer, size))
+
+    def _ticked(self, buffer: OutputBuffer, size: int, answer: int | LogError) -> None:
+        self._ticks.finish(answer)
+        buffer.remove(size, answer)
 
     def begin_snapshot(self) -> None:
         """Makes an increment of what was folded since the last one; it may be saved when its output is durable."""

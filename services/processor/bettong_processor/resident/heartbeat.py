@@ -6,6 +6,7 @@ anything, keep what they hold.
 """
 
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -50,6 +51,8 @@ class Heartbeat:
         self._revoked: set[PartitionId] = set()
         self._hurry = False
         self._ended = False
+        # Redis' clock by the last response, and when that came by this machine's monotonic clock.
+        self._redis_clock: tuple[int, int] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="heartbeat")
         self._sending: Future[None] = Future()
 
@@ -59,6 +62,14 @@ class Heartbeat:
         if self._sending.done():
             self._sending.result()
         return self._desired
+
+    @property
+    def redis_ns(self) -> int:
+        """Redis' clock now, Unix ns: that of the last response, and what has passed since. 0 before the first."""
+        if self._redis_clock is None:
+            return 0
+        redis_ns, heard_ns = self._redis_clock
+        return redis_ns + time.monotonic_ns() - heard_ns
 
     def report_revoked(self, partition: PartitionId) -> None:
         """The loop holds this partition no more; another slot may acquire it. Never blocks for long."""
@@ -116,6 +127,7 @@ class Heartbeat:
             if response is None:
                 self._change_desired(superseded=True)
             else:
+                self._redis_clock = response.redis_ns, time.monotonic_ns()
                 self._revoked -= revoked
                 self._apply_response(response)
             self._changed.notify_all()

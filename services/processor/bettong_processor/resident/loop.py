@@ -4,6 +4,7 @@
                           revoke: read no more, last snapshot, output durable and saved ─> others may acquire it
     poll ─> fold ─> append           a frame that comes alone goes out alone; under load the log's client fills batches
     every interval ─> snapshot ─> save   beside the loop
+    idle, and something due ─> TICK      into the partition's own log, from where it is folded as any record
 
 Output under way is bounded: beyond that nothing is read, until the broker has caught up.
 """
@@ -24,6 +25,7 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
+from bettong_processor.ticks import TickClock
 
 # Beyond this much output under way nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
@@ -67,6 +69,7 @@ class Loop:
         metrics: PartitionMetrics,
         guard: Guard,
         intervals: Intervals,
+        clock: TickClock,
         log: Logger,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:
@@ -78,6 +81,7 @@ class Loop:
         self._metrics = metrics
         self._guard = guard
         self._intervals = intervals
+        self._clock = clock
         self._log = log
         self._output_bytes_max = output_bytes_max
         self._buffer = OutputBuffer()
@@ -142,6 +146,7 @@ class Loop:
         self._revoke_partitions(desired, now_s)
         for partition in (*self._active.values(), *self._revoking.values()):
             self._save_snapshots(partition, now_s)
+        self._write_ticks(now_s)
         self._write_metrics(now_s)
 
     def _acquire_partitions(self, desired: DesiredAssignment, now_s: float) -> None:
@@ -205,6 +210,17 @@ class Loop:
         log = TopicPartition(partition.topic, partition.id.partition)
         del self._active[log]
         self._reader.remove(*log)
+
+    def _write_ticks(self, now_s: float) -> None:
+        """Lets time pass in partitions that are idle.
+
+        Not while the broker may be away: a writer that waits for an answer too long ends, and all the loop with it.
+        """
+        if not self._active or self._reader.is_suspect:
+            return
+        log_ns = self._clock.now_ns(self._heartbeat.redis_ns)
+        for partition in self._active.values():
+            partition.tick_if_due(log_ns, self._writer, self._buffer, now_s)
 
     def _save_snapshots(self, partition: ActivePartition, now_s: float) -> None:
         if partition.revoke_by_s is None and not partition.pending and now_s >= partition.due_s:

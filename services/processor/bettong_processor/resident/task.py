@@ -23,7 +23,8 @@ from bettong_processor.programs import programs
 from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
-from bettong_processor.restoring import Limits, Restoring
+from bettong_processor.restoring import Restoring, WorkerLimits
+from bettong_processor.ticks import TickClock
 
 # A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
 # busy machine must not look like a dead one.
@@ -93,7 +94,7 @@ class SlotTask:
                 Heartbeat(membership, task, log) as heartbeat,
             ):
                 Loop(
-                    Restoring(ready, Limits(settings.partitions, settings.frame_bytes_max), log),
+                    Restoring(ready, WorkerLimits(settings.partitions, settings.frame_bytes_max), log),
                     snapshot_store(settings.snapshots, ready.plan.application, redis),
                     heartbeat=heartbeat,
                     reader=reader,
@@ -103,5 +104,6 @@ class SlotTask:
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
                     ),
+                    clock=TickClock(time.time_ns, log),
                     log=log,
                 ).fold_until_stopped()

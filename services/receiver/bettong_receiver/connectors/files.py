@@ -25,7 +25,7 @@ from bettong_receiver.delivery.connector import MovingPosition, Refused, SinkBat
 from bettong_receiver.errors import PositionError, SinkError
 from bettong_receiver.formats import SinkFormat
 from bettong_receiver.positions import PositionKey, decode, encode
-from bettong_receiver.progress import Progress, SinkPartition
+from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
 # Two fsyncs a moved partition: 16 partitions take 4 ms on a local disk and 0.3 s on a slow network volume.
 SYNC_INTERVAL_S = 0.5
@@ -171,7 +171,7 @@ def _open(folder: Path, key: PositionKey, extension: str, beginning: int) -> _Fi
     elif size_bytes:
         raise PositionError(f"{path} has no {position_path.name} beside it; {_remedy(position_path, path)}")
     else:
-        position, length_bytes = encode(key, Progress.fresh(beginning)), 0
+        position, length_bytes = encode(key, DeliveryProgress.fresh(beginning)), 0
         _replace(position_path, position)
     if size_bytes < length_bytes:
         raise PositionError(

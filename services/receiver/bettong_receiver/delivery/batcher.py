@@ -15,7 +15,7 @@ from bettong_receiver.errors import PositionError
 from bettong_receiver.positions import PositionKey
 from bettong_receiver.positions import decode as decode_position
 from bettong_receiver.positions import encode as encode_position
-from bettong_receiver.progress import Progress, SinkPartition
+from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
 # As the stored offset of a position that should be stored again.
 _STALE = -1
@@ -54,7 +54,7 @@ class SinkBatcher(Generic[Message]):
         return {key: self._moving[key].progress.offset for key in keys}
 
     @property
-    def progress(self) -> dict[SinkPartition, Progress]:
+    def progress(self) -> dict[SinkPartition, DeliveryProgress]:
         """Of each partition, as it moves on."""
         return {key: each.progress for key, each in self._moving.items()}
 
@@ -133,7 +133,7 @@ class SinkBatcher(Generic[Message]):
     def _position_refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> bytes:
         return encode_position(self._moving[key].key, self._refusing(key, refused))
 
-    def _refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> Progress:
+    def _refusing(self, key: SinkPartition, refused: Mapping[int, str]) -> DeliveryProgress:
         """The progress of a partition of which these messages of its batch were refused."""
         found: dict[int, dict[int, str]] = {}
         frames = self._batches[key].frames
@@ -159,7 +159,7 @@ class SinkBatcher(Generic[Message]):
 
 def _restored(key: PositionKey, stored: bytes | None, beginning: int) -> MovingPosition:
     if stored is None:
-        return MovingPosition(key, Progress.fresh(beginning))
+        return MovingPosition(key, DeliveryProgress.fresh(beginning))
     try:
         return MovingPosition(key, decode_position(key, stored)[0])
     except PositionError as error:

@@ -7,7 +7,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from bettong.frames.frame import Frame
 from bettong_receiver.errors import SinkError
 from bettong_receiver.positions import PositionKey, encode
-from bettong_receiver.progress import Progress, SinkPartition
+from bettong_receiver.progress import DeliveryProgress, SinkPartition
 
 Message = TypeVar("Message")
 # Of each partition the indexes in its batch of the messages that were refused, and why.
@@ -33,7 +33,7 @@ class MovingPosition:
     """The position of one connector in one partition, which moves on with each round of deliveries."""
 
     key: PositionKey
-    progress: Progress
+    progress: DeliveryProgress
 
     def encode(self, *, length_bytes: int = 0) -> bytes:
         """The position to store. Between two calls of `deliver` it covers all that was delivered by then."""

@@ -17,7 +17,7 @@ from bettong_receiver.delivery.batcher import SinkBatcher
 from bettong_receiver.delivery.connector import Message, SinkBatch, SinkConnector
 from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route, SinkRecord
-from bettong_receiver.progress import Counts, Progress, SinkPartition
+from bettong_receiver.progress import Counts, DeliveryProgress, SinkPartition
 
 # A position without messages (ticks, duplicates) is worth a transaction only so often: it saves reading again.
 _MOVED_S = 5.0
@@ -109,7 +109,7 @@ class Delivery(Generic[Message]):
         """Releases the connectors. Never raises."""
         self._opened.close()
 
-    def progress(self, sink: str) -> dict[int, Progress]:
+    def progress(self, sink: str) -> dict[int, DeliveryProgress]:
         """A copy of the first connector's progress in each partition of a sink, all at one moment."""
         with self._lock:
             return {

@@ -14,7 +14,7 @@ from bettong.topics import DEAD_LETTERS
 from bettong.worker.output.dead_letters import DeadLetterFraming, DeadLetters
 from bettong.worker.output.framing import FrameEmitter, OutputRecord, origin_of
 from bettong.worker.output.numbering import SentTable
-from bettong_receiver.progress import DeadLetterOutbox, Progress
+from bettong_receiver.progress import DeadLetterOutbox, DeliveryProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Refusals:
         """Whether nothing may be left out."""
         return self.on_error == STOP
 
-    def noted(self, progress: Progress, refused: Mapping[int, Mapping[int, str]]) -> Progress:
+    def noted(self, progress: DeliveryProgress, refused: Mapping[int, Mapping[int, str]]) -> DeliveryProgress:
         """Progress that says which messages were refused: by the offset of their frame, by index, why."""
         if self.on_error == DEAD_LETTER:
             pending = progress.outbox.pending | {offset: dict(reasons) for offset, reasons in refused.items()}

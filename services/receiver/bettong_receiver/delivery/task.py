@@ -24,7 +24,7 @@ from bettong_receiver.delivery.delivery import Delivery
 from bettong_receiver.delivery.observations import DeliveryLog
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.errors import SinkError
-from bettong_receiver.progress import Counts, Progress, SinkPartition
+from bettong_receiver.progress import Counts, DeliveryProgress, SinkPartition
 
 # One poll of the log. A stop waits no longer than this, or for one delivery.
 _POLL_MS = 50
@@ -86,7 +86,7 @@ class SinkTask(Generic[Message]):
         """What became of the records of each sink; empty until the first connector was opened once."""
         return {} if self._delivery is None else self._delivery.counts()
 
-    def progress(self, sink: str) -> dict[int, Progress]:
+    def progress(self, sink: str) -> dict[int, DeliveryProgress]:
         """A copy of the progress in each partition of a sink, all at one moment; empty as `counts` is."""
         return {} if self._delivery is None else self._delivery.progress(sink)
 

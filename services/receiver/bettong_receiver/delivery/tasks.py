@@ -13,8 +13,8 @@ from bettong_receiver.delivery.connector import SinkBatch
 from bettong_receiver.delivery.observations import DeliveryObserver
 from bettong_receiver.delivery.route import Route
 from bettong_receiver.delivery.task import OpenReader, SinkTask
-from bettong_receiver.progress import Counts, Progress, SinkPartition
-from bettong_receiver.status import Status
+from bettong_receiver.progress import Counts, DeliveryProgress, SinkPartition
+from bettong_receiver.status import ReceiverStatus
 
 # How long one wait for a task to open lasts: a stop waits no longer than this.
 _POLL_S = 0.05
@@ -30,7 +30,7 @@ class SinkTasks:
         *,
         open_reader: OpenReader,
         open_writer: Callable[[], LogWriter],
-        status: Status,
+        status: ReceiverStatus,
         log: Logger,
     ) -> None:
         def report_wait(name: str, why: str | None) -> None:
@@ -88,7 +88,7 @@ class SinkTasks:
         """Whether all required tasks have been opened: what metrics say is true from then on."""
         return all(task.opened.is_set() for task in self._tasks if task.route.required)
 
-    def progress(self, sink: str) -> dict[int, Progress]:
+    def progress(self, sink: str) -> dict[int, DeliveryProgress]:
         """How far the first route is in each partition of a sink, all at one moment."""
         return self._first.progress(sink)
 

@@ -96,12 +96,12 @@ def show(
     from bettong.errors import BettongError
     from bettong.inspection.json_lines import dead_letter_json
     from bettong.inspection.retry import Cannot, decide
-    from bettong.inspection.text import Form, message_text, moment
+    from bettong.inspection.text import MessageForm, message_text, moment
 
     plan, where = _found(application, directory, kafka)
     log = _log(plan, where)
     found = log.at(_id(dead_letter))
-    if Form(form) is Form.RAW:
+    if MessageForm(form) is MessageForm.RAW:
         sys.stdout.buffer.write(found.dead_letter.message)
         return
     mark = log.retried().get(found.id)
@@ -111,7 +111,7 @@ def show(
     decision = decide(plan, found, mark, repeat=False, now_ns=time.time_ns())
     retry = decision.reason if isinstance(decision, Cannot) else f"goes to source {decision.source}"
     try:
-        message = message_text(found.dead_letter.message, Form(form))
+        message = message_text(found.dead_letter.message, MessageForm(form))
     except ValueError as error:
         raise BettongError(f"the message of {found.id} is no {form}: {error}; see it with --as hex") from None
     fields = {

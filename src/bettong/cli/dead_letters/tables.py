@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from bettong.frames.dead_letter_id import DeadLetterId
-    from bettong.inspection.dead_letters import Found, Mark
+    from bettong.inspection.dead_letters import Found, ResendMark
 
 _REASON_CHARACTERS = 120
 
 
-def dead_letters_table(found: list[Found], marks: Mapping[DeadLetterId, Mark]) -> Table:
+def dead_letters_table(found: list[Found], marks: Mapping[DeadLetterId, ResendMark]) -> Table:
     """One line a dead letter."""
     from rich.markup import escape
     from rich.table import Table

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from bettong.cluster.log_lines import Line
     from bettong.cluster.pods import PodRow
-    from bettong.cluster.rolling import Progress
+    from bettong.cluster.rolling import RolloutProgress
 
 _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "bright_cyan", "bright_green", "bright_magenta")
 
@@ -49,7 +49,7 @@ def pods_table(found: Iterable[PodRow], release: str, now_s: float) -> Table:
     return table
 
 
-def workloads_line(found: Iterable[Progress]) -> str | None:
+def workloads_line(found: Iterable[RolloutProgress]) -> str | None:
     """What is not yet as it shall be; None when all is."""
     late = [each.line() for each in found if not each.done]
     return "; ".join(late) if late else None

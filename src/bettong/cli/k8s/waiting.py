@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from bettong.cluster.acting import Deployed
     from bettong.cluster.api import Cluster
-    from bettong.cluster.rolling import Progress
+    from bettong.cluster.rolling import RolloutProgress
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def await_all(
 
 
 @contextmanager
-def bar(console: Console, name: str) -> Iterator[Callable[[Progress], None]]:
+def bar(console: Console, name: str) -> Iterator[Callable[[RolloutProgress], None]]:
     """A bar that is told how far a workload is."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -77,7 +77,7 @@ def bar(console: Console, name: str) -> Iterator[Callable[[Progress], None]]:
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         task = shown.add_task(name, total=1, line="")
 
-        def told(how: Progress) -> None:
+        def told(how: RolloutProgress) -> None:
             done = min(how.updated, how.ready)
             shown.update(task, total=max(1, how.wanted), completed=done, line=how.line().partition(": ")[2])
 

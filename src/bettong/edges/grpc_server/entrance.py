@@ -8,7 +8,7 @@ import grpc
 from bettong.config.access import Grants, parse
 from bettong.config.service import ServingSettings
 from bettong.edges.grpc_server.certificates import server_credentials
-from bettong.edges.grpc_server.guard import Guard, Permissions
+from bettong.edges.grpc_server.guard import CallGuard, Permissions
 from bettong.edges.grpc_server.parsing import Parsing
 from bettong.edges.grpc_server.reloaded import Reloaded
 from bettong.errors import SettingsError
@@ -53,7 +53,7 @@ class Entrance:
                 faults.append(str(error))
         if (path := settings.tokens) is not None:
             try:
-                guard = Guard(Reloaded([path], lambda: _tokens(path), log), permissions, log)
+                guard = CallGuard(Reloaded([path], lambda: _tokens(path), log), permissions, log)
                 self.interceptors = (*self.interceptors, guard)
             except SettingsError as error:
                 faults.append(str(error))

@@ -24,7 +24,7 @@ _OPEN = "/grpc.health.v1.Health/"
 _CHECK_S = 1.0
 
 
-class Guard(Wrapper):
+class CallGuard(Wrapper):
     """Refuses calls with UNAUTHENTICATED (no token, an unknown one) or PERMISSION_DENIED (not this stream or sink).
 
     A call that lasts is ended in the same way within 1 s after its token, or what it may, was taken away.

@@ -164,6 +164,11 @@ class LogReader(Closing):
             else None
         )
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a connection was lost and the broker has not answered since: it may be away. Does not block."""
+        return self._is_suspect
+
     def positions(self) -> dict[TopicPartition, int]:
         """For each (topic, partition) the offset of the next record that `poll` returns. Does not block."""
         return dict(self._next)

@@ -24,7 +24,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bettong.edges.redis_store.connection import Client, RedisStore
+from bettong.edges.redis_store.connection import Client, RedisStore, clock_ns
 from bettong.edges.redis_store.lease import LEASE
 from bettong.identifiers import PartitionId
 
@@ -75,7 +75,7 @@ for index = held + 1, wanted do
 end
 local newer = assignment[2] and tonumber(assignment[2]) > tonumber(ARGV[5])
 return {{'answered', assignment[2] or '', (newer and assignment[3]) or '', assignment[4] or '',
-  lost, acquired}}
+  lost, acquired, redis.call('TIME')}}
 """
 
 # KEYS: the assignment, the refused. ARGV: run, epoch, slots of partitions, stop. A run that is not the newest any more
@@ -120,11 +120,15 @@ class SlotAssignment:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatResponse:
-    """`assignment`: a newer one than the task knew, or None. `lost`: another task holds these."""
+    """`assignment`: a newer one than the task knew, or None. `lost`: another task holds these.
+
+    `redis_ns`: Redis' clock, Unix ns.
+    """
 
     assignment: SlotAssignment | None
     lost: frozenset[PartitionId]
     acquired: frozenset[PartitionId]
+    redis_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +162,8 @@ class RedisMembership:
                 together.delete(self._assignment, self._holders, self._refused)
                 together.hset(self._assignment, mapping={"run": run, "epoch": 0, "slots": "{}", "stop": 0})
                 together.time()
-                *_, (seconds, micros) = together.execute()
-            return int(seconds) * 1_000_000 + int(micros)
+                *_, time = together.execute()
+            return clock_ns(time) // 1_000
 
         return self._store.ask("beginning a run", command)
 
@@ -253,7 +257,7 @@ class RedisMembership:
         )
         if answer[0] == b"superseded":
             return None
-        _, newest, slots, stop, lost, acquired = answer
+        _, newest, slots, stop, lost, acquired, time = answer
         assignment = (
             SlotAssignment(
                 int(newest),
@@ -263,7 +267,9 @@ class RedisMembership:
             if slots
             else None
         )
-        return HeartbeatResponse(assignment, frozenset(map(_parsed, lost)), frozenset(map(_parsed, acquired)))
+        return HeartbeatResponse(
+            assignment, frozenset(map(_parsed, lost)), frozenset(map(_parsed, acquired)), clock_ns(time)
+        )
 
     def _slot(self, slot: int | str) -> str:
         return self._store.key("resident", str(slot))

@@ -20,9 +20,9 @@ from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, Record
 from bettong.errors import BettongError, FrameError
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.frames.frame import Frame, Kind, decode
+from bettong.frames.frame import Frame, FrameKind, decode
 from bettong.identifiers import TopicPartition
-from bettong.inspection.dead_letters import Found, Mark
+from bettong.inspection.dead_letters import Found, ResendMark
 from bettong.inspection.live.log_stretch import stretch
 from bettong.topics import dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
@@ -46,14 +46,14 @@ class DeadLetterLog:
             if _taken(tables[record.partition], frame):
                 yield from _dead_letters_of(record, frame)
 
-    def retried(self) -> dict[DeadLetterId, Mark]:
+    def retried(self) -> dict[DeadLetterId, ResendMark]:
         """The dead letters that were sent again."""
-        found: dict[DeadLetterId, Mark] = {}
+        found: dict[DeadLetterId, ResendMark] = {}
         for _, frame in self._frames(_MARKS):
             id_ = DeadLetterId.of_stream(frame.origin.partition("/")[2])
-            if id_ is not None and frame.kind is Kind.SENT_AGAIN:
-                begun = found.get(id_, Mark(frame.ingest_ns, done=False))
-                found[id_] = Mark(begun.time_ns, begun.done or frame.previous > 0)
+            if id_ is not None and frame.kind is FrameKind.SENT_AGAIN:
+                begun = found.get(id_, ResendMark(frame.ingest_ns, done=False))
+                found[id_] = ResendMark(begun.time_ns, begun.done or frame.previous > 0)
         return found
 
     def at(self, id_: DeadLetterId) -> Found:
@@ -99,7 +99,7 @@ def _readable(record: Record) -> list[Frame]:
 
 
 def _taken(table: DeliveryTable, frame: Frame) -> bool:
-    if frame.kind is not Kind.DATA:
+    if frame.kind is not FrameKind.DATA:
         return False
     verdict = table.take(
         frame.origin, sequence=frame.sequence, previous=frame.previous, now_ns=frame.ingest_ns

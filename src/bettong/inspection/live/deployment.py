@@ -9,7 +9,7 @@ from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LogError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition
-from bettong.inspection.deployment import Answers, Inspection, Logs, Offsets, inspection
+from bettong.inspection.deployment import DeploymentAnswers, Inspection, Logs, Offsets, inspection
 from bettong.inspection.overview import Record
 from bettong.inspection.services import remote_rows
 from bettong.topics import stage_of_topic, stage_topic
@@ -31,7 +31,7 @@ def ask(
     kafka: KafkaConnection | None,
     *,
     redis_may_be_away: bool = False,
-) -> Answers:
+) -> DeploymentAnswers:
     """What Redis and Kafka say now. Raises StoreError for a Redis that is away, unless it may be."""
     silent: dict[str, str] = {}
     live: Mapping[str, Record] = {}
@@ -48,7 +48,7 @@ def ask(
             logs = _logs(kafka, application)
         except LogError as error:
             silent["kafka"] = str(error)
-    return Answers(live, partitions, logs, silent)
+    return DeploymentAnswers(live, partitions, logs, silent)
 
 
 def _said(

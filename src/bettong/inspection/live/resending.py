@@ -9,7 +9,7 @@ from bettong.application.plan import Plan
 from bettong.client.sender import Sender
 from bettong.errors import ClientError, RefusedError
 from bettong.frames.dead_letter_id import DeadLetterId
-from bettong.inspection.dead_letters import Found, Mark
+from bettong.inspection.dead_letters import Found, ResendMark
 from bettong.inspection.retry import Cannot, Resend, decide
 
 _REASONS_MAX = 20
@@ -22,7 +22,7 @@ class Resending:
     """Decides on one dead letter after the other, sends its message, and counts. `target` None: a dry run."""
 
     def __init__(
-        self, plan: Plan, marks: Mapping[DeadLetterId, Mark], target: str | None, *, repeat: bool
+        self, plan: Plan, marks: Mapping[DeadLetterId, ResendMark], target: str | None, *, repeat: bool
     ) -> None:
         self.sent = self.refused = self.held = self.already = 0
         self._plan = plan

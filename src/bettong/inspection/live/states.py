@@ -13,7 +13,7 @@ from bettong.edges.snapshot_stores import snapshot_store
 from bettong.errors import LogTruncatedError, SnapshotError
 from bettong.inspection.locations import Locations
 from bettong.inspection.overview import service_of
-from bettong.inspection.states import Held, KeyState, LogEnds
+from bettong.inspection.states import KeyState, LogEnds, RestoredSnapshot
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
 from bettong.services import PROCESSOR
@@ -41,7 +41,7 @@ class States(Closing):
             begins, ends = admin.beginnings([topic]), admin.ends([topic])
         return {each.partition: LogEnds(begins[each], end) for each, end in ends.items()}
 
-    def held(self, stage: Stage, partition: int) -> Held | None:
+    def held(self, stage: Stage, partition: int) -> RestoredSnapshot | None:
         """The newest snapshot that is not damaged; None when there is none.
 
         Raises SnapshotError when there are some and none can be used.
@@ -61,7 +61,9 @@ class States(Closing):
             except SnapshotError as error:
                 fault = error
             else:
-                return Held(stage.name, partition, worker.next_offset, sum(map(len, kept)), worker)
+                return RestoredSnapshot(
+                    stage.name, partition, worker.next_offset, sum(map(len, kept)), worker
+                )
         if fault is not None:
             raise fault
         return None

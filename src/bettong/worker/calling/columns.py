@@ -5,7 +5,7 @@ that changes nothing for the others, for what it gives for a row hangs on no row
 results that it gives those that do not fit their schema become failures, each by itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from traceback import walk_tb
 from typing import Any
@@ -14,10 +14,10 @@ import numpy as np
 
 from bettong.application.on_error import STOP
 from bettong.application.plan import Computation
-from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
+from bettong.application.streams import Filtered, FlatMapped, Handler, Stateful, Stateless
 from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
-from bettong.schema.schema import schema_of
+from bettong.schema.schema import Schema, schema_of
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results
@@ -60,8 +60,10 @@ class ColumnsCalling:
 class StatefulColumns:
     """`Stream.stateful` of vectorized functions."""
 
-    def __init__(self, node: Stateful) -> None:
+    def __init__(self, node: Stateful, functions: Mapping[Schema, Handler]) -> None:
+        """`functions`: by what they take."""
         self._node = node
+        self._functions = functions
         self._state = schema_of(node.state)
         self._distinct = Distinct()
 
@@ -94,7 +96,7 @@ class StatefulColumns:
         return given
 
     def _given(self, columns: Columns, state: Any, places: Array) -> Results:
-        given = self._node.handlers[columns.schema](message_of(columns), state, places)
+        given = self._functions[columns.schema](message_of(columns), state, places)
         if given is None:
             return Results(Columns.of_messages(self._node.schema, []), np.arange(0))
         if self._node.many:
@@ -109,14 +111,13 @@ def try_stateless(node: Stateless) -> None:
     _try(node.function, lambda: ColumnsCalling(node).over(Columns.of_messages(takes, [])))
 
 
-def try_stateful(node: Stateful, key: np.dtype[Any]) -> None:
-    """The same for all functions of a stateful computation."""
-    table = RecordTable(node, key)
+def try_stateful(node: Stateful, table: RecordTable) -> None:
+    """The same for all functions of a stateful computation. `table`: a new one."""
     none = Records(np.empty(0, np.int32), table.states, 0, table)
-    calling = StatefulColumns(node)
-    for schema, function in node.handlers.items():
-        columns = Columns.of_messages(schema, [])
-        _try(function, lambda columns=columns: calling.over(columns, none))  # type: ignore[misc]
+    functions = [*node.handlers.items(), *((table.fired, timer.function) for timer in node.timers)]
+    for schema, function in functions:
+        calling, columns = StatefulColumns(node, {schema: function}), Columns.of_messages(schema, [])
+        _try(function, lambda calling=calling, columns=columns: calling.over(columns, none))  # type: ignore[misc]
 
 
 def _try(function: Callable[..., Any], call: Callable[[], Results]) -> None:

@@ -80,26 +80,26 @@ class _Made:
     def __init__(self, kernel: Kernel, room: int, before: "_Made | None" = None) -> None:
         self.room = room
         self.sources = np.empty(room, np.int64)
-        self.misfits = np.empty(room if kernel.form.gives is Gives.MANY else 1, np.uint8)
+        self.violations = np.empty(room if kernel.form.gives is Gives.MANY else 1, np.uint8)
         self.results = [np.empty(room, field.dtype) for field in kernel.form.results]
         for old, new in zip(before.arrays if before else (), self.arrays, strict=False):
             new[: len(old)] = old
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        return (self.sources, self.misfits, *self.results)
+        return (self.sources, self.violations, *self.results)
 
 
 def _output(kernel: Kernel, made: _Made, count: int, failures: list[Failure]) -> Results:
     assert kernel.form.output is not None  # noqa: S101 - a filter's alone has none
     output = Columns(kernel.form.output, count, tuple(result[:count] for result in made.results))
     sources = made.sources[:count]
-    if kernel.form.gives is Gives.MANY and made.misfits[:count].any():
+    if kernel.form.gives is Gives.MANY and made.violations[:count].any():
         failures += [
-            (int(sources[result]), kernel.reasons[made.misfits[result] - 1])
-            for result in np.flatnonzero(made.misfits[:count]).tolist()
+            (int(sources[result]), kernel.reasons[made.violations[result] - 1])
+            for result in np.flatnonzero(made.violations[:count]).tolist()
         ]
-        fit = np.flatnonzero(made.misfits[:count] == 0)
+        fit = np.flatnonzero(made.violations[:count] == 0)
         output, sources = output.take(fit), sources.take(fit)
     return Results(output, sources, failures)
 

@@ -4,21 +4,22 @@ Each call stands alone: what it raises, or what making its message raises, is a 
 goes on. A result is read the moment it is given, so what the function does to that object afterwards changes nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, length_hint
 from typing import Any
 
 import numpy as np
 
 from bettong.application.on_error import STOP
-from bettong.application.streams import Filtered, FlatMapped, Stateful, Stateless
+from bettong.application.streams import Filtered, FlatMapped, Handler, Stateful, Stateless
 from bettong.frames.fitting import fitting_values
 from bettong.schema.schema import Schema
 from bettong.user_errors import ANY_ERROR, reason_of
-from bettong.worker.batch import Batch
+from bettong.worker.batch import Batch, NoKey
 from bettong.worker.calling.results import Calling, Failure, Results
 from bettong.worker.progress import FoldProgress
 from bettong.worker.state.objects import ObjectTable
+from bettong.worker.state.timers import KeyTimers
 
 # Iterables that nobody means as several results.
 _TEXTS = (str, bytes, bytearray, memoryview)
@@ -155,15 +156,18 @@ class StatefulMessages:
     What a function had changed in the state before it raised stays, here and in every replay alike.
     """
 
-    def __init__(self, node: Stateful, progress: FoldProgress) -> None:
+    def __init__(self, node: Stateful, functions: Mapping[Schema, Handler], progress: FoldProgress) -> None:
+        """`functions`: by what they take."""
         self._node = node
+        self._functions = functions
         self._progress = progress
+        self._looks = node.delete_when is not None or bool(node.timers)
 
     def call(self, batch: Batch, states: ObjectTable) -> Results:
         """See Calling."""
-        if self._node.delete_when is not None:
-            return self._deleting(batch, states, self._node.delete_when)
-        handler = self._node.handlers[batch.schema]
+        if self._looks:
+            return self._looking(batch, states)
+        handler = self._functions[batch.schema]
         output = _Output(self._node.schema)
         take = output.extend if self._node.many else output.add
         find, create = states.get, states.create
@@ -186,9 +190,11 @@ class StatefulMessages:
                     continue
             return output.results(batch.length)
 
-    def _deleting(self, batch: Batch, states: ObjectTable, delete_when: Callable[[Any], bool]) -> Results:
-        """The same with `delete_when=`. A loop of its own, so that the other has nothing to ask for each row."""
-        handler, output = self._node.handlers[batch.schema], _Output(self._node.schema)
+    def _looking(self, batch: Batch, states: ObjectTable) -> Results:
+        """The same with `delete_when=` and timers. A loop of its own, so that the other has nothing to look at."""
+        handler, output = self._functions[batch.schema], _Output(self._node.schema)
+        delete_when, timers = self._node.delete_when, states.timers
+        note = timers.note if timers is not None else None
         take = output.extend if self._node.many else output.add
         kept = output.count
         keys = iter(batch.key_values())
@@ -200,15 +206,29 @@ class StatefulMessages:
                     state = states.get(key)
                     if state is None:
                         state = states.create(key)
-                    kept = output.count
                     result = handler(message, state)
                     if result is not None:
                         take(result, last - length_hint(keys))
-                    if delete_when(state):
+                    if delete_when is not None and delete_when(state):
                         states.delete(key)
+                    elif note is not None:
+                        note(key, state)
+                    kept = output.count
             except ANY_ERROR as error:
                 output.keep(*kept)
                 output.failures.append((last - length_hint(keys), reason_of(error)))
+                kept = output.count
                 if self._node.on_error != STOP:
                     continue
+            if timers is not None and output.failures:
+                _note_failed(timers, batch, states, output.failures)
             return output.results(batch.length)
+
+
+def _note_failed(timers: KeyTimers, batch: Batch, states: ObjectTable, failures: Iterable[Failure]) -> None:
+    """What a function had set before it raised stays, too."""
+    keys = batch.key_values()
+    for row, _ in failures:
+        state = states.get(keys[row]) if not isinstance(keys[row], NoKey) else None
+        if state is not None:
+            timers.note_failed(keys[row], state)

@@ -64,10 +64,10 @@ def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
 
 def one_each_of(schema: Schema, given: Any, rows: int) -> Results:
     """The results that a function gave as a message: one a row. Raises WrongColumnsError."""
-    columns, misfits = _fitting(schema, given, rows)
-    if not misfits:
+    columns, violations = _fitting(schema, given, rows)
+    if not violations:
         return Results(columns, None)
-    return Results(columns, np.delete(np.arange(rows), list(misfits)), list(misfits.items()))
+    return Results(columns, np.delete(np.arange(rows), list(violations)), list(violations.items()))
 
 
 def several_of(schema: Schema, given: Any, rows: int) -> Results:
@@ -83,11 +83,11 @@ def several_of(schema: Schema, given: Any, rows: int) -> Results:
     places = places.astype(np.int64)
     if len(places) and (places[0] < 0 or places[-1] >= rows or (np.diff(places) < 0).any()):
         raise WrongColumnsError(f"places: expected 0 to {rows - 1}, in rising order")
-    columns, misfits = _fitting(schema, message, len(places))
-    if not misfits:
+    columns, violations = _fitting(schema, message, len(places))
+    if not violations:
         return Results(columns, places)
-    failures = [(int(places[result]), reason) for result, reason in misfits.items()]
-    return Results(columns, np.delete(places, list(misfits)), failures)
+    failures = [(int(places[result]), reason) for result, reason in violations.items()]
+    return Results(columns, np.delete(places, list(violations)), failures)
 
 
 def rows_kept(given: Any, rows: int) -> Array:
@@ -130,14 +130,14 @@ def _part(value: Any, part: Sequence[int] | slice) -> Any:
 def _columns(schema: Schema, values: list[Any], rows: int) -> Columns:
     """Raises WrongColumnsError for a field that is no column, only then SchemaError for values that do not fit."""
     columns: list[Column] = []
-    misfit = ""
+    violation = ""
     for field, value in zip(schema.fields, values, strict=True):
         try:
             columns.append(_column(field, value, rows))
         except SchemaError as error:
-            misfit = misfit or str(error)
-    if misfit:
-        raise SchemaError(misfit)
+            violation = violation or str(error)
+    if violation:
+        raise SchemaError(violation)
     return Columns(schema, rows, tuple(columns))
 
 

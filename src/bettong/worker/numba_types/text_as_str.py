@@ -34,7 +34,7 @@ for _operation in (operator.lt, operator.le, operator.gt, operator.ge, operator.
 
 def _register_method(name: str) -> None:
     @overload_method(TextType, name, strict=False)
-    def applied(text: Any, *arguments: Any) -> Any:  # noqa: ARG001
+    def applied(text: Any, *arguments: Any) -> Any:  # noqa: ARG001 - Numba compares the names of parameters
         return lambda text, *arguments: getattr(decoded(text), name)(*arguments)
 
 
@@ -43,7 +43,7 @@ for _name in (name for name in dir(str) if not name.startswith("_")):
 
 
 @overload_method(TextType, "__hash__", strict=False)
-def _hash(text: Any) -> Any:  # noqa: ARG001
+def _hash(text: Any) -> Any:  # noqa: ARG001 - Numba compares the names of parameters
     return lambda text: hash(decoded(text))
 
 

@@ -2,11 +2,11 @@
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import failed
+from bettong.worker.operators.operator import WithoutTime, failed
 from bettong.worker.output.dead_letters import DeadLetters
 
 
-class FilterOperator:
+class FilterOperator(WithoutTime):
     """See Operator."""
 
     def __init__(self, name: str, calling: Calling[None]) -> None:

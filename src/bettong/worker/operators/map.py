@@ -2,11 +2,11 @@
 
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling
-from bettong.worker.operators.operator import derived
+from bettong.worker.operators.operator import WithoutTime, derived
 from bettong.worker.output.dead_letters import DeadLetters
 
 
-class MapOperator:
+class MapOperator(WithoutTime):
     """See Operator."""
 
     def __init__(self, name: str, calling: Calling[None]) -> None:

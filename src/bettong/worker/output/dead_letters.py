@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused, reason_text
-from bettong.frames.text import json_line
+from bettong.frames.text import json_line, text_of, to_json
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, origin_of
+from bettong.worker.output.framing import FrameDestination, FrameEmitter, OutputRecord, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,45 @@ class DeadLetters:
 
 
 @dataclass(frozen=True, slots=True)
+class Firing:
+    """A timer that fired: it stands in a dead letter where the message does."""
+
+    timer: str
+    key: str | int | bytes
+    at_ns: int
+
+    def text(self) -> bytes:
+        """As JSON."""
+        key = text_of(self.key) if isinstance(self.key, bytes) else self.key
+        values = {"key": key, "timer": self.timer, "at": self.at_ns}
+        return to_json(values, separators=(",", ":")).encode()
+
+
+@dataclass(slots=True)
+class FiringDeadLetters(DeadLetters):
+    """Of what fires in one call of `Operator.on_time`: the firings that failed, there or in what follows.
+
+    An index counts the firings of the call. Who fires sets `firing`, which gives the one at an index, before it adds
+    any or returns rows. `excluded`: why none of them may be called, for they killed a worker; then who fires calls
+    `exclude` with each, and returns nothing.
+    """
+
+    excluded: str = ""
+    is_decided: bool = False
+    firing: Callable[[int], Firing] | None = None
+
+    def exclude(self, computation: str, index: int) -> None:
+        """A firing is left out: see `excluded`."""
+        add = self.add_decided if self.is_decided else self.add
+        add(computation, self.excluded, index)
+
+    def text(self, index: int) -> bytes:
+        """What stands in place of a message."""
+        assert self.firing is not None  # noqa: S101 - it was set before anything could fail
+        return self.firing(index).text()
+
+
+@dataclass(frozen=True, slots=True)
 class DeadLetterFraming:
     """Frames the dead letters of input frames. `stage` and `partition` tell who found them.
 
@@ -99,6 +138,7 @@ class DeadLetterFraming:
                     message(failed.index),
                     as_received=as_received,
                     whole_record=whole_record,
+                    fired=isinstance(found, FiringDeadLetters),
                 )
                 for failed in found.in_order()
             ),
@@ -133,6 +173,7 @@ class DeadLetterFraming:
         as_received: bool,
         cut: bool = False,
         whole_record: bool = False,
+        fired: bool = False,
     ) -> bytes:
         size_max = emitter.body_bytes_max // 2
         frame = emitter.frame
@@ -146,11 +187,12 @@ class DeadLetterFraming:
             as_received=as_received,
             cut=cut or len(message) > size_max,
             whole_record=whole_record,
+            fired=fired,
         ).SerializeToString()
 
     def _framed(self, emitter: FrameEmitter, dead_letters: Iterator[bytes]) -> Iterator[OutputRecord]:
         origin = origin_of(DEAD_LETTERS, self.stage, self.partition)
-        to = Destination(dead_letter_topic(self.application), self.partition, origin)
+        to = FrameDestination(dead_letter_topic(self.application), self.partition, origin)
         return emitter.rows(to, list(dead_letters))
 
 

@@ -1,6 +1,6 @@
 """Results of one input frame as the frames that carry them on: within the size limit, numbered, in order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ class OutputRecord:
     count: int
 
 
-class Destination(NamedTuple):
+class FrameDestination(NamedTuple):
     """Where frames go, and who numbers them there."""
 
     topic: str
@@ -51,12 +51,18 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FrameEmitter:
-    """Makes the frames that one input frame, at `offset`, leads to; they inherit its times."""
+    """Makes the frames that one input frame, at `offset`, leads to; they inherit its times.
+
+    In a stage that needs event time they tell `watermark_ns`, and `tell` is told the destination of those that are for
+    another such stage.
+    """
 
     frame: Frame
     offset: int
     frame_bytes_max: int
     sent: SentTable
+    watermark_ns: int | None = None
+    tell: Callable[[FrameDestination], None] | None = None
 
     @property
     def body_bytes_max(self) -> int:
@@ -68,14 +74,19 @@ class FrameEmitter:
         """Bytes of the largest message that a frame of rows can hold."""
         return self.body_bytes_max - _ROW_BYTES
 
-    def pieces(self, columns: Columns, start: int, stop: int, payload: bytes) -> Iterator[Piece]:
-        """Rows, whose payload is given, as payloads: halved until each fits a frame or is a single row."""
-        if len(payload) <= self.body_bytes_max or stop - start == 1:
+    def pieces(
+        self, columns: Columns, start: int, stop: int, payload: bytes, *, beside: int = 0
+    ) -> Iterator[Piece]:
+        """Rows, whose payload is given, as payloads: halved until each fits a frame or is a single row.
+
+        `beside`: bytes that the frame holds beside the payload, for each row.
+        """
+        if len(payload) + beside * (stop - start) <= self.body_bytes_max or stop - start == 1:
             yield Piece(start, stop, payload)
             return
         middle = (start + stop) // 2
-        yield from self.pieces(columns, start, middle, columns.slice(start, middle).payload())
-        yield from self.pieces(columns, middle, stop, columns.slice(middle, stop).payload())
+        for first, last in ((start, middle), (middle, stop)):
+            yield from self.pieces(columns, first, last, columns.slice(first, last).payload(), beside=beside)
 
     def oversized(self, size: int) -> FrameError:
         """Why a result of so many bytes cannot leave."""
@@ -83,11 +94,21 @@ class FrameEmitter:
             f"a result of {size} bytes; a frame holds at most {self.body_bytes_max} (BETTONG_FRAME_BYTES_MAX)"
         )
 
-    def columns(self, to: Destination, piece: Piece, schema: int) -> OutputRecord:
-        """A frame of columns; `schema` is their fingerprint."""
-        return self._record(to, piece.stop - piece.start, columns=piece.payload, schema=schema)
+    def columns(
+        self, to: FrameDestination, piece: Piece, schema: int, event_times: bytes = b""
+    ) -> OutputRecord:
+        """A frame of columns; `schema` is their fingerprint. `event_times`: for a stage that needs time."""
+        if event_times and self.tell is not None:
+            self.tell(to)
+        return self._record(
+            to,
+            piece.stop - piece.start,
+            columns=piece.payload,
+            schema=schema,
+            event_times=event_times,
+        )
 
-    def rows(self, to: Destination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
+    def rows(self, to: FrameDestination, messages: Sequence[bytes]) -> Iterator[OutputRecord]:
         """Frames of encoded messages, as few as hold them. None may be larger than `row_bytes_max`."""
         start, size = 0, 0
         for index, message in enumerate(messages):
@@ -102,12 +123,13 @@ class FrameEmitter:
 
     def _record(
         self,
-        to: Destination,
+        to: FrameDestination,
         count: int,
         *,
         columns: bytes | None = None,
         rows: Sequence[bytes] | None = None,
         schema: int = 0,
+        event_times: bytes = b"",
     ) -> OutputRecord:
         sequence, previous = self.sent.number(to.origin, to.partition, self.offset)
         frame = Frame(
@@ -118,8 +140,9 @@ class FrameEmitter:
             schema=schema,
             ingest_ns=self.frame.ingest_ns,
             sent_ns=self.frame.sent_ns,
-            watermark_ns=self.frame.watermark_ns,
+            watermark_ns=self.frame.watermark_ns if self.watermark_ns is None else self.watermark_ns,
             rows=rows,
             columns=columns,
+            event_times=event_times,
         )
         return OutputRecord(to.topic, to.partition, encode(frame), count)

@@ -1,6 +1,6 @@
 """Where the rows of a batch leave their stage: for a sink, or by their new keys for the partitions of a stage."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import length_hint
@@ -17,7 +17,7 @@ from bettong.topics import sink_topic, stage_topic
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
 from bettong.worker.output.dead_letters import DeadLetters
-from bettong.worker.output.framing import Destination, FrameEmitter, OutputRecord, Piece, origin_of
+from bettong.worker.output.framing import FrameDestination, FrameEmitter, OutputRecord, Piece, origin_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,21 @@ class Router:
             encoded = self._encoded(emitter, output.target.name, output.target.encoder, batch, dead_letters)
             yield from emitter.rows(self._destination(output, self.partition), encoded)
 
-    def _destination(self, output: StageOutput, partition: int) -> Destination:
+    def timed_destinations(self, outputs: Sequence[StageOutput]) -> list[FrameDestination]:
+        """The partitions of stages that need time, where these outputs lead."""
+        timed = {output.target.name: output for output in outputs if output.needs_time}
+        return [
+            self._destination(output, partition)
+            for output in timed.values()
+            for partition in range(self.partitions)
+        ]
+
+    def _destination(self, output: StageOutput, partition: int) -> FrameDestination:
         if output.stage is not None:
             topic = stage_topic(self.application, output.stage)
         else:
             topic = sink_topic(self.application, output.target.name)
-        return Destination(topic, partition, origin_of(output.target.name, self.stage, self.partition))
+        return FrameDestination(topic, partition, origin_of(output.target.name, self.stage, self.partition))
 
     def _by_key(
         self,
@@ -70,6 +79,7 @@ class Router:
             division = split(partitions, self.partitions)
             order = kept.take(division.order)
         ordered = columns.take(order)
+        times = batch.event_times().take(order) if output.needs_time else None
         stops = [stop for start, stop in pairwise(division.bounds) if start < stop]
         touched = [
             partition for partition, (start, stop) in enumerate(pairwise(division.bounds)) if start < stop
@@ -77,10 +87,10 @@ class Router:
         for partition, (start, stop), payload in zip(
             touched, pairwise([0, *stops]), ordered.payloads([0, *stops]), strict=True
         ):
-            pieces = emitter.pieces(ordered, start, stop, payload)
-            yield from self._columns(
-                emitter, output, partition, pieces, lambda row: batch.source(int(order[row])), dead_letters
-            )
+            beside = 0 if times is None else times.itemsize
+            pieces = emitter.pieces(ordered, start, stop, payload, beside=beside)
+            source = lambda row: batch.source(int(order[row]))  # noqa: E731 - as short as it can be
+            yield from self._columns(emitter, output, partition, pieces, source, dead_letters, times)
 
     def _columns(
         self,
@@ -90,15 +100,19 @@ class Router:
         pieces: Iterator[Piece],
         source: Callable[[int], int],
         dead_letters: DeadLetters,
+        times: Array | None = None,
     ) -> Iterator[OutputRecord]:
-        """A record for each piece. A row that no frame can hold becomes a dead letter."""
+        """A record for each piece. A row that no frame can hold becomes a dead letter. `times`: event times of rows."""
         to, schema = self._destination(output, partition), output.schema.fingerprint
         for piece in pieces:
-            if len(piece.payload) > emitter.body_bytes_max:
+            told = (
+                b"" if times is None else times[piece.start : piece.stop].astype("<i8", copy=False).tobytes()
+            )
+            if len(piece.payload) + len(told) > emitter.body_bytes_max:
                 reason = emitter.oversized(len(piece.payload))
                 dead_letters.add(output.target.name, str(reason), source(piece.start))
                 continue
-            yield emitter.columns(to, piece, schema)
+            yield emitter.columns(to, piece, schema, told)
 
     def _encoded(
         self,

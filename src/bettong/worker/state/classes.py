@@ -36,7 +36,7 @@ DATACLASS, NAMED_TUPLE, ENUM = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ClassForm:
     """How objects of a class are their fields and nothing else; of an Enum there are no fields."""
 
     kind: int
@@ -44,22 +44,22 @@ class Form:
     names: tuple[str, ...] = ()
 
 
-def form_of(kind: type[Any]) -> Form | None:
+def form_of(kind: type[Any]) -> ClassForm | None:
     """The form of a class; None when its objects are more than fields, or may be."""
     reference = f"{kind.__module__}:{kind.__qualname__}"
     if isinstance(kind, EnumMeta):
-        return Form(ENUM, reference)
+        return ClassForm(ENUM, reference)
     if issubclass(kind, tuple):
         names = getattr(kind, "_fields", None)
         # Without attributes besides: a class that derives from a NamedTuple has them, unless it has `__slots__`.
         plain = isinstance(names, tuple) and not kind.__dictoffset__
-        return Form(NAMED_TUPLE, reference, names) if plain and names is not None else None
+        return ClassForm(NAMED_TUPLE, reference, names) if plain and names is not None else None
     if not dataclasses.is_dataclass(kind) or any(_says(kind, way) for way in _OWN_WAYS):
         return None
     names = tuple(field.name for field in dataclasses.fields(kind))
     if not _is_made_bare(kind) or not all(is_plain_attribute(kind, name) for name in names):
         return None
-    return Form(DATACLASS, reference, names)
+    return ClassForm(DATACLASS, reference, names)
 
 
 def is_plain_attribute(kind: type[Any], name: str) -> bool:
@@ -77,10 +77,10 @@ class Classes:
 
     def __init__(self, node: Stateful) -> None:
         self._node = node
-        self._forms: dict[type[Any], Form | None] = {}
+        self._forms: dict[type[Any], ClassForm | None] = {}
         self._found: dict[str, type[Any] | None] = {}
 
-    def form(self, kind: type[Any]) -> Form | None:
+    def form(self, kind: type[Any]) -> ClassForm | None:
         """The form of a class that `find` would find; None of any other."""
         if kind not in self._forms:
             form = form_of(kind)
@@ -115,7 +115,7 @@ class Classes:
     def _reached(self) -> dict[str, type[Any]]:
         """What type hints reach, by reference."""
         node, found = self._node, dict[str, type[Any]]()
-        todo: list[Any] = [node.state, *node.handlers.values(), node.schema.message]
+        todo: list[Any] = [node.state, *functions_of(node), node.schema.message]
         todo += [schema.message for schema in node.handlers]
         seen = set[int]()
         while todo:
@@ -138,7 +138,7 @@ class Classes:
     def _modules(self) -> frozenset[str]:
         """The modules that define the computation's functions, those they import, and so on through their own."""
         node = self._node
-        functions = [node.state, *node.handlers.values(), *([node.migrate] if node.migrate else [])]
+        functions = [node.state, *functions_of(node), *([node.migrate] if node.migrate else [])]
         todo = [str(getattr(_bare(each), "__module__", "")) for each in functions]
         found = set[str]()
         while todo:
@@ -150,6 +150,11 @@ class Classes:
             if not of_library(name):
                 todo.extend(_imported(module))
         return frozenset(found)
+
+
+def functions_of(node: Stateful) -> list[Callable[..., Any]]:
+    """The functions that change states: of messages and of timers."""
+    return [*node.handlers.values(), *(timer.function for timer in node.timers)]
 
 
 def _imported(module: ModuleType) -> Iterator[str]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import msgpack  # type: ignore[import-untyped]
 
-from bettong.worker.state.classes import DATACLASS, ENUM, Classes, Form, is_slot
+from bettong.worker.state.classes import DATACLASS, ENUM, Classes, ClassForm, is_slot
 from bettong.worker.state.parts import LargeInt, OddText, parts_of
 
 MARK = b"BTS"
@@ -179,7 +179,7 @@ class _Writer:
         return sorted(held, key=lambda each: _packed([[each]], self._classes))
 
     def _objects(
-        self, kind: type[Any], form: Form, values: list[Any], above: tuple[list[Any], ...]
+        self, kind: type[Any], form: ClassForm, values: list[Any], above: tuple[list[Any], ...]
     ) -> list[Any]:
         if form.kind == ENUM:
             names: list[Any] = [each.name if each.name in kind.__members__ else each.value for each in values]
@@ -197,7 +197,7 @@ class _Writer:
         return self._odd_objects(kind, form, values, above)
 
     def _odd_objects(
-        self, kind: type[Any], form: Form, values: list[Any], above: tuple[list[Any], ...]
+        self, kind: type[Any], form: ClassForm, values: list[Any], above: tuple[list[Any], ...]
     ) -> list[Any]:
         """Objects that lack fields, or have attributes besides them."""
         tags = [_names_of(each, form) for each in values]
@@ -216,7 +216,7 @@ class _Writer:
     def _fields(
         self,
         kind: type[Any],
-        form: Form,
+        form: ClassForm,
         names: tuple[str, ...],
         values: list[Any],
         columns: list[list[Any]],
@@ -232,7 +232,7 @@ class _Writer:
         # An object takes a byte at least, so that no few bytes stand for many.
         return [OBJECTS, self._place(kind, form, names), *(made or [[PLAIN, [None] * len(values)]])]
 
-    def _place(self, kind: type[Any], form: Form, names: tuple[str, ...]) -> int:
+    def _place(self, kind: type[Any], form: ClassForm, names: tuple[str, ...]) -> int:
         place = self._places.setdefault((kind, names), len(self.table))
         if place == len(self.table):
             # What it has besides its declared fields is told only where there is something.
@@ -276,7 +276,7 @@ def _differ(names: tuple[str, ...], values: list[Any]) -> bool:
     return set(map(len, map(attrgetter("__dict__"), values))) != {len(names)}
 
 
-def _names_of(value: Any, form: Form) -> tuple[str, ...]:
+def _names_of(value: Any, form: ClassForm) -> tuple[str, ...]:
     """What an object holds itself; a default of its class is none of that."""
     own = vars(value) if hasattr(value, "__dict__") else {}
     slots = (name for name in form.names if is_slot(type(value), name) and hasattr(value, name))

@@ -15,6 +15,7 @@ import numba
 import numpy as np
 
 from bettong.frames.columns import Array
+from bettong.frames.frame import CLOCK_NS_MAX
 
 _STORED = np.dtype("<i8")
 # In place of the clock at its last message: of a slot that no key has.
@@ -31,6 +32,10 @@ class KeyLifetimes:
         self._last_ns: OrderedDict[Any, int] = OrderedDict()
         self._is_ordered = True
 
+    def note_clock(self, log_ns: int) -> None:
+        """The log clock is there now."""
+        self._log_ns = log_ns
+
     def renew(self, keys: Iterable[Any]) -> None:
         """These keys have a message now."""
         last_ns, log_ns = self._last_ns, self._log_ns
@@ -46,9 +51,7 @@ class KeyLifetimes:
     def expired(self, log_ns: int) -> list[Any]:
         """The log clock is there now: the keys whose time is over. They are forgotten."""
         self._log_ns = log_ns
-        if not self._is_ordered:
-            self._last_ns = OrderedDict(sorted(self._last_ns.items(), key=itemgetter(1)))
-            self._is_ordered = True
+        self._put_in_order()
         found = []
         for key, last_ns in self._last_ns.items():
             if log_ns - last_ns < self._ttl_ns:
@@ -56,6 +59,16 @@ class KeyLifetimes:
             found.append(key)
         self.forget(found)
         return found
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which the next key's time is over; None without a key."""
+        self._put_in_order()
+        return next((last_ns + self._ttl_ns for last_ns in self._last_ns.values()), None)
+
+    def end_ns(self, key: Any) -> int:
+        """When the time of a key is over."""
+        return self._last_ns[key] + self._ttl_ns
 
     def forget(self, keys: Iterable[Any]) -> None:
         """The states of these keys have ended."""
@@ -78,6 +91,11 @@ class KeyLifetimes:
         if moved and moved[0][1] < newest_ns:
             self._is_ordered = False
 
+    def _put_in_order(self) -> None:
+        if not self._is_ordered:
+            self._last_ns = OrderedDict(sorted(self._last_ns.items(), key=itemgetter(1)))
+            self._is_ordered = True
+
 
 class SlotLifetimes:
     """Of a table whose keys have slots of an array."""
@@ -98,6 +116,10 @@ class SlotLifetimes:
             self._last_ns = np.concatenate([self._last_ns, np.full(slots - known, _NO_KEY_NS)])
             self._ring = np.concatenate([self._ring, _no_ring(slots)[known + 1 :]])
 
+    def note_clock(self, log_ns: int) -> None:
+        """The log clock is there now."""
+        self._log_ns = log_ns
+
     def renew(self, slots: Array) -> None:
         """The keys of these slots have a message now."""
         self._last_ns[slots] = self._log_ns
@@ -106,13 +128,20 @@ class SlotLifetimes:
     def expired(self, log_ns: int) -> Array:
         """The log clock is there now: the slots of keys whose time is over."""
         self._log_ns = log_ns
-        if not self._is_ordered:
-            known = np.flatnonzero(self._last_ns != _NO_KEY_NS).astype(np.int32)
-            self._ring = _no_ring(len(self._last_ns))
-            _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
-            self._is_ordered = True
+        self._put_in_order()
         found: Array = _first_until(log_ns - self._ttl_ns, self._ring, self._last_ns)
         return found
+
+    @property
+    def due_ns(self) -> int | None:
+        """The log clock at which the next key's time is over; None without a key."""
+        self._put_in_order()
+        first = int(self._ring[0, 1])
+        return int(self._last_ns[first - 1]) + self._ttl_ns if first else None
+
+    def ends_ns(self, slots: Array) -> Array:
+        """When the times of the keys of these slots are over."""
+        return self._last_ns[slots] + self._ttl_ns
 
     def forget(self, slots: Array) -> None:
         """The states at these slots have ended."""
@@ -134,17 +163,24 @@ class SlotLifetimes:
         if len(moved) and last_ns[moved[0]] < newest_ns:
             self._is_ordered = False
 
+    def _put_in_order(self) -> None:
+        if not self._is_ordered:
+            known = np.flatnonzero(self._last_ns != _NO_KEY_NS).astype(np.int32)
+            self._ring = _no_ring(len(self._last_ns))
+            _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
+            self._is_ordered = True
 
-def stored_clocks(data: bytes, keys: int, log_ns: int) -> Array:
-    """What `dump` gave for so many keys, when the log clock was at `log_ns`.
+
+def stored_clocks(data: bytes, keys: int, log_ns: int, *, by_event: bool = False) -> Array:
+    """What `dump` gave for so many keys, when the clock that they live by was at `log_ns`.
 
     A state that was saved without a time to live (`data` is empty) begins to age at that moment. Raises ValueError for
-    what cannot have been saved then.
+    what cannot have been saved then. `by_event`: messages may be of any time, ahead of the watermark, too.
     """
     found = np.frombuffer(data, _STORED) if data else np.full(keys, log_ns, _STORED)
     if len(found) != keys:
         raise ValueError(f"clocks of {len(found)} keys, expected {keys}")
-    if keys and not 0 <= found.min() <= found.max() <= log_ns:
+    if keys and not 0 <= found.min() <= found.max() <= (CLOCK_NS_MAX if by_event else log_ns):
         raise ValueError(
             f"a key's last message at {found.min()} to {found.max()} ns, at a log clock of {log_ns}"
         )

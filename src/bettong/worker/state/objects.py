@@ -6,18 +6,25 @@ from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
+from bettong.application.lifetime import Lifetime
 from bettong.application.streams import Stateful
+from bettong.application.timers import NEVER, Clock, StateTimer
 from bettong.errors import ApplicationError, SnapshotError, StateChangedError
+from bettong.schema.fields import Field
 from bettong.schema.key_types import KeyValue
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.batch import Batch, NoKey
+from bettong.worker.due import Due
+from bettong.worker.fired import DueTimers, rows_of_keys
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
+from bettong.worker.state.event_lifetimes import EventKeyLifetimes
 from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
+from bettong.worker.state.timers import DueTimer, KeyTimers, without_never
 
 # What a signature covers of keys that have ended, beside their place: so that they are not taken for states.
 _ENDED = b"\0ended"
@@ -51,9 +58,10 @@ class PlainStates:
 class ObjectTable:
     """One Python object a key. See StateTable."""
 
-    def __init__(self, node: Stateful, state_key: bytes | None = None) -> None:
-        """`state_key` signs states that are pickles: see `bettong.Pickle`."""
+    def __init__(self, node: Stateful, state_key: bytes | None = None, key: Field | None = None) -> None:
+        """`state_key` signs states that are pickles: see `bettong.Pickle`. `key`: its fixed width, if it has one."""
         self.name = node.name
+        self._key = key
         self._node = node
         self._codec = _codec(node, state_key)
         self._states: dict[Any, Any] = {}
@@ -65,18 +73,31 @@ class ObjectTable:
         # None: nothing was saved yet that could hold any, or no state can end.
         self._made: set[Any] | None = None
         self._ended: set[Any] = set()
-        self._ends = node.ttl_ns is not None or node.delete_when is not None
-        self._lifetimes = KeyLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._ends = node.lifetime is not None or node.delete_when is not None
+        self._lifetimes = _lifetimes(node.lifetime)
+        self._timers = KeyTimers(node.timers) if node.timers else None
+        # Whether states were taken over whose timers are not known yet.
+        self._is_restored = False
         self._deleted = 0
         self.get = self._states.get
 
-    def open(self, batch: Batch) -> ObjectTable:
+    def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
-        if self._lifetimes is not None:
-            _with_keys(batch, self._lifetimes.renew)
+        if self._lifetimes is not None and renews:
+            self._renew(batch, self._lifetimes)
         if self._changed is not None:
             _with_keys(batch, self._changed.update)
         return self
+
+    def _renew(self, batch: Batch, lifetimes: KeyLifetimes | EventKeyLifetimes) -> None:
+        if isinstance(lifetimes, KeyLifetimes):
+            _with_keys(batch, lifetimes.renew)
+            return
+        messages = list(zip(batch.key_values(), batch.event_times().tolist(), strict=True))
+        try:
+            lifetimes.renew(messages)
+        except ANY_ERROR:  # a NoKey raises what the user's function raised
+            lifetimes.renew(each for each in messages if not isinstance(each[0], NoKey))
 
     def create(self, key: Any) -> Any:
         """The first state of a key."""
@@ -93,19 +114,67 @@ class ObjectTable:
         self._end((key,))
         self._deleted += 1
 
+    @property
+    def timers(self) -> KeyTimers | None:
+        """To be told, after each call for a key, that its state may have changed; None without timers."""
+        if self._is_restored and self._timers is not None:
+            self._timers.rebuild(self._states)
+            self._is_restored = False
+        return self._timers
+
+    @property
+    def due(self) -> Due:
+        """See StateTable."""
+        timers = self.timers
+        return timers.due if timers is not None else Due()
+
+    def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
+        """See StateTable."""
+        timers = self.timers
+        while due := timers.take(log_ns, watermark_ns) if timers is not None else []:
+            for each in due:
+                object.__setattr__(self._states[each.key], self._node.timers[each.timer].field, NEVER)
+            if self._changed is not None:
+                self._changed.update(each.key for each in due)
+            found = []
+            for number, timer in enumerate(self._node.timers):
+                own = [each for each in due if each.timer == number and not self._outlives(each, timer)]
+                rows = rows_of_keys([each.key for each in own], [each.at_ns for each in own], self._key)
+                found += [DueTimers(timer.field, each) for each in rows]
+            if found:
+                return found
+        return []
+
+    def _outlives(self, due: DueTimer, timer: StateTimer) -> bool:
+        """Whether a timer is due after its state has ended, though both have come with the same record."""
+        lifetime, lifetimes = self._node.lifetime, self._lifetimes
+        if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
+            return False
+        return due.at_ns > lifetimes.end_ns(due.key)
+
     def take_deleted(self) -> int:
         """See StateTable."""
         deleted, self._deleted = self._deleted, 0
         return deleted
 
-    def expire(self, log_ns: int) -> int:
+    def note_clock(self, clock_ns: int) -> None:
+        """See StateTable."""
+        if isinstance(self._lifetimes, KeyLifetimes):
+            self._lifetimes.note_clock(clock_ns)
+
+    def expire(self, clock_ns: int) -> int:
         """See StateTable."""
         if self._lifetimes is None:
             return 0
         # A key whose message could not be made has a lifetime, and no state.
-        expired = [key for key in self._lifetimes.expired(log_ns) if key in self._states]
+        expired = [key for key in self._lifetimes.expired(clock_ns) if key in self._states]
         self._end(expired)
         return len(expired)
+
+    @property
+    def due_ns(self) -> int | None:
+        """See StateTable."""
+        return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, keys: Collection[Any]) -> None:
         """The states of these keys end."""
@@ -121,6 +190,8 @@ class ObjectTable:
         self._waiting.difference_update(keys)
         if self._lifetimes is not None:
             self._lifetimes.forget(keys)
+        if self._timers is not None:
+            self._timers.forget(keys)
 
     def dump(self, place: bytes = b"") -> SavedStates:
         """The states of all keys, in an order that the keys alone decide."""
@@ -164,22 +235,39 @@ class ObjectTable:
             keys, states = self._codec.decode(data.states, place, old=migration is not None)
             written = dict(zip(keys, states, strict=True))
             ended = self._codec.decode(data.ended, place + _ENDED, old=False)[0] if data.ended else []
-            last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
+            by_event = isinstance(self._lifetimes, EventKeyLifetimes)
+            last_ns = (
+                stored_clocks(data.last_ns, len(keys), log_ns, by_event=by_event) if self._lifetimes else None
+            )
         except StateChangedError as error:
             raise StateChangedError(f"state of {self.name!r}: {error}") from None
         except Exception as error:
             raise SnapshotError(f"state of {self.name!r}: {type(error).__name__}: {error}") from error
         if migration:
             written = {key: migration(old) for key, old in written.items()}
+        self._check_times(written, "what migrate= made" if migration else "what was saved")
         self._drop(ended)
         if begins:
             self._waiting = set(self._states)
         self._states.update(written)
+        self._is_restored = True
         self._waiting.difference_update(written)
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(keys, last_ns)
         self._note_stored()
         self._changed = set() if len(self._states) > INCREMENT_KEYS and not migration else None
+
+    def _check_times(self, states: dict[Any, Any], what: str) -> None:
+        """Raises StateChangedError for states whose timers hold no times."""
+        if self._timers is None:
+            return
+        for key, state in states.items():
+            try:
+                self._timers.times_of(state)
+            except (ValueError, AttributeError) as error:
+                raise StateChangedError(
+                    f"state of {self.name!r}: {what} for key {key!r:.60}: {error}"
+                ) from None
 
     def _note_stored(self) -> None:
         """All keys are in increments, and none of those has ended."""
@@ -209,11 +297,20 @@ class ObjectTable:
 
     def state_of(self, key: KeyValue) -> Any:
         """See StateTable."""
-        return to_jsonable(self._states.get(key))
+        return self._shown(self._states.get(key))
 
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
-        return ((key, to_jsonable(state)) for key, state in self._states.items())
+        return ((key, self._shown(state)) for key, state in self._states.items())
+
+    def _shown(self, state: Any) -> Any:
+        return without_never(to_jsonable(state), self._node.timers)
+
+
+def _lifetimes(lifetime: Lifetime | None) -> KeyLifetimes | EventKeyLifetimes | None:
+    if lifetime is None:
+        return None
+    return (EventKeyLifetimes if lifetime.clock is Clock.EVENT else KeyLifetimes)(lifetime.ttl_ns)
 
 
 def _with_keys(batch: Batch, take: Callable[[list[Any]], object]) -> None:

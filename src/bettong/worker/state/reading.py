@@ -22,7 +22,7 @@ from bettong.worker.state.classes import (
     ENUM,
     NAMED_TUPLE,
     Classes,
-    Form,
+    ClassForm,
     form_of,
     is_plain_attribute,
 )
@@ -113,7 +113,7 @@ def _entry(
     held = tuple(declared if names is None else names)
     found = classes.find(reference)
     form = form_of(found) if found is not None else None
-    same = form is not None and form == Form(kind, reference, tuple(declared))
+    same = form is not None and form == ClassForm(kind, reference, tuple(declared))
     if found is not None and same:
         if kind == ENUM:
             return _Entry(("name",), lambda columns: [_member(found, each, old=old) for each in columns[0]])

@@ -7,18 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bettong.application.lifetime import Lifetime
 from bettong.application.streams import Stateful
+from bettong.application.timers import Clock, StateTimer
 from bettong.errors import ApplicationError, SchemaError, SnapshotError
 from bettong.frames.columns import Array, Columns
 from bettong.schema.fields import Kind
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.batch import Batch
+from bettong.worker.due import Due
+from bettong.worker.fired import DueTimers, fired_schema, rows_of_column
 from bettong.worker.jsonable import to_jsonable
+from bettong.worker.state.event_lifetimes import EventSlotLifetimes
 from bettong.worker.state.key_table import KeyTable, words_per_key
 from bettong.worker.state.lifetimes import SlotLifetimes, stored_clocks
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
 from bettong.worker.state.table import SavedStates
+from bettong.worker.state.timers import SlotTimers, without_never
 
 
 class Records(NamedTuple):
@@ -33,8 +39,11 @@ class Records(NamedTuple):
 class RecordTable:
     """One record of an array a key. See StateTable."""
 
-    def __init__(self, node: Stateful, key: np.dtype[Any]) -> None:
+    def __init__(self, node: Stateful, key: np.dtype[Any], kind: Kind | None = None) -> None:
+        """`kind`: of the key; text or an integer when it is not told."""
         self.name = node.name
+        # What the functions of timers take.
+        self.fired = fired_schema(kind or (Kind.TEXT if key.kind == "S" else Kind.INT), key)
         self._node = node
         # The state of a new key, an array of one.
         self.first = first_state(node)
@@ -51,15 +60,21 @@ class RecordTable:
         # ended since the last one.
         self._stored = np.zeros(0, np.bool_)
         self._ended: list[Array] = []
-        self._ends = node.ttl_ns is not None or node.delete_when is not None
-        self._lifetimes = SlotLifetimes(node.ttl_ns) if node.ttl_ns is not None else None
+        self._ends = node.lifetime is not None or node.delete_when is not None
+        self._lifetimes = _lifetimes(node.lifetime)
+        self._timers = SlotTimers(node.timers) if node.timers else None
 
-    def open(self, batch: Batch) -> Records:
+    def open(self, batch: Batch, *, renews: bool = True) -> Records:
         """See StateTable. New keys get a first state."""
         slots = self._table.slots(batch.key_column())
         self._make_room()
-        if self._lifetimes is not None:
-            self._lifetimes.renew(slots)
+        if renews and self._lifetimes is not None:
+            if isinstance(self._lifetimes, EventSlotLifetimes):
+                self._lifetimes.renew(slots, batch.event_times())
+            else:
+                self._lifetimes.renew(slots)
+        if self._timers is not None:
+            self._timers.note(slots, self.states)
         if self._changed is not None:
             self._changed[slots] = True
         return Records(slots, self.states, self._table.count, self)
@@ -72,18 +87,61 @@ class RecordTable:
         ended = slots[rows]
         self._end(ended[last[ended] == rows])
 
+    @property
+    def due(self) -> Due:
+        """See StateTable."""
+        return self._timers.due(self.states) if self._timers is not None else Due()
+
+    def take_due(self, log_ns: int, watermark_ns: int) -> list[DueTimers]:
+        """See StateTable."""
+        while self._timers is not None:
+            slots, at_ns, timers = self._timers.take(log_ns, watermark_ns, self.states)
+            if not len(slots):
+                break
+            if self._changed is not None:
+                self._changed[slots] = True
+            found = []
+            for number, timer in enumerate(self._node.timers):
+                own = np.flatnonzero(timers == number)
+                own = own[~self._outlives(slots[own], at_ns[own], timer)]
+                if len(own):
+                    keys, times = self._keys_at(slots[own]).astype(self.fired.fields[0].dtype), at_ns[own]
+                    order = np.lexsort((keys, times))
+                    rows = rows_of_column(self.fired, keys[order], times[order])
+                    found.append(DueTimers(timer.field, rows))
+            if found:
+                return found
+        return []
+
+    def _outlives(self, slots: Array, at_ns: Array, timer: StateTimer) -> Array:
+        """Which timers are due after their states have ended, though both have come with the same record."""
+        lifetime, lifetimes = self._node.lifetime, self._lifetimes
+        if lifetime is None or lifetimes is None or lifetime.clock is not timer.clock:
+            return np.zeros(len(slots), np.bool_)
+        return np.asarray(at_ns > lifetimes.ends_ns(slots))
+
     def take_deleted(self) -> int:
         """See StateTable."""
         deleted, self._deleted = self._deleted, 0
         return deleted
 
-    def expire(self, log_ns: int) -> int:
+    def note_clock(self, clock_ns: int) -> None:
+        """See StateTable."""
+        if isinstance(self._lifetimes, SlotLifetimes):
+            self._lifetimes.note_clock(clock_ns)
+
+    def expire(self, clock_ns: int) -> int:
         """See StateTable."""
         if self._lifetimes is None:
             return 0
-        expired = self._lifetimes.expired(log_ns)
+        expired = self._lifetimes.expired(clock_ns)
         self._end(expired)
         return len(expired)
+
+    @property
+    def due_ns(self) -> int | None:
+        """See StateTable."""
+        return self._lifetimes.due_ns if self._lifetimes is not None else None
 
     def _end(self, slots: Array) -> None:
         """The states at these slots, each given once, end."""
@@ -151,7 +209,10 @@ class RecordTable:
             keys = np.load(file, allow_pickle=False)
             states = np.load(file, allow_pickle=False)
             ended = np.load(io.BytesIO(data.ended), allow_pickle=False) if data.ended else keys[:0]
-            last_ns = stored_clocks(data.last_ns, len(keys), log_ns) if self._lifetimes is not None else None
+            by_event = isinstance(self._lifetimes, EventSlotLifetimes)
+            last_ns = (
+                stored_clocks(data.last_ns, len(keys), log_ns, by_event=by_event) if self._lifetimes else None
+            )
         except (ValueError, TypeError, EOFError, OSError) as error:
             raise SnapshotError(f"state of {self.name!r}: {error}") from None
         if migration and states.dtype.names:
@@ -173,6 +234,8 @@ class RecordTable:
         slots = self._table.slots_of(np.ascontiguousarray(keys))
         self._make_room()
         self.states[slots] = states
+        if self._timers is not None:
+            self._timers.rebuild()
         self._waiting[slots[slots < len(self._waiting)]] = False
         if self._lifetimes is not None and last_ns is not None:
             self._lifetimes.load(slots, last_ns)
@@ -219,14 +282,17 @@ class RecordTable:
     def items(self) -> Iterator[tuple[KeyValue, Any]]:
         """See StateTable."""
         slots = self._table.in_use()
+        keys = self._keys_at(slots).tolist()
+        return ((key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys, strict=True))
+
+    def _keys_at(self, slots: Array) -> Array:
+        """The keys of these slots."""
         words = np.ascontiguousarray(self._table.keys[slots])
         if self._key.kind == "S":
             keys = words.view(f"S{words.itemsize * self._table.words}")
         else:
             keys = words.view(np.uint64 if self._key == np.uint64 else np.int64)
-        return (
-            (key, self._plain(slot)) for slot, key in zip(slots.tolist(), keys.ravel().tolist(), strict=True)
-        )
+        return keys.ravel()
 
     def _plain(self, slot: int) -> Any:
         """A state as JSON can hold it."""
@@ -235,11 +301,17 @@ class RecordTable:
         for field in self._state.fields:
             if field.kind is Kind.TEXT:
                 values[field.name] = values[field.name].decode("utf-8", "replace")
-        return to_jsonable(values)
+        return without_never(to_jsonable(values), self._node.timers)
 
     def _fresh(self, held: int) -> Any:
         """New states: enough to double those held, and never fewer than the table's next keys."""
         return np.repeat(self.first, max(held, 2 * self._table.count, 1024))
+
+
+def _lifetimes(lifetime: Lifetime | None) -> SlotLifetimes | EventSlotLifetimes | None:
+    if lifetime is None:
+        return None
+    return (EventSlotLifetimes if lifetime.clock is Clock.EVENT else SlotLifetimes)(lifetime.ttl_ns)
 
 
 def _bytes_of(*arrays: Array) -> bytes:

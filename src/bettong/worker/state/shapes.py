@@ -16,6 +16,7 @@ from bettong.application.streams import Stateful
 from bettong.errors import StateChangedError
 from bettong.user_errors import ANY_ERROR
 from bettong.v1.snapshot_pb2 import Shape
+from bettong.worker.state.classes import functions_of
 
 # Least number of keys that an increment holds, if there are as many: so a small state is written whole each time,
 # and a large one in rounds of some milliseconds each.
@@ -46,7 +47,7 @@ def shape_of(stage: Stage, node: Stateful, *, records: bool) -> Shape:
     )
     layout = (
         f"{'compiled' if records else 'Python'} state {_state(node.state)} by {', '.join(keys)}"
-        f" of {', '.join(takes)}"
+        f" of {', '.join(takes)}{_timers(node)}"
     )
     return Shape(layout=layout, version=node.version, code=_code(_functions(node)))
 
@@ -88,7 +89,13 @@ def migration(name: str, stored: Shape, node: Stateful, shape: Shape) -> Migrati
 
 def _functions(node: Stateful) -> list[Any]:
     """The functions that decide what a state becomes."""
-    return [*node.handlers.values(), *([node.delete_when] if node.delete_when is not None else [])]
+    return [*functions_of(node), *([node.delete_when] if node.delete_when is not None else [])]
+
+
+def _timers(node: Stateful) -> str:
+    """What its timers go by: to change that gives the times in old states another meaning."""
+    told = [f"{timer.field} by {timer.clock.value}" for timer in node.timers]
+    return f", timers {', '.join(told)}" if told else ""
 
 
 def _tokens(fields: Any) -> str:

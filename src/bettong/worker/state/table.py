@@ -1,10 +1,12 @@
 """What holds the states of a computation's keys in one partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from bettong.schema.key_types import KeyValue
 from bettong.worker.batch import Batch
+from bettong.worker.due import Due
+from bettong.worker.fired import DueTimers
 from bettong.worker.state.shapes import Migration
 
 
@@ -23,14 +25,33 @@ class StateTable(Protocol):
     ended since, until the next one tells them.
     """
 
-    def open(self, batch: Batch) -> Any:
+    def open(self, batch: Batch, *, renews: bool = True) -> Any:
         """The states of a batch's rows, as the computation's Calling takes them; they may change from now on.
 
-        With a time to live, these keys have a message now: at the log clock that `expire` was told last.
+        With a time to live, these keys have a message now: at the log clock that was told last, or at the rows' event
+        times. Unless `renews` is off, for rows of timers.
         """
 
-    def expire(self, log_ns: int) -> int:
-        """The log clock is there now: ends the states that have outlived their time to live, and returns how many."""
+    @property
+    def due(self) -> Due:
+        """When the first timer is due, or some time before: `take_due` makes it exact. Cheap."""
+
+    def take_due(self, log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        """The timers that have come, of each key the first one: by time, then by their order in the state.
+
+        They are NEVER now. One that is due after the end of its state, by the same clock, is none of them. Ask again
+        once their functions were called: none when nothing is due any more.
+        """
+
+    def note_clock(self, clock_ns: int) -> None:
+        """The clock that states live by is there now. They end with `expire`."""
+
+    def expire(self, clock_ns: int) -> int:
+        """The same, and ends the states that have outlived their time to live. Returns how many."""
+
+    @property
+    def due_ns(self) -> int | None:
+        """The time of that clock at which `expire` ends a state next; None when none ends by itself. Cheap."""
 
     def take_deleted(self) -> int:
         """How many states the Calling has deleted, as `delete_when=` said, since this was last asked."""
@@ -59,7 +80,8 @@ class StateTable(Protocol):
     ) -> None:
         """Takes over what `increment` (or `dump`) gave, in the order in which it was given.
 
-        `log_ns`: the log clock then. What has outlived its time to live since it was shortened ends with `expire`.
+        `log_ns`: the clock that states live by, then. What has outlived its time to live since it was shortened ends
+        with `expire`.
         `migration`, when given, makes states of this version from the older ones in `data`. Raises
         SnapshotError when it cannot be read; then the table is spoilt.
         """

@@ -1,0 +1,124 @@
+"""TICKs under the micro-batch schedule: the driver writes them, for no task runs where no record comes.
+
+Tasks report what is due in their partitions among their metrics; `Progress` reads that, and which logs are folded to
+their ends. A batch folds the TICK as any record, and reports what is due then.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from bettong.edges.kafka_log import LogWriter
+from bettong.errors import BettongError, LogError, StoreError
+from bettong.identifiers import TopicPartition
+from bettong.logs import Logger
+from bettong_processor.progress import Idle
+from bettong_processor.ticks import TickClock, TickPacing, tick
+
+# Of what is under way: a TICK a partition, of some hundred bytes.
+BUFFER_BYTES_MAX = 1024 * 1024
+# Between two looks at what is due. They ask nobody, unless something is.
+_LOOK_S = 0.1
+# After the log has failed, for the next writer.
+_PAUSE_S = 5.0
+_CLOSE_S_MAX = 1.0
+
+Partitions = Mapping[TopicPartition, Idle]
+
+
+class RedisClock(Protocol):
+    """Redis, for its clock."""
+
+    def time_ns(self) -> int:
+        """See RedisStore."""
+
+
+class Ticking:
+    """Writes TICKs in a thread of its own, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        stages: Mapping[str, str],
+        idle: Callable[[], Partitions],
+        *,
+        clock: TickClock,
+        redis: RedisClock,
+        connect: Callable[[], LogWriter],
+        log: Logger,
+    ) -> None:
+        """`stages`: by their topics, those where something may be due. `idle`: see Progress.
+
+        `connect` makes a writer when a TICK is to be written; it may block, and raise a BettongError.
+        """
+        self._stages = stages
+        self._idle = idle
+        self._clock = clock
+        self._redis = redis
+        self._connect = connect
+        self._log = log
+        self._writer: LogWriter | None = None
+        self._pacing: dict[TopicPartition, TickPacing] = {}
+        self._stopping = threading.Event()
+
+    def start(self) -> None:
+        """Begins. Where nothing is ever due there is no thread."""
+        if self._stages:
+            threading.Thread(target=self._write_until_stopped, name="ticking", daemon=True).start()
+
+    def stop(self) -> None:
+        """Writes no more, soon."""
+        self._stopping.set()
+
+    def write_due(self, now_s: float) -> None:
+        """Appends the TICKs that are due. Raises what `connect` raises, and LogError: then `close`."""
+        if not self._due(self._clock.machine_ns(), now_s):
+            return
+        try:
+            log_ns = self._clock.now_ns(self._redis.time_ns())
+        except StoreError as error:
+            self._log.debug("no TICK is written: Redis does not tell the time", fault=str(error))
+            return
+        for log in self._due(log_ns, now_s):
+            if self._writer is None:
+                self._writer = self._connect()
+            pacing = self._pacing[log]
+            pacing.begin(now_s)
+            try:
+                self._writer.append(*log, tick(self._stages[log.topic], log_ns), pacing.finish)
+            except LogError as error:
+                pacing.finish(error)
+                raise
+
+    def close(self) -> None:
+        """Lets go of the writer; the next TICK makes another. Never raises."""
+        if self._writer is not None:
+            self._writer.close(_CLOSE_S_MAX)
+            self._writer = None
+
+    def _due(self, log_ns: int, now_s: float) -> list[TopicPartition]:
+        """The partitions that want a TICK of that time, and may have one now.
+
+        Where nobody knows what is due, after a loss of what tasks reported, the task that folds the TICK will tell.
+        """
+        return [
+            log
+            for log, each in self._idle().items()
+            if log.topic in self._stages
+            and (not each.is_told if each.due_ns is None else each.due_ns <= log_ns)
+            and self._pacing.setdefault(log, TickPacing()).allows(each.offset, now_s)
+        ]
+
+    def _write_until_stopped(self) -> None:
+        pause_s = _LOOK_S
+        while not self._stopping.wait(pause_s):
+            pause_s = _LOOK_S
+            try:
+                self.write_due(time.monotonic())
+            except BettongError as error:
+                self._log.warning(
+                    "no TICK is written: what is due in idle partitions waits", fault=str(error)
+                )
+                self.close()
+                pause_s = _PAUSE_S
+        self.close()

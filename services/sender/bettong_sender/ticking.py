@@ -1,0 +1,60 @@
+"""Writes TICKs to the log, while the sender runs: see `ticker`. Used on the event loop."""
+
+import asyncio
+import contextlib
+
+from bettong.errors import LogError
+from bettong_sender.intake import Intake
+from bettong_sender.ledger import Entry
+from bettong_sender.refusal import Refusal
+
+_S_NS = 1_000_000_000
+
+
+class Ticking:
+    """One round of TICKs at a time: what the log has not answered for is not told again meanwhile."""
+
+    def __init__(self, intake: Intake, tick_s: float) -> None:
+        self._intake = intake
+        self._tick_s = tick_s
+        self._loop = asyncio.get_running_loop()
+        self._answered = asyncio.Event()
+
+    async def run(self) -> None:
+        """Until it is cancelled. A sender without a source whose stage needs time has nothing to do here."""
+        if not any(route.needs_time for route in self._intake.routes.values()):
+            await asyncio.Event().wait()
+        while True:
+            await asyncio.sleep(self._tick_s)
+            await self.tick()
+
+    async def tick(self) -> None:
+        """Tells what is due now; returns when the log has answered, at the latest after its writer's timeout."""
+        now_s, status = self._loop.time(), self._intake.status
+        due = self._intake.ticker.round(now_s, self._tick_s)
+        now_ns = self._intake.now_ns()
+        status.watermark_lags = {
+            source: round((now_ns - watermark_ns) / _S_NS, 3)
+            for source, watermark_ns in self._intake.ticker.slowest_ns(now_s).items()
+        }
+        # While the buffer is full, the log is behind: frames go first.
+        if not due.notices or self._intake.buffer.is_full:
+            return
+        entry = Entry(0, credits=0)
+        with contextlib.suppress(Refusal):  # without a log; who opens it anew says so
+            written = await self._intake.append(self, entry, due.number)
+            while not entry.is_answered:
+                self._answered.clear()
+                await self._answered.wait()
+            if entry.is_durable:
+                due.note()
+                status.ticks += len(written.appends)
+
+    def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
+        """See Appender."""
+        del entry, partition, opens
+        return not isinstance(answer, LogError)
+
+    def wake(self) -> None:
+        """See Appender."""
+        self._answered.set()

@@ -1,0 +1,141 @@
+"""Timers: fields of a state that tell when a function is to be called for its key.
+
+| annotation         | fires when                                   | unit               |
+| ------------------ | -------------------------------------------- | ------------------ |
+| `bettong.Timer`    | the watermark of the partition reaches it    | event time, Unix ns |
+| `bettong.LogTimer` | the log clock of the partition reaches it    | Unix ns            |
+
+A timer is `NEVER` until a function sets it, and `NEVER` again before its function is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from bettong.errors import ApplicationError
+from bettong.schema.fields import Scalar
+
+# The last nanosecond that a clock of 64 bits could show, in the year 2262.
+NEVER = 2**63 - 1
+
+Key = TypeVar("Key")
+
+
+class Clock(Enum):
+    """What a timer goes by."""
+
+    EVENT = "event time"
+    LOG = "log clock"
+
+
+@dataclass(frozen=True, slots=True)
+class TimerMark:
+    """Marks an annotated `int` as a timer."""
+
+    clock: Clock
+
+
+Timer = Annotated[int, Scalar("<i8"), TimerMark(Clock.EVENT)]
+LogTimer = Annotated[int, Scalar("<i8"), TimerMark(Clock.LOG)]
+
+
+@dataclass
+class Fired(Generic[Key]):
+    """What a timer's function gets in place of a message: whose timer it is, and the time that it was set to."""
+
+    key: Key
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateTimer:
+    """A timer of a computation's states, and the function that is called when it fires."""
+
+    field: str
+    clock: Clock
+    function: Callable[..., Any]
+
+
+def state_timers(
+    owner: str, state: Callable[[], Any], functions: Mapping[str, Callable[..., Any]] | None
+) -> tuple[StateTimer, ...]:
+    """The timers of states, in the order of their fields. `functions`: by field, what `stateful` was given.
+
+    Raises ApplicationError for a timer without a function, and for a function without a timer.
+    """
+    if functions is not None and not isinstance(functions, Mapping):
+        raise ApplicationError(f"{owner}: timers={functions!r}: expected {{'field': function}}")
+    given = dict(functions or {})
+    kind = _class_of(state)
+    clocks = _clocks(owner, kind, strict=bool(given))
+    if missing := [field for field in clocks if field not in given]:
+        raise ApplicationError(
+            f"{owner}: {_name(kind)}.{missing[0]} is a timer, and nothing says what to call when it fires: give"
+            f" timers={{{missing[0]!r}: function}}"
+        )
+    for field in given:
+        if field not in clocks:
+            raise ApplicationError(f"{owner}: timers={{{field!r}: ...}}: {_no_timer(kind, field, clocks)}")
+    if clocks:
+        _check_made(owner, kind, state, clocks)
+    return tuple(StateTimer(field, clock, given[field]) for field, clock in clocks.items())
+
+
+def _class_of(state: Callable[[], Any]) -> Any:
+    """The class of the states; None where it cannot be told before a message comes."""
+    if isinstance(state, type):
+        return state
+    try:
+        return type(state())
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's code: it may want what is not there yet
+        return None
+
+
+def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
+    """The timers among the fields of a class. `strict`: whether it must be possible to tell."""
+    if not is_dataclass(kind) or not isinstance(kind, type):
+        return {}
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except Exception as error:  # noqa: BLE001 - a hint may be any expression
+        if strict:
+            raise ApplicationError(
+                f"{owner}: an annotation of {_name(kind)} cannot be resolved: {error}"
+            ) from None
+        return {}
+    marks = {field.name: _mark(hints.get(field.name)) for field in fields(kind)}
+    return {name: mark.clock for name, mark in marks.items() if mark is not None}
+
+
+def _mark(hint: object) -> TimerMark | None:
+    if get_origin(hint) is not Annotated:
+        return None
+    return next((each for each in get_args(hint) if isinstance(each, TimerMark)), None)
+
+
+def _no_timer(kind: Any, field: str, clocks: Mapping[str, Clock]) -> str:
+    if not is_dataclass(kind) or not isinstance(kind, type):
+        return "timers are fields of the state, which has to be a dataclass for it"
+    if field in (each.name for each in fields(kind)):
+        return f"{_name(kind)}.{field} is no timer; annotate it bettong.Timer or bettong.LogTimer"
+    return f"{_name(kind)} has no field {field!r}; its timers are {', '.join(clocks) or 'none'}"
+
+
+def _check_made(owner: str, kind: Any, state: Callable[[], Any], clocks: Mapping[str, Clock]) -> None:
+    """Refuses states whose timers cannot be set, or are set before any function was called for them."""
+    if kind.__dataclass_params__.frozen:
+        raise ApplicationError(f"{owner}: {_name(kind)} is frozen, and a function sets timers in its state")
+    made = state()
+    for field in clocks:
+        if getattr(made, field, None) != NEVER:
+            raise ApplicationError(
+                f"{owner}: {_name(kind)}.{field} of a new state is {getattr(made, field, None)!r}, expected"
+                f" bettong.NEVER: a function sets it (`{field}: bettong.Timer = bettong.NEVER`)"
+            )
+
+
+def _name(kind: Any) -> str:
+    return str(getattr(kind, "__qualname__", kind))

@@ -1,0 +1,109 @@
+"""Event time in one partition of a stage that needs it: what moves its watermark, and who is to know of it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+from bettong.application.plan import Stage
+from bettong.application.timers import NEVER
+from bettong.delivery import DeliveryTable
+from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
+from bettong.identifiers import Origin
+from bettong.v1 import snapshot_pb2
+from bettong.worker.output.framing import FrameDestination, OutputRecord
+from bettong.worker.output.told import Told, ToldWatermarks
+from bettong.worker.watermarks import OriginClock, Watermarks
+
+
+class EventClock:
+    """The watermark, and what the next stages know of it. `destinations`: their partitions that need it."""
+
+    def __init__(self, stage: Stage, destinations: Sequence[FrameDestination]) -> None:
+        self._idle_ns = {entry.stream: entry.idle_timeout_ns for entry in stage.inputs}
+        self._watermarks = Watermarks(self._idle_ns)
+        self._tells = bool(destinations)
+        self._told = ToldWatermarks(destinations)
+
+    @property
+    def watermark_ns(self) -> int:
+        """Where the last record has left the watermark; 0 while it is unknown."""
+        return self._watermarks.watermark_ns
+
+    def pass_record(self, frame: Frame, log_ns: int, delivery: DeliveryTable, *, is_taken: bool) -> None:
+        """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
+
+        `delivery`: what it knows after the record. Who has ended there is told of no more, until they open again.
+        """
+        watermarks = self._watermarks
+        watermarks.pass_time(log_ns)
+        if is_taken or frame.kind is FrameKind.OPEN:
+            watermarks.reach(frame.origin, frame.watermark_ns)
+        elif frame.kind is FrameKind.TICK:
+            for origin, watermark_ns in frame.watermarks.items():
+                if origin not in delivery.ended_ns:
+                    watermarks.reach(origin, watermark_ns)
+        elif frame.kind is FrameKind.END and frame.origin in delivery.ended_ns:
+            watermarks.reach(frame.origin, frame.watermark_ns)
+            watermarks.end(frame.origin)
+        else:
+            watermarks.hear(frame.origin)
+
+    def teller(self, log_ns: int) -> Callable[[FrameDestination], None]:
+        """Notes that a frame tells its destination where the watermark is now."""
+        return partial(self._told.note, watermark_ns=self.watermark_ns, log_ns=log_ns)
+
+    def ticks(self, frame: Frame, log_ns: int) -> Iterator[OutputRecord]:
+        """The TICKs that a record leads to, after all else."""
+        if not self._tells:
+            return iter(())
+        return self._told.ticks(
+            ingest_ns=frame.ingest_ns,
+            log_ns=log_ns,
+            reached_ns=self._watermarks.reached_ns,
+            watermark_ns=self.watermark_ns,
+        )
+
+    def due_ns(self, log_ns: int, awaited_ns: int) -> int | None:
+        """The log clock at which the watermark moves, or is to be told, although no record comes.
+
+        `awaited_ns`: the watermark that something here waits for. While no origin is live the watermark moves all the
+        time; then it is told of only where frames go, for the next stage moves on by itself.
+        """
+        found: list[int | None] = []
+        if self._tells:
+            found.append(self._told.due_ns(self._watermarks.reached_ns))
+        if self._tells or awaited_ns != NEVER:
+            found.append(self._watermarks.idle_ns)
+        if awaited_ns != NEVER and self.watermark_ns and not self._watermarks.is_live:
+            found.append(min(log_ns + awaited_ns - self.watermark_ns, CLOCK_NS_MAX))
+        return min((each for each in found if each is not None), default=None)
+
+    def stored(self) -> snapshot_pb2.EventClock:
+        """As a snapshot holds it."""
+        stored = snapshot_pb2.EventClock(
+            watermark_ns=self.watermark_ns, reached_ns=self._watermarks.reached_ns
+        )
+        for origin, clock in self._watermarks.origins:
+            stored.origins.add(origin=origin, watermark_ns=clock.watermark_ns, heard_ns=clock.heard_ns)
+        for to, told in self._told.stored():
+            stored.told.add(
+                origin=to.origin, partition=to.partition, watermark_ns=told.watermark_ns, log_ns=told.log_ns
+            )
+        return stored
+
+    def load(self, stored: snapshot_pb2.EventClock, log_ns: int) -> None:
+        """Takes over what `stored` gave when the log clock was at `log_ns`."""
+        self._watermarks = Watermarks(
+            self._idle_ns,
+            log_ns=log_ns,
+            watermark_ns=stored.watermark_ns,
+            reached_ns=stored.reached_ns,
+            origins={
+                each.origin: OriginClock(each.watermark_ns, each.heard_ns)
+                for each in stored.origins
+                if each.origin.partition("/")[0] in self._idle_ns
+            },
+        )
+        self._told.load(
+            (Origin(each.origin), each.partition, Told(each.watermark_ns, each.log_ns))
+            for each in stored.told
+        )

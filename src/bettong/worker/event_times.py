@@ -1,0 +1,81 @@
+"""Event times of the messages that rows come from, Unix ns: found when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bettong.application.event_time import EventTime
+from bettong.application.plan import StageInput
+from bettong.errors import FrameError
+from bettong.frames.columns import Array, Columns
+from bettong.frames.frame import CLOCK_NS_MAX, Frame
+from bettong.user_errors import ANY_ERROR
+
+_TOLD = np.dtype("<i8")
+
+
+class EventTimes:
+    """Of the messages of one frame, or of what fired in one call."""
+
+    __slots__ = ("_find", "_values")
+
+    def __init__(self, find: Callable[[], Array]) -> None:
+        self._find = find
+        self._values: Array | None = None
+
+    @classmethod
+    def of(cls, values: Array) -> EventTimes:
+        """Times that are known."""
+        return cls(lambda: values)
+
+    def values(self) -> Array:
+        """64-bit integers, one a message."""
+        if self._values is None:
+            self._values = self._find()
+        return self._values
+
+
+def event_times_of(
+    entry: StageInput, columns: Columns, frame: Frame, without: frozenset[int] = frozenset()
+) -> EventTimes:
+    """Of a frame as it enters a stage. `without`: indexes of messages that no function of the user's must see.
+
+    The sender refuses messages without an event time of 64 bits above 0. What has none all the same, of a function
+    that gives another answer by now, counts as when it was taken in. Raises FrameError where the frame, of another
+    stage, has times for another number of messages.
+    """
+    if frame.event_times and entry.event_time is None:
+        if len(frame.event_times) != columns.length * _TOLD.itemsize:
+            raise FrameError(f"{len(frame.event_times)} bytes of event times for {columns.length} messages")
+        return EventTimes.of(_within(np.frombuffer(frame.event_times, _TOLD), frame.ingest_ns))
+    return EventTimes(partial(_find, entry.event_time or EventTime(), columns, frame.ingest_ns, without))
+
+
+def _find(of: EventTime, columns: Columns, ingest_ns: int, without: frozenset[int]) -> Array:
+    if isinstance(of.of, str):
+        column = columns.columns[columns.schema.position(of.of)]
+        return _within(np.asarray(column), ingest_ns)
+    found = np.full(columns.length, ingest_ns)
+    if of.of is not None:
+        kept = [index for index in range(columns.length) if index not in without]
+        messages = iter(columns.take(np.array(kept, np.int64)) if without else columns)
+        for index in kept:
+            found[index] = _called(of.of, messages, ingest_ns)
+    return found
+
+
+def _called(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> int:
+    try:
+        at_ns = function(next(messages))
+        return at_ns if 0 <= at_ns <= CLOCK_NS_MAX else ingest_ns
+    except ANY_ERROR:
+        return ingest_ns
+
+
+def _within(times: Array, ingest_ns: int) -> Array:
+    found = times.astype(np.int64, copy=False)
+    return found if not len(found) or found.min() >= 0 else np.where(found < 0, ingest_ns, found)

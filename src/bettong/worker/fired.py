@@ -1,0 +1,110 @@
+"""What timers give their functions: batches of `Fired`, whose rows come from no message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import make_dataclass
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from bettong.application.plan import StageInput
+from bettong.application.timers import Fired
+from bettong.frames.columns import Array, Columns, column_of_values
+from bettong.schema.fields import Field, Kind, Width, field_of, u64
+from bettong.schema.schema import Schema, schema_of
+from bettong.worker.batch import Batch, FrameKeys
+from bettong.worker.event_times import EventTimes
+
+_AT = field_of("at", int)
+# Of keys that are Python objects, by what they are; the last one is of integers that 64 bits hold without a sign.
+_KEY_FIELDS = {
+    kind: field_of("key", annotation)
+    for kind, annotation in (("text", str), ("bytes", bytes), ("bool", bool), ("int", int), ("u64", u64))
+}
+
+
+class DueTimers(NamedTuple):
+    """Timers of one field of the state that fire now, each of another key. `rows`: of Fired, by time, then by key."""
+
+    field: str
+    rows: Batch
+
+
+def of_any_key(function: Callable[..., Any]) -> Mapping[Schema, Callable[..., Any]]:
+    """A timer's function, by what it takes: Fired of keys of any type."""
+    return defaultdict(lambda: function)
+
+
+def rows_of_keys(keys: Sequence[Any], at_ns: Sequence[int], field: Field | None) -> list[Batch]:
+    """The rows for keys that are Python objects, in their order: a batch for each type of key among them.
+
+    `field`: the fixed width that all keys have; None where it is not known.
+    """
+    groups: dict[Field, list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(field or _KEY_FIELDS[_kind_of(key)], []).append(row)
+    found = []
+    for own, rows in groups.items():
+        values = [keys[row] for row in rows]
+        times = np.array([at_ns[row] for row in rows], np.int64)
+        columns = Columns(Schema(Fired, (own, _AT)), len(rows), (column_of_values(own, values), times))
+        own_keys = FrameKeys(_input(columns), columns, _values=values, are_fired=True)
+        found.append(Batch(columns, own_keys, times=_event_times(times)))
+    return found
+
+
+def rows_of_column(schema: Schema, keys: Array, at_ns: Array) -> Batch:
+    """The rows for keys of a fixed width. `schema`: what `fired_schema` gives for them."""
+    columns = Columns(schema, len(keys), (keys, at_ns))
+    return Batch(columns, FrameKeys(_input(columns), columns, are_fired=True), times=_event_times(at_ns))
+
+
+def keys_in_order(rows: Sequence[Batch], order: Array) -> FrameKeys:
+    """The keys of rows that fired, one batch behind the other, in that order."""
+    columns = rows[0].columns
+    if len({batch.schema for batch in rows}) == 1:
+        columns = Columns.concatenated(columns.schema, [batch.columns for batch in rows]).take(order)
+    # Keys of several types have no column; no compiled function takes them.
+    values = [key for batch in rows for key in batch.key_values()]
+    return FrameKeys(
+        _input(columns), columns, _values=[values[row] for row in order.tolist()], are_fired=True
+    )
+
+
+@cache  # one class for each type of key, of which there are no more than widths
+def fired_schema(kind: Kind, dtype: np.dtype[Any]) -> Schema:
+    """Of Fired whose keys are of a type with a fixed width: a class of its own, which compiled code can make."""
+    annotation: Any = int
+    if kind in (Kind.TEXT, Kind.BYTES):
+        annotation = Annotated[str if kind is Kind.TEXT else bytes, Width(dtype.itemsize)]
+    elif kind is Kind.BOOL:
+        annotation = bool
+    elif dtype == np.uint64:
+        annotation = u64
+    return schema_of(make_dataclass("Fired", [("key", annotation), ("at", int)], bases=(Fired,)))
+
+
+def order_of_key(key: Any) -> tuple[str, Any]:
+    """What keys are sorted by: those of one type by their value, as columns of them would be."""
+    kind = _kind_of(key)
+    return ("int", int(key)) if kind in ("bool", "u64") else (kind, key)
+
+
+def _kind_of(key: Any) -> str:
+    if isinstance(key, str):
+        return "text"
+    if isinstance(key, bytes):
+        return "bytes"
+    return "bool" if isinstance(key, bool) else "int" if key < 2**63 else "u64"
+
+
+def _event_times(at_ns: Array) -> EventTimes:
+    # A timer may be set to a time before 1970, so that it fires at once.
+    return EventTimes.of(np.maximum(at_ns, 0))
+
+
+def _input(columns: Columns) -> StageInput:
+    return StageInput("", columns.schema, "key")

@@ -1,0 +1,286 @@
+"""Which timers of states are due: found without a look at those that are not.
+
+| of a table of | kept                                                           | to find what is due                |
+| ------------- | -------------------------------------------------------------- | ---------------------------------- |
+| objects       | a heap of (time, key), with entries that no longer hold in it  | takes the heap's beginning off     |
+| records       | of each 1024 slots, a time that none of their timers is before | looks through slots of due blocks  |
+
+The times themselves are fields of the states. So nothing of this is saved: it is made anew from restored states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from heapq import heapify, heappop, heappush
+from itertools import count
+from operator import attrgetter, index
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from bettong.application.timers import NEVER, Clock, StateTimer
+from bettong.frames.columns import Array
+from bettong.user_errors import ANY_ERROR
+from bettong.worker.due import Due
+from bettong.worker.fired import order_of_key
+
+# Entries of a heap beyond twice its timers: so few that to make it anew would cost more than they do.
+_SPARE = 64
+_BLOCK_BITS = 10
+_BLOCK = 1 << _BLOCK_BITS
+_SHIFT = np.uint64(_BLOCK_BITS)
+
+
+class DueTimer(NamedTuple):
+    """A timer that fires: of which key, and which of the computation's timers."""
+
+    at_ns: int
+    key: Any
+    timer: int
+
+
+class KeyTimers:
+    """Of a table whose keys and states are Python objects."""
+
+    def __init__(self, timers: Sequence[StateTimer]) -> None:
+        self._fields = [timer.field for timer in timers]
+        self._clocks = [timer.clock for timer in timers]
+        self._read: Callable[[Any], Any] = attrgetter(*self._fields)
+        self._never = (NEVER,) * len(timers)
+        # Of each key that has a timer set, the times of all of them.
+        self._times: dict[Any, tuple[int, ...]] = {}
+        self._heaps: dict[Clock, list[tuple[int, int, Any, int]]] = {clock: [] for clock in Clock}
+        # In an entry before its key, so that keys are never compared.
+        self._numbers = count()
+
+    def note(self, key: Any, state: Any) -> None:
+        """The state of a key may have changed. Raises what `times_of` raises: then the timer is NEVER."""
+        times = self.times_of(state)
+        known = self._times.get(key, self._never)
+        if times == known:
+            return
+        if times == self._never:
+            del self._times[key]
+            return
+        self._times[key] = times
+        for timer, at_ns in enumerate(times):
+            if at_ns != known[timer] and at_ns != NEVER:
+                heappush(self._heaps[self._clocks[timer]], (at_ns, next(self._numbers), key, timer))
+        self._tidy()
+
+    def note_failed(self, key: Any, state: Any) -> None:
+        """The same after a call that raised, which is told already: what is no time is NEVER, and that is all."""
+        for _ in self._fields:
+            with suppress(ValueError):
+                self.times_of(state)
+        self.note(key, state)
+
+    def times_of(self, state: Any) -> tuple[int, ...]:
+        """The times of a state's timers. Raises ValueError for what is no time; that timer is NEVER from then on."""
+        times: Any
+        try:
+            times = self._read(state)
+        except AttributeError:  # one is deleted
+            times = tuple(getattr(state, field, None) for field in self._fields)
+        else:
+            times = times if len(self._fields) > 1 else (times,)
+        for field, at_ns in zip(self._fields, times, strict=True):
+            if type(at_ns) is not int or not -NEVER - 1 <= at_ns <= NEVER:
+                _mend(state, field, at_ns)
+                return self.times_of(state)
+        found: tuple[int, ...] = times
+        return found
+
+    def forget(self, keys: Iterable[Any]) -> None:
+        """The states of these keys have ended."""
+        for key in keys:
+            self._times.pop(key, None)
+        self._tidy()
+
+    def rebuild(self, states: Mapping[Any, Any]) -> None:
+        """Takes over restored states."""
+        found = ((key, self.times_of(state)) for key, state in states.items())
+        self._times = {key: times for key, times in found if times != self._never}
+        self._order()
+
+    @property
+    def due(self) -> Due:
+        """When the first one is due."""
+        log, event = (self._first(self._heaps[clock]) for clock in (Clock.LOG, Clock.EVENT))
+        return Due(log, event)
+
+    def take(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
+        """Of each key that has timers due, the first one; by time, then by key. It is NEVER for this index."""
+        found: dict[Any, DueTimer] = {}
+        later: list[tuple[Clock, DueTimer]] = []
+        for clock, until_ns in ((Clock.LOG, log_ns), (Clock.EVENT, watermark_ns)):
+            heap = self._heaps[clock]
+            while self._first(heap) <= min(until_ns, NEVER - 1):
+                at_ns, _, key, timer = heappop(heap)
+                due = DueTimer(at_ns, key, timer)
+                first = found.setdefault(key, due)
+                if (at_ns, timer) < (first.at_ns, first.timer):
+                    found[key], due = due, first
+                if due != found[key]:
+                    later.append((self._clocks[due.timer], due))
+        for clock, due in later:
+            heappush(self._heaps[clock], (due.at_ns, next(self._numbers), due.key, due.timer))
+        for due in found.values():
+            self._unset(due)
+        return sorted(found.values(), key=lambda due: (due.at_ns, order_of_key(due.key)))
+
+    def _unset(self, due: DueTimer) -> None:
+        times = self._times.pop(due.key)
+        times = (*times[: due.timer], NEVER, *times[due.timer + 1 :])
+        if times != self._never:
+            self._times[due.key] = times
+
+    def _first(self, heap: list[tuple[int, int, Any, int]]) -> int:
+        """The time of the first entry that still holds; those before it are dropped."""
+        while heap:
+            at_ns, _, key, timer = heap[0]
+            if self._times.get(key, self._never)[timer] == at_ns:
+                return at_ns
+            heappop(heap)
+        return NEVER
+
+    def _tidy(self) -> None:
+        if sum(map(len, self._heaps.values())) > 2 * len(self._never) * len(self._times) + _SPARE:
+            self._order()
+
+    def _order(self) -> None:
+        """Heaps of what holds, and nothing else."""
+        for heap in self._heaps.values():
+            heap.clear()
+        for key, times in self._times.items():
+            for timer, at_ns in enumerate(times):
+                if at_ns != NEVER:
+                    self._heaps[self._clocks[timer]].append((at_ns, next(self._numbers), key, timer))
+        for heap in self._heaps.values():
+            heapify(heap)
+
+
+class SlotTimers:
+    """Of a table whose keys have slots of an array of records."""
+
+    def __init__(self, timers: Sequence[StateTimer]) -> None:
+        self.fields = [timer.field for timer in timers]
+        self._clocks = [timer.clock for timer in timers]
+        # By timer and block: none of its times is before it.
+        self._bounds = np.full((len(timers), 0), NEVER)
+        # Slots whose states may have changed; None: all may have.
+        self._changed: Array | None = None
+
+    def note(self, slots: Array, states: Array) -> None:
+        """The states at these slots may change from now on, until what is due is asked for."""
+        if self._changed is not None:
+            self._lower(states)
+            self._changed = slots
+
+    def rebuild(self) -> None:
+        """All states are others."""
+        self._changed = None
+
+    def due(self, states: Array) -> Due:
+        """When the first one is due, or some time before."""
+        self._lower(states)
+        least = self._bounds.min(axis=1, initial=NEVER).tolist()
+        log, event = (
+            min((at for at, own in zip(least, self._clocks, strict=True) if own is clock), default=NEVER)
+            for clock in (Clock.LOG, Clock.EVENT)
+        )
+        return Due(log, event)
+
+    def take(self, log_ns: int, watermark_ns: int, states: Array) -> tuple[Array, Array, Array]:
+        """Slots, times and timers: of each key that has timers due, the first one. Its field of the state is NEVER."""
+        self._lower(states)
+        parts = []
+        for timer, clock in enumerate(self._clocks):
+            until_ns = min(log_ns if clock is Clock.LOG else watermark_ns, NEVER - 1)
+            slots, at_ns = _take_due(states[self.fields[timer]], self._bounds[timer], until_ns)
+            parts.append((slots, at_ns, np.full(len(slots), timer)))
+        slots, at_ns, timers = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if len(parts) > 1:
+            order = np.lexsort((timers, at_ns, slots))
+            slots, at_ns, timers = slots[order], at_ns[order], timers[order]
+            first = np.concatenate([slots[:1] == slots[:1], np.diff(slots) > 0])
+            self._changed = slots[~first]
+            slots, at_ns, timers = slots[first], at_ns[first], timers[first]
+        for timer, field in enumerate(self.fields):
+            states[field][slots[timers == timer]] = NEVER
+        return slots, at_ns, timers
+
+    def _lower(self, states: Array) -> None:
+        """Brings the bounds up to the states that have changed."""
+        blocks = -(-len(states) // _BLOCK)
+        if self._changed is None:
+            self._bounds = np.full((len(self.fields), blocks), NEVER)
+        elif blocks > self._bounds.shape[1]:
+            more = np.full((len(self.fields), blocks - self._bounds.shape[1]), NEVER)
+            self._bounds = np.concatenate([self._bounds, more], axis=1)
+        for timer, field in enumerate(self.fields):
+            if self._changed is None:
+                _find_bounds(states[field], self._bounds[timer])
+            elif len(self._changed):
+                _lower_bounds(states[field], self._bounds[timer], self._changed)
+        self._changed = np.empty(0, np.int32)
+
+
+def without_never(shown: Any, timers: Sequence[StateTimer]) -> Any:
+    """A state as JSON can hold it, where a timer that is not set is null."""
+    for timer in timers if isinstance(shown, dict) else ():
+        if shown.get(timer.field) == NEVER:
+            shown[timer.field] = None
+    return shown
+
+
+def _mend(state: Any, field: str, at_ns: Any) -> None:
+    """Makes an int of a number of another type. Raises ValueError for what is no time, and makes it NEVER."""
+    try:
+        found = index(at_ns)
+    except ANY_ERROR:
+        found = NEVER + 1
+    if -NEVER - 1 <= found <= NEVER:
+        object.__setattr__(state, field, found)
+        return
+    object.__setattr__(state, field, NEVER)
+    raise ValueError(
+        f"field {field!r}: {at_ns!r:.60} is no time: expected nanoseconds as a whole number of 64 bits, or"
+        " bettong.NEVER"
+    )
+
+
+@numba.njit(cache=True)
+def _find_bounds(times: Any, bounds: Any) -> None:
+    for slot in range(np.uint64(len(times))):
+        bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
+
+
+@numba.njit(cache=True)
+def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
+    for row in range(len(slots)):
+        slot = np.uint64(slots[row])
+        bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
+
+
+@numba.njit(cache=True)
+def _take_due(times: Any, bounds: Any, until_ns: Any) -> Any:
+    """The slots whose time is not later, and their times. The bounds of looked at blocks become those of the others."""
+    found, count = np.empty(16, np.int32), 0
+    for block in range(len(bounds)):
+        if bounds[block] > until_ns:
+            continue
+        least = NEVER
+        for slot in range(block << _BLOCK_BITS, min((block + 1) << _BLOCK_BITS, len(times))):
+            if times[slot] > until_ns:
+                least = min(least, times[slot])
+                continue
+            if count == len(found):
+                found = np.concatenate((found, np.empty_like(found)))
+            found[count] = slot
+            count += 1
+        bounds[block] = least
+    slots = found[:count].copy()
+    return slots, times[slots]

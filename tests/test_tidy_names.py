@@ -1,0 +1,193 @@
+"""Names and what is drawn of them: words that the tree no longer uses, parameters, classes, trees of errors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+import pytest
+
+from tests.tidy.source import Finding, Source, sources
+
+# What the project once called things that have names, and their names. Decisions and the changelog tell of their time.
+WORDS = {
+    "attendance": "membership",
+    "beat": "heartbeat",
+    "deal": "assign",
+    "dealer": "assignor",
+    "dealt": "assigned",
+    "giant": "oversized row",
+    "lane": "SinkTask",
+    "loghole": "LogTruncated",
+    "misfit": "schema violation",
+    "outlet": "SinkConnector",
+    "slicer": "Batcher",
+    "waive": "skip",
+    "wish": "permission",
+}
+HISTORY = re.compile(
+    r"docs/decisions/|CHANGELOG\.md$|tests/test_tidy_names\.py$|tests/fuzz/corpus/|.*\.(lock|csv)$"
+)
+# The words of a name: of `SinkTask`, `sink_task` and `SINK_TASK`.
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+PRODUCT = re.compile(r"(src|services)/")
+# A distribution that needs nothing of Bettong, and has an error tree of its own.
+APART = "services/node-tuner/"
+REASONED = re.compile(r"# noqa: ARG00\d - \S.{8,}")
+# A branch of a drawn tree: what leads to it, the name, then what it means.
+BRANCH = re.compile(r"^(?P<lead>[\s│]*)[├└]── (?P<name>\w+)")
+
+
+def words_are_the_fields(source: Source) -> Iterator[Finding]:
+    if HISTORY.match(str(source.path)):
+        return
+    for number, line in enumerate(source.lines, 1):
+        for word in WORD.findall(line):
+            if (found := _singular(word.lower())) is not None:
+                yield number, f"`{word}` is nobody else's word: {WORDS[found]}"
+
+
+def _singular(word: str) -> str | None:
+    """The entry of a word, or of its plural or past."""
+    return next(
+        (each for each in (word, word.removesuffix("s"), word.removesuffix("es")) if each in WORDS), None
+    )
+
+
+def parameters_are_used(source: Source) -> Iterator[Finding]:
+    """But those that somebody else prescribes: of a method that says `See Protocol.`, or named with an underscore."""
+    if not PRODUCT.match(str(source.path)):
+        return
+    for node in source.nodes:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name.startswith("__"):
+            continue
+        text = ast.get_docstring(node) or ""
+        body = node.body[1:] if text else node.body
+        if text.startswith("See ") or all(_does_nothing(each) for each in body):
+            continue
+        read = {each.id for part in body for each in ast.walk(part) if isinstance(each, ast.Name)}
+        for parameter in _parameters(node.args):
+            lines = source.lines[node.lineno - 1], source.lines[parameter.lineno - 1]
+            unused = parameter.arg not in {"self", "cls", *read} and not parameter.arg.startswith("_")
+            if unused and not any(map(REASONED.search, lines)):
+                yield parameter.lineno, f"{node.name} does not use {parameter.arg}: leave it out"
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    """What stands for a body: `...`, `pass`, `raise NotImplementedError`."""
+    empty = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return empty or isinstance(statement, ast.Pass | ast.Raise)
+
+
+def _parameters(arguments: ast.arguments) -> list[ast.arg]:
+    found = [
+        *arguments.posonlyargs,
+        *arguments.args,
+        *arguments.kwonlyargs,
+        arguments.vararg,
+        arguments.kwarg,
+    ]
+    return [each for each in found if each is not None]
+
+
+def classes_of_one_name(files: tuple[Source, ...]) -> dict[str, list[str]]:
+    """Public classes of the product that share a name, and where they are."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for source in files:
+        if source.is_python and PRODUCT.match(str(source.path)) and not str(source.path).startswith(APART):
+            for node in source.tree.body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].append(f"{source.path}:{node.lineno}")
+    return {name: where for name, where in found.items() if len(where) > 1}
+
+
+def drawn_errors(text: str) -> dict[str, str | None]:
+    """The classes of a drawn tree, each with the one above it; None for its root, the line before the first branch."""
+    found: dict[str, str | None] = {}
+    above: list[tuple[int, str]] = []
+    before = ""
+    for line in text.splitlines():
+        branch = BRANCH.match(line)
+        if branch is None:
+            before = line
+            continue
+        depth, name = len(branch["lead"]), branch["name"]
+        if not above:
+            above.append((-1, before.strip()))
+            found[before.strip()] = None
+        while above[-1][0] >= depth:
+            above.pop()
+        found[name] = above[-1][1]
+        above.append((depth, name))
+    return found
+
+
+def bases_of(files: Iterable[Source]) -> dict[str, str]:
+    """The classes of these files, each with what it derives from first."""
+    return {
+        node.name: ast.unparse(node.bases[0])
+        for source in files
+        if source.is_python
+        for node in source.tree.body
+        if isinstance(node, ast.ClassDef) and node.bases
+    }
+
+
+@pytest.mark.parametrize("rule", [words_are_the_fields, parameters_are_used], ids=lambda rule: rule.__name__)
+def test_every_file_keeps_the_rule(rule: object) -> None:
+    assert callable(rule)
+    found = [f"{source.path}:{line}: {what}" for source in sources() for line, what in rule(source)]
+    assert not found, "\n".join(found)
+
+
+def test_a_public_class_has_its_name_alone() -> None:
+    found = classes_of_one_name(sources())
+    assert not found, "\n".join(f"{name}: {', '.join(where)}" for name, where in sorted(found.items()))
+
+
+@pytest.mark.parametrize("path", [str(each.path) for each in sources() if each.path.name == "errors.py"])
+def test_the_drawn_tree_of_errors_is_that_of_the_classes(path: str) -> None:
+    product = [each for each in sources() if PRODUCT.match(str(each.path))]
+    (source,) = (each for each in product if str(each.path) == path)
+    drawn = drawn_errors(ast.get_docstring(source.tree) or "")
+    assert set(bases_of([source])) <= set(drawn), "not drawn"
+    # A tree may show a class that lies with what raises it; and the errors of a distribution are its own.
+    bases = bases_of(each for each in product if each.path.parts[:2] == source.path.parts[:2])
+    edges = {name: above for name, above in drawn.items() if above is not None}
+    assert {name: bases.get(name) for name in edges} == edges
+
+
+def test_a_rule_finds_what_it_is_for() -> None:
+    python = PurePosixPath("src/bettong/a.py")
+    bad = "def lane_of(x): ...\n\nclass SlicerTask: ...\n\n# he dealt them\n"
+    assert [line for line, _ in words_are_the_fields(Source(python, bad))] == [1, 3, 5]
+    good = "def planes(heartbeat): ...\n"
+    assert not list(words_are_the_fields(Source(python, good)))
+    assert not list(words_are_the_fields(Source(PurePosixPath("docs/decisions/0010-a.md"), "a lane")))
+    unused = "def f(a, b, _c):\n    return a\n\ndef g(d):  # noqa: ARG001\n    return 1\n"
+    assert [what.split(":")[0] for _, what in parameters_are_used(Source(python, unused))] == [
+        "f does not use b",
+        "g does not use d",
+    ]
+    used = (
+        'def f(a):\n    """See Protocol."""\n    return 1\n\n'
+        "def g(d):  # noqa: ARG001 - Numba compares names\n    return 1\n\n"
+        "def h(e): ...\n"
+    )
+    assert not list(parameters_are_used(Source(python, used)))
+
+
+def test_two_classes_of_one_name_are_found() -> None:
+    one, other = (Source(PurePosixPath(f"src/{name}.py"), "class Form: ...\n") for name in "ab")
+    own = Source(PurePosixPath("src/c.py"), "class _Form: ...\n")
+    apart = Source(PurePosixPath(f"{APART}d.py"), "class Form: ...\n")
+    assert classes_of_one_name((one, other, own, apart)) == {"Form": ["src/a.py:1", "src/b.py:1"]}
+    assert classes_of_one_name((one, own, apart)) == {}
+
+
+def test_a_drawn_tree_is_read_by_its_branches() -> None:
+    text = "Errors.\n\n    Root\n    ├── One      first\n    │   └── Deep    second\n    └── Two    third\n"
+    assert drawn_errors(text) == {"Root": None, "One": "Root", "Deep": "One", "Two": "Root"}

@@ -1,0 +1,214 @@
+"""Which partitions are told at a tick how far a client has come in event time; pure, its clocks passed in."""
+
+import pytest
+
+from bettong.frames.frame import FrameKind, decode
+from bettong_sender.session import NO_PARTITION
+from bettong_sender.ticker import ENDED_MAX, ORIGINS_PER_TICK_MAX, Round, Ticker
+from tests.samples.sender import PARTITIONS, MemoryLog, readings, sensor_of
+from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
+
+
+def told(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
+    """What the TICKs of a round say, by partition."""
+    found: dict[int, dict[str, int]] = {}
+    for append in round_.number(now_s, NOW_NS + 5).appends:
+        frame = decode(append.value)
+        assert (append.topic, append.numbered_in, append.opens) == (STAGE, NO_PARTITION, False)
+        assert (frame.kind, frame.origin) == (FrameKind.TICK, "orders/tick")
+        assert (frame.sequence, frame.previous, frame.ingest_ns) == (0, 0, NOW_NS + 5)
+        assert frame.columns is None
+        assert not frame.watermark_ns
+        assert not found.get(append.partition, {}).keys() & frame.watermarks.keys()
+        told = {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
+        found.setdefault(append.partition, {}).update(told)
+    return found
+
+
+def at_tick(ticker: Ticker, now_s: float) -> dict[int, dict[str, int]]:
+    """A round that comes to the log."""
+    round_ = ticker.round(now_s, TICK_S)
+    found = told(round_)
+    round_.note()
+    return found
+
+
+def others(*partitions: int, ns: int) -> dict[int, dict[str, int]]:
+    """That for all partitions but those."""
+    return {partition: {"orders/feed": ns} for partition in EVERY if partition not in partitions}
+
+
+def test_partitions_that_got_no_frame_are_told_and_the_one_that_did_is_not() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(2), 50))
+    assert at_tick(ticker, 1.0) == {}, "it is not in the log yet"
+    ours.arrive_all(log)
+    assert at_tick(ticker, 1.0) == others(2, ns=50)
+    assert at_tick(ticker, 2.0) == {}, "nothing has moved"
+
+
+def test_only_watermarks_are_told_that_move() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    for sequence, at in enumerate((50, 30, 50), 1):
+        ours.send(sequence, (sensor_of(sequence % 2), at))
+    ours.arrive_all(log)
+    assert at_tick(ticker, 1.0) == others(0, 1, ns=50)
+    ours.send(4, (sensor_of(0), 60), now_s=1.0)
+    ours.arrive_all(log)
+    assert at_tick(ticker, 2.0) == others(0, ns=60)
+
+
+def test_a_partition_that_got_a_frame_within_the_tick_is_told_at_the_next() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(0), 50), now_s=10.0)
+    ours.send(2, (sensor_of(1), 60), now_s=10.1)
+    ours.arrive_all(log)
+    assert at_tick(ticker, 10.15) == others(0, 1, ns=60)
+    assert at_tick(ticker, 10.31) == {0: {"orders/feed": 60}}
+    assert at_tick(ticker, 10.51) == {}
+
+
+def test_a_frame_that_is_missing_in_one_partition_holds_the_watermark_back_and_all_behind_it() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(0), 50))
+    ours.arrive_all(log)
+    ours.send(2, (sensor_of(0), 60), (sensor_of(1), 60))
+    ours.send(3, (sensor_of(0), 70))
+    for _ in range(2):
+        ours.arrive((STAGE, 0), log)
+    assert at_tick(ticker, 1.0) == others(0, ns=50)
+    ours.arrive_all(log)
+    assert at_tick(ticker, 2.0) == others(0, ns=70)
+
+
+def test_what_was_not_written_is_told_again() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(0), 50))
+    ours.arrive_all(log)
+    assert told(ticker.round(1.0, TICK_S)) == others(0, ns=50)
+    assert at_tick(ticker, 2.0) == others(0, ns=50)
+
+
+def test_a_partition_that_may_skip_a_frame_as_a_gap_is_told_what_came_before() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(0), 50))
+    ours.arrive_all(log)
+    fresh = next(partition for partition in EVERY if (STAGE, partition) not in ours.under_way)
+    ours.send(2, (sensor_of(fresh), 60))
+    ours.send(3, (sensor_of(fresh), 70))
+    for lost in (False, True, False):  # its opening, and both frames
+        ours.arrive((STAGE, fresh), log, lost=lost)
+    assert at_tick(ticker, 1.0) == others(0, ns=50)
+
+
+def test_a_session_that_ended_is_told_of_once_when_its_last_frame_is_in_the_log_and_forgotten() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(0), 50))
+    ticker.close(ours.progress)
+    ticker.close(ours.progress)
+    assert at_tick(ticker, 1.0) == {}
+    ours.arrive_all(log)
+    assert at_tick(ticker, 2.0) == others(0, ns=50)
+    assert len(ticker) == 1
+    assert at_tick(ticker, 3.0) == {}
+    assert len(ticker) == 0
+
+
+def test_a_session_that_ended_without_a_frame_or_with_a_lost_one_is_forgotten() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    empty, lossy = (Sending(readings(), ticker, stream=name) for name in ("empty", "lossy"))
+    lossy.send(1, (sensor_of(0), 50))
+    empty.arrive_all(log)
+    for where in lossy.under_way:
+        lossy.arrive(where, log, lost=True)
+    for each in (empty, lossy):
+        ticker.close(each.progress)
+    assert at_tick(ticker, 1.0) == {}
+    assert len(ticker) == 0
+
+
+def test_of_sessions_that_ended_the_newest_are_kept() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    for number in range(ENDED_MAX + 3):
+        ours = Sending(readings(), ticker, stream=f"s{number}")
+        if number < 5:
+            ours.send(1, (sensor_of(0), 50))
+            ours.arrive_all(log)
+        ticker.close(ours.progress)
+    assert len(ticker) == ENDED_MAX
+    assert {origin for origins in at_tick(ticker, 1.0).values() for origin in origins} == {
+        "orders/s3",
+        "orders/s4",
+    }
+
+
+def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    ours = Sending(readings(), ticker)
+    ours.send(1, (sensor_of(0), 50))
+    ours.arrive_all(log)
+    assert at_tick(ticker, 1.0) == others(0, ns=50)
+    ours.send(2, (sensor_of(0), 60), now_s=2.0)
+    ours.arrive_all(log)
+    ended = ours.session.end(3.0, NOW_NS, ours.progress.end())
+    assert [(each.partition, decode(each.value).kind) for each in ended.appends] == [
+        (partition, FrameKind.END) for partition in EVERY
+    ]
+    assert at_tick(ticker, 4.0) == {}
+    ticker.close(ours.progress)
+    assert at_tick(ticker, 5.0) == {}
+    assert len(ticker) == 0
+
+
+def test_an_end_goes_nowhere_else() -> None:
+    ours = Sending(readings(), Ticker())
+    ended = ours.session.end(3.0, NOW_NS, ours.progress.end())
+    assert {each.partition for each in ended.appends} == {where for _, where in ours.under_way}
+
+
+@pytest.mark.parametrize("sessions", [1, ORIGINS_PER_TICK_MAX, ORIGINS_PER_TICK_MAX + 1])
+def test_many_clients_share_ticks_that_fit_the_smallest_frame(sessions: int) -> None:
+    ticker, log = Ticker(), MemoryLog()
+    for number in range(sessions):
+        ours = Sending(readings(), ticker, stream=f"{number:0128}")
+        ours.send(1, (sensor_of(0), 50 + number))
+        ours.arrive_all(log)
+    taken = ticker.round(1.0, TICK_S).number(1.0, NOW_NS)
+    assert len(taken.appends) == (PARTITIONS - 1) * -(-sessions // ORIGINS_PER_TICK_MAX)
+    assert max(len(each.value) for each in taken.appends) < 16_384 * 3 // 4, "names of sources may be longer"
+    assert all(len(origins) == sessions for origins in at_tick(ticker, 1.0).values())
+
+
+def test_of_two_sessions_of_one_stream_the_newer_watermark_is_told() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    for at in (70, 50):
+        ours = Sending(readings(), ticker)
+        ours.send(1, (sensor_of(0), at))
+        ours.arrive_all(log)
+    assert at_tick(ticker, 1.0) == others(0, ns=70)
+
+
+def test_the_slowest_client_that_is_not_idle_tells_how_far_a_source_is_behind() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    assert ticker.slowest_ns(0.0) == {}
+    fast, slow = (Sending(readings(), ticker, stream=name) for name in ("fast", "slow"))
+    silent = Sending(readings(), ticker, stream="silent")
+    fast.send(1, (sensor_of(0), 90))
+    slow.send(1, (sensor_of(0), 40))
+    for each in (fast, slow, silent):
+        each.arrive_all(log)
+    at_tick(ticker, 1.0)
+    assert ticker.slowest_ns(2.0) == {"orders": 40}
+    fast.send(2, (sensor_of(0), 95), now_s=50.0)
+    fast.arrive_all(log)
+    at_tick(ticker, 50.0)
+    assert ticker.slowest_ns(62.0) == {"orders": 95}
+    ticker.close(fast.progress)
+    assert ticker.slowest_ns(62.0) == {}
