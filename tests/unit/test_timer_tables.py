@@ -165,7 +165,7 @@ class Run:
     times: dict[str, dict[str, int]] = field(default_factory=dict)
     last_ns: dict[str, int] = field(default_factory=dict)
     increments: list[tuple[SavedStates, int, bool]] = field(default_factory=list)
-    since: list[tuple[str, Any]] = field(default_factory=list)
+    since: list[tuple[str, Any, int]] = field(default_factory=list)
     log_ns: int = 0
     root: int = 0
     round: int = 0
@@ -191,8 +191,8 @@ class Run:
             if what == "expire":
                 self.log_ns += argument
                 argument = self.log_ns
-            self.since.append((what, argument))
-            assert self._do(what, argument) == self._expected(what, argument)
+            self.since.append((what, argument, self.log_ns))
+            assert self._do(*self.since[-1]) == self._expected(what, argument)
         expected = {
             key: {name: at if at != NEVER else None for name, at in own.items()}
             for key, own in self.times.items()
@@ -200,7 +200,8 @@ class Run:
         assert shown(self.table) == expected
         self._check_due()
 
-    def _do(self, what: str, argument: Any) -> Any:
+    def _do(self, what: str, argument: Any, log_ns: int) -> Any:
+        self.table.note_clock(log_ns)
         if what == "set":
             return set_timers(self.table, argument)
         if what == "delete":
