@@ -20,15 +20,27 @@ NOW_NS = 1_700_000_000 * 1_000_000_000
 FAR_AHEAD_NS = 2**62
 OTHERS = set(range(1, PARTITIONS))
 
-# The stage is told to need time: so far no computation does of itself.
 APPLICATION = """
+from dataclasses import dataclass
+from datetime import timedelta
+
 import bettong
-from bettong.application import plan
 from tests.samples.sender import Reading
 
-plan.goes_by_event_time = lambda node: True
+
+@dataclass
+class Count:
+    seen: int = 0
+
+
+def count(reading: Reading, state: Count) -> Reading:
+    state.seen += 1
+    return reading
+
+
 app = bettong.Application({name!r})
-app.source("orders", schema=Reading, key="sensor", event_time="at").map(lambda each: each, name="same").sink("all")
+readings = app.source("orders", schema=Reading, key="sensor", event_time="at")
+readings.stateful(count, state=Count, ttl=timedelta(hours=1), ttl_clock="event").sink("all")
 """
 
 

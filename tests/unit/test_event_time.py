@@ -85,6 +85,14 @@ def test_a_client_that_ends_holds_nothing_and_late_ticks_of_it_change_nothing() 
     assert watermark(one) == 90, "it is back, and may send anything"
 
 
+def test_a_client_of_whom_ticks_alone_have_told_holds_nothing_after_its_end_either() -> None:
+    one, _ = workers()
+    fold(one, [alone(50, log_ns=1), told(2, b=20), told(3, a=80)])
+    before = watermark(one)
+    fold(one, [control(FrameKind.END, "b", log_ns=4, watermark_ns=30)])
+    assert (before, watermark(one)) == (50, 80)
+
+
 def test_when_all_clients_have_ended_the_log_clock_moves_the_watermark_on() -> None:
     one, _ = workers()
     fold(one, [alone(50, log_ns=10), control(FrameKind.END, "a", acknowledged=1, log_ns=20)])

@@ -158,9 +158,9 @@ def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it
     ours.send(2, (sensor_of(0), 60), now_s=2.0)
     ours.arrive_all(log)
     ended = ours.session.end(3.0, NOW_NS, ours.progress.end())
-    assert [(each.partition, decode(each.value).kind) for each in ended.appends] == [
-        (partition, FrameKind.END) for partition in EVERY
-    ]
+    ends = {each.partition: decode(each.value) for each in ended.appends}
+    assert list(ends) == list(EVERY)
+    assert {(each.kind, each.watermark_ns) for each in ends.values()} == {(FrameKind.END, 60)}
     assert at_tick(ticker, 4.0) == {}
     ticker.close(ours.progress)
     assert at_tick(ticker, 5.0) == {}

@@ -35,7 +35,7 @@ from bettong_sender.servicer import PERMISSIONS, IngestServicer, handlers
 from bettong_sender.session import SourceRoute
 from bettong_sender.source_feed import SourceFeed
 from bettong_sender.status import SenderStatus, State
-from bettong_sender.ticking import Ticking
+from bettong_sender.tick_writer import TickWriter
 
 # gRPC itself refuses messages beyond the frame limit and this; up to there the sender does, and names the limit.
 _TRANSPORT_BYTES = 1024 * 1024
@@ -144,7 +144,7 @@ async def _serve(
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
     draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
-    ticking = Ticking(intake, settings.tick_ms / 1000)
+    ticking = TickWriter(intake, settings.tick_ms / 1000)
     beside = [asyncio.create_task(each) for each in (ownership.run(), servicer.watch(), ticking.run())]
     running: list[asyncio.Task[None]] = []
     try:

@@ -177,7 +177,8 @@ class Session:
     def number(self, shares: Shares, now_s: float, now_ns: int) -> Taken:
         """The records of what was read last. The clocks are those of `open`."""
         frame = shares.frame
-        watermark_ns = self._watermark(shares, now_ns)
+        self._pass_event_times(shares, now_ns)
+        watermark_ns = self._watermark_ns
         appends: list[Append] = []
         for partition, count, columns in shares.parts:
             if self._numbering.must_open(partition, now_s):
@@ -291,21 +292,30 @@ class Session:
         parts = [*division.shares, *alone]
         return Shares(frame, parts, packed, division.messages, refused, skipped, division.highest_ns)
 
-    def _watermark(self, shares: Shares, now_ns: int) -> int:
-        """Of the records of a frame, 0 where nobody needs it."""
-        if not self._route.needs_time:
-            return 0
-        times = self._route.source.event_time
-        if any(count for _, count, _ in shares.parts):
-            self._highest_ns = max(self._highest_ns, now_ns if times.of is None else shares.highest_ns)
-        return max(0, self._highest_ns - times.out_of_order_ns)
+    @property
+    def _watermark_ns(self) -> int:
+        """That of the session's frames so far; 0 while it is unknown, and where nobody needs it."""
+        return max(0, self._highest_ns - self._route.source.event_time.out_of_order_ns)
+
+    def _pass_event_times(self, shares: Shares, now_ns: int) -> None:
+        if self._route.needs_time and any(count for _, count, _ in shares.parts):
+            by_clock = self._route.source.event_time.of is None
+            self._highest_ns = max(self._highest_ns, now_ns if by_clock else shares.highest_ns)
 
     def _open(self, partition: int, now_s: float, now_ns: int) -> Append:
         return self._mark(partition, self._numbering.open(partition, now_s), FrameKind.OPEN, now_ns)
 
     def _mark(self, partition: int, last: int, kind: FrameKind, now_ns: int) -> Append:
         return self._append(
-            partition, Frame(origin=self.origin, sequence=last, previous=last, kind=kind, ingest_ns=now_ns)
+            partition,
+            Frame(
+                origin=self.origin,
+                sequence=last,
+                previous=last,
+                kind=kind,
+                ingest_ns=now_ns,
+                watermark_ns=self._watermark_ns if kind is FrameKind.END else 0,
+            ),
         )
 
     def _marks(self, now_ns: int) -> list[Append]:

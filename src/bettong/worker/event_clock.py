@@ -41,11 +41,16 @@ class EventClock:
             for origin, watermark_ns in frame.watermarks.items():
                 if origin not in delivery.ended_ns:
                     watermarks.reach(origin, watermark_ns)
-        elif frame.kind is FrameKind.END and frame.origin in delivery.ended_ns:
+        elif frame.kind is FrameKind.END and self._ends(frame.origin, delivery):
             watermarks.reach(frame.origin, frame.watermark_ns)
             watermarks.end(frame.origin)
         else:
             watermarks.hear(frame.origin)
+
+    @staticmethod
+    def _ends(origin: Origin, delivery: DeliveryTable) -> bool:
+        """Whether an origin is gone after its END: not where later frames came, also where TICKs alone told of it."""
+        return origin in delivery.ended_ns or origin not in delivery.highest
 
     def teller(self, log_ns: int) -> Callable[[FrameDestination], None]:
         """Notes that a frame tells its destination where the watermark is now."""

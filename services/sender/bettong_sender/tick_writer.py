@@ -11,7 +11,7 @@ from bettong_sender.refusal import Refusal
 _S_NS = 1_000_000_000
 
 
-class Ticking:
+class TickWriter:
     """One round of TICKs at a time: what the log has not answered for is not told again meanwhile."""
 
     def __init__(self, intake: Intake, tick_s: float) -> None:

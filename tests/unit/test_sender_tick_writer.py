@@ -15,7 +15,7 @@ from bettong_sender.feed import Feed
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.session import SourceRoute
 from bettong_sender.status import SenderStatus
-from bettong_sender.ticking import Ticking
+from bettong_sender.tick_writer import TickWriter
 from tests.samples.sender import PARTITIONS, readings, readings_frame, sensor_of
 
 NOW_NS = 1_700_000_000 * 1_000_000_000
@@ -69,7 +69,7 @@ class ListedLog:
 @asynccontextmanager
 async def sender_of(
     *routes: SourceRoute, tick_s: float = TICK_S
-) -> AsyncIterator[tuple[Intake, ListedLog, Ticking]]:
+) -> AsyncIterator[tuple[Intake, ListedLog, TickWriter]]:
     intake = Intake(
         "shop",
         {route.source.name: route for route in routes},
@@ -79,7 +79,7 @@ async def sender_of(
     )
     intake.use(log := ListedLog(), {})
     try:
-        yield intake, log, Ticking(intake, tick_s)
+        yield intake, log, TickWriter(intake, tick_s)
     finally:
         intake.close()
 
