@@ -17,8 +17,8 @@ from bettong.frames.frame import Frame, FrameKind, decode, encode
 from bettong.identifiers import Origin
 from bettong.inspection.key_history import KeyHistory
 from bettong.v1.snapshot_pb2 import Snapshot
+from bettong.worker.output.downstream_watermarks import TICK_NS
 from bettong.worker.output.framing import OutputRecord
-from bettong.worker.output.told import TICK_NS
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
 from tests.samples.event_time import (

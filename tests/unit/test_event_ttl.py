@@ -16,7 +16,7 @@ from bettong import Application
 from bettong.application.plan import plan
 from bettong.edges.directory_snapshots import DirectorySnapshots
 from bettong.frames.frame import FrameKind
-from bettong.worker.output.told import TICK_NS
+from bettong.worker.output.downstream_watermarks import TICK_NS
 from bettong.worker.stage_program import program
 from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits

@@ -46,9 +46,9 @@ def test_a_report_of_an_older_offset_is_taken_for_none() -> None:
     world.send(2)
     world.pass_time(6.5)
     run.reported = before
-    assert run.progress.idle() == {PARTITION: Idle(2, BEGIN_NS + TTL_S * SECOND_NS, is_told=True)}
+    assert run.progress.idle() == {PARTITION: Idle(2, BEGIN_NS + TTL_S * SECOND_NS, is_reported=True)}
     run.progress.check()
-    assert run.progress.idle() == {PARTITION: Idle(2, None, is_told=False)}
+    assert run.progress.idle() == {PARTITION: Idle(2, None, is_reported=False)}
 
 
 def test_a_partition_that_is_behind_or_never_had_a_record_is_not_idle() -> None:

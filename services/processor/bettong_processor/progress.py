@@ -1,6 +1,7 @@
 """How far the stages' logs are folded, and which partitions stand still: what a driver tells, under either schedule.
 
-From where Kafka says that the logs end, against the offsets that partitions have told; so it counts what nobody folds.
+From where Kafka says that the logs end, against the offsets that partitions have reported: so it counts what nobody
+folds.
 """
 
 import threading
@@ -46,16 +47,16 @@ class LogOffsets(Protocol):
 class Idle:
     """A partition whose log is folded to its end, `offset`. `due_ns`: see PartitionWorker; None: nothing is due.
 
-    `is_told`: whether the partition has told so of this very offset; else nobody knows what is due.
+    `is_reported`: whether the partition has reported so of this very offset; else nobody knows what is due.
     """
 
     offset: int
     due_ns: int | None
-    is_told: bool
+    is_reported: bool
 
 
 class ReportedPartitions(Protocol):
-    """What partitions have told."""
+    """What partitions have reported."""
 
     def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
         """See LiveMetrics."""
@@ -83,7 +84,7 @@ class Progress:
     def __init__(
         self,
         log: LogOffsets,
-        told: ReportedPartitions,
+        reported: ReportedPartitions,
         stages: Mapping[str, str],
         *,
         clock: Callable[[], float],
@@ -92,10 +93,10 @@ class Progress:
     ) -> None:
         """`stages`: by their topics. `committed`: offsets that are known otherwise to be folded, by (topic, partition).
 
-        Redis may have lost what partitions have told.
+        Redis may have lost what partitions have reported.
         """
         self._log = log
-        self._told = told
+        self._reported = reported
         self._stages = stages
         self._clock = clock
         self._logger = logger
@@ -115,10 +116,10 @@ class Progress:
         logger: Logger,
         committed: Callable[[], Offsets] = dict,
     ) -> "Progress":
-        """Of the settings' Kafka, which it asks by a client of its own, and what partitions have told in `store`."""
+        """Of the settings' Kafka, which it asks by a client of its own, and what partitions have reported in Redis."""
         log = LogAdmin(settings.kafka_connection, answer_wait_s_max=_LOOK_WAIT_S_MAX)
-        told = LiveMetrics(store)
-        return cls(log, told, stages, clock=time.monotonic, logger=logger, committed=committed)
+        reported = LiveMetrics(store)
+        return cls(log, reported, stages, clock=time.monotonic, logger=logger, committed=committed)
 
     def start(self) -> None:
         """Begins to check."""
@@ -148,13 +149,13 @@ class Progress:
             self._metrics, self._idle, self._waits_for = {}, {}, str(error)
             return
         try:
-            told = self._told.partitions()
+            reported = self._reported.partitions()
         except StoreError:
             self._metrics, self._idle, self._waits_for = {}, {}, ""
             return
-        self._waits_for = held_up(told)
-        offsets = folded(ends, begins, told, self._stages, self._committed())
-        self._idle = idle(ends, offsets, told, self._stages)
+        self._waits_for = held_up(reported)
+        offsets = folded(ends, begins, reported, self._stages, self._committed())
+        self._idle = idle(ends, offsets, reported, self._stages)
         stalls = self._stalls.observe(ends, offsets, self._clock())
         self._metrics = {
             **metrics.lags(ends, offsets, self._stages),
@@ -181,14 +182,14 @@ class Progress:
 def folded(
     ends: Offsets,
     begins: Offsets,
-    told: Mapping[PartitionId, Mapping[str, str]],
+    reported: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
     committed: Offsets,
 ) -> dict[TopicPartition, int]:
-    """The next offset of each partition: what it has told, what is known otherwise, else the beginning of its log."""
+    """The next offset of each partition: what it has reported, or what is known otherwise, or its log's beginning."""
     found = {}
     for partition in ends:
-        record = told.get(PartitionId(stages[partition.topic], partition.partition), {})
+        record = reported.get(PartitionId(stages[partition.topic], partition.partition), {})
         own = int(record.get(metrics.OFFSET.name) or 0)
         found[partition] = max(own, committed.get(partition, 0), begins.get(partition, 0))
     return found
@@ -197,15 +198,15 @@ def folded(
 def idle(
     ends: Offsets,
     offsets: Offsets,
-    told: Mapping[PartitionId, Mapping[str, str]],
+    reported: Mapping[PartitionId, Mapping[str, str]],
     stages: Mapping[str, str],
 ) -> dict[TopicPartition, Idle]:
     """The partitions that are folded to the end of their logs. One that never had a record has nothing due."""
     found = {}
     for log, offset in offsets.items():
         if offset and offset == ends[log]:
-            record = told.get(PartitionId(stages[log.topic], log.partition), {})
-            is_told = metrics.DUE.name in record and int(record.get(metrics.OFFSET.name) or 0) == offset
+            record = reported.get(PartitionId(stages[log.topic], log.partition), {})
+            is_reported = metrics.DUE.name in record and int(record.get(metrics.OFFSET.name) or 0) == offset
             due = record.get(metrics.DUE.name)
-            found[log] = Idle(offset, int(due) if is_told and due else None, is_told)
+            found[log] = Idle(offset, int(due) if is_reported and due else None, is_reported)
     return found

@@ -9,8 +9,8 @@ from bettong.delivery import DeliveryTable
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
 from bettong.identifiers import Origin
 from bettong.v1 import snapshot_pb2
+from bettong.worker.output.downstream_watermarks import DownstreamWatermark, DownstreamWatermarks
 from bettong.worker.output.framing import FrameDestination, OutputRecord
-from bettong.worker.output.told import Told, ToldWatermarks
 from bettong.worker.watermarks import OriginClock, Watermarks
 
 
@@ -21,7 +21,7 @@ class EventClock:
         self._idle_ns = {entry.stream: entry.idle_timeout_ns for entry in stage.inputs}
         self._watermarks = Watermarks(self._idle_ns)
         self._tells = bool(destinations)
-        self._told = ToldWatermarks(destinations)
+        self._downstream = DownstreamWatermarks(destinations)
 
     @property
     def watermark_ns(self) -> int:
@@ -54,13 +54,13 @@ class EventClock:
 
     def teller(self, log_ns: int) -> Callable[[FrameDestination], None]:
         """Notes that a frame tells its destination where the watermark is now."""
-        return partial(self._told.note, watermark_ns=self.watermark_ns, log_ns=log_ns)
+        return partial(self._downstream.note, watermark_ns=self.watermark_ns, log_ns=log_ns)
 
     def ticks(self, frame: Frame, log_ns: int) -> Iterator[OutputRecord]:
         """The TICKs that a record leads to, after all else."""
         if not self._tells:
             return iter(())
-        return self._told.ticks(
+        return self._downstream.ticks(
             ingest_ns=frame.ingest_ns,
             log_ns=log_ns,
             reached_ns=self._watermarks.reached_ns,
@@ -75,7 +75,7 @@ class EventClock:
         """
         found: list[int | None] = []
         if self._tells:
-            found.append(self._told.due_ns(self._watermarks.reached_ns))
+            found.append(self._downstream.due_ns(self._watermarks.reached_ns))
         if self._tells or awaited_ns != NEVER:
             found.append(self._watermarks.idle_ns)
         if awaited_ns != NEVER and self.watermark_ns and not self._watermarks.is_live:
@@ -89,9 +89,9 @@ class EventClock:
         )
         for origin, clock in self._watermarks.origins:
             stored.origins.add(origin=origin, watermark_ns=clock.watermark_ns, heard_ns=clock.heard_ns)
-        for to, told in self._told.stored():
-            stored.told.add(
-                origin=to.origin, partition=to.partition, watermark_ns=told.watermark_ns, log_ns=told.log_ns
+        for to, sent in self._downstream.stored():
+            stored.downstream.add(
+                origin=to.origin, partition=to.partition, watermark_ns=sent.watermark_ns, log_ns=sent.log_ns
             )
         return stored
 
@@ -108,7 +108,7 @@ class EventClock:
                 if each.origin.partition("/")[0] in self._idle_ns
             },
         )
-        self._told.load(
-            (Origin(each.origin), each.partition, Told(each.watermark_ns, each.log_ns))
-            for each in stored.told
+        self._downstream.load(
+            (Origin(each.origin), each.partition, DownstreamWatermark(each.watermark_ns, each.log_ns))
+            for each in stored.downstream
         )

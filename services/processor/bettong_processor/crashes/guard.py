@@ -129,7 +129,7 @@ class GuardedFold:
         worker, deaths = self.worker, self._deaths
         assert deaths is not None  # noqa: S101 - without one nothing is suspect
         frame, stage, partition = frame_of(value), worker.program.stage.name, worker.assignment.partition
-        died = f"workers died {deaths.count} time(s) at {told(offset, frame, deaths.index)}"
+        died = f"workers died {deaths.count} time(s) at {record_text(offset, frame, deaths.index)}"
         self._guard.report_fault(stage, partition, died)
         self._guard.log.warning(
             "folds a record at which workers died",
@@ -197,7 +197,7 @@ def messages_of(value: bytes) -> int:
     return min(frame_of(value).count, len(value))
 
 
-def told(offset: int, frame: Frame, index: int | None) -> str:
+def record_text(offset: int, frame: Frame, index: int | None) -> str:
     """A record for people, and the message in it that is at work where that is known."""
     at = "" if index is None else f", index {index}"
     return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{at}"

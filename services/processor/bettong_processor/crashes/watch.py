@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from bettong_processor.crashes.guard import AtWork, GuardedFold, ReportFault, frame_of, messages_of, told
+from bettong_processor.crashes.guard import (
+    AtWork,
+    GuardedFold,
+    ReportFault,
+    frame_of,
+    messages_of,
+    record_text,
+)
 from bettong_processor.crashes.trial import allowed_s, computations
 
 # A record that is folded for this long is told of, and again so often.
@@ -84,7 +91,9 @@ class Watch:
         seen.at = at
         if seen.folded_s - seen.told_s >= (_AGAIN_S if seen.told_s else STANDS_S):
             seen.told_s = seen.folded_s
-            self._say(guarded, f"{told(offset, frame_of(value), at[1])}: folded for {seen.folded_s:.0f} s")
+            self._say(
+                guarded, f"{record_text(offset, frame_of(value), at[1])}: folded for {seen.folded_s:.0f} s"
+            )
         allowed = allowed_s(self.limit_ms, seen.messages, at[1])
         self._wind(allowed)
         if self.limit_ms and seen.stands_s > allowed and self.at_work.fold is fold:

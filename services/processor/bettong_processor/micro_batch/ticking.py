@@ -105,7 +105,7 @@ class Ticking:
             log
             for log, each in self._idle().items()
             if log.topic in self._stages
-            and (not each.is_told if each.due_ns is None else each.due_ns <= log_ns)
+            and (not each.is_reported if each.due_ns is None else each.due_ns <= log_ns)
             and self._pacing.setdefault(log, TickPacing()).allows(each.offset, now_s)
         ]
 
