@@ -6,7 +6,7 @@ from bettong import metrics
 from bettong.cli.status import summary
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.identifiers import PartitionId
-from bettong.inspection.overview import overview
+from bettong.inspection.deployment import DeploymentAnswers, inspection
 from bettong.worker.stage_program import StageProgram
 from bettong_processor.reporting import PartitionMetrics
 from tests.samples.worker import Reading, data, fold, worker
@@ -21,8 +21,11 @@ def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
 
         def told() -> str:
             record = {name: str(value) for name, value in partition_metrics.of(one, None).items()}
-            lines = summary(overview({}, {PartitionId("readings", 3): record}))
-            return next((line for line in lines if "lost frame" in line), "")
+            partitions = {PartitionId("readings", 3): record}
+            found = inspection("meters", [], DeploymentAnswers(partitions=partitions))
+            line = next((line for line in summary(found.overview) if "lost frame" in line), "")
+            assert found.goes_on is not bool(line)
+            return line
 
         def send(sequence: int, previous: int) -> None:
             fold(one, [data("readings/a", sequence, [Reading("m", 1)], previous=previous)])

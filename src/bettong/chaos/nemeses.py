@@ -93,8 +93,12 @@ class Nemesis:
                 self._go_on(fault.number)
             case "cut" | "delay":
                 self.arena.proxies[Link(fault.targets[0])].heal()
-            case "stall" | "crowd":
+            case "stall":
                 self._send_away(fault.number)
+            case "crowd":
+                crowd = self._send_away(fault.number)
+                if isinstance(crowd, StreamCrowd) and not crowd.opened:
+                    injected.missed = "none of its streams was let in"
             case "clock" if self.arena.clock is not None:
                 self.arena.clock.set(0.0)
             case "fill" if self.arena.disk is not None:
@@ -202,9 +206,11 @@ class Nemesis:
         fault = injected.fault
         self._crowds[fault.number] = StreamCrowd(address, self.arena.source, int(fault.by))
 
-    def _send_away(self, number: int) -> None:
-        if (crowd := self._crowds.pop(number, None)) is not None:
+    def _send_away(self, number: int) -> StalledSubscribers | StreamCrowd | None:
+        crowd = self._crowds.pop(number, None)
+        if crowd is not None:
             crowd.close()
+        return crowd
 
 
 def _signal(victims: list[psutil.Process], number: signal.Signals) -> None:

@@ -60,9 +60,10 @@ class Inspection:
 
     @property
     def goes_on(self) -> bool:
-        """Whether all services run, all answer, and no partition stands still."""
+        """Whether all services run, all answer, and no partition stands still or waits for a lost frame."""
         runs = all(row.state in {RUNNING, STANDBY} for row in self.services)
-        return runs and not self.unknown and not any(map(stands_still, self.partitions))
+        held_up = self.overview.gaps or any(map(stands_still, self.partitions))
+        return runs and not self.unknown and not held_up
 
 
 def inspection(application: str, services: list[ServiceRow], answers: DeploymentAnswers) -> Inspection:
