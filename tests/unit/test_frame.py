@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,7 +40,7 @@ def frames(draw: st.DrawFn) -> Frame:
         schema=draw(U64),
         ingest_ns=draw(st.integers(0, CLOCK_NS_MAX)),
         sent_ns=draw(U64),
-        watermark_ns=draw(U64),
+        watermark_ns=draw(st.integers(0, CLOCK_NS_MAX)),
         **draw(BODY),
     )
 
@@ -121,6 +122,19 @@ def test_no_envelope_outgrows_its_limit() -> None:
         columns=b"x" * 2**20,
     )
     assert len(encode(largest)) - 2**20 < ENVELOPE_BYTES_MAX
+
+
+@pytest.mark.parametrize(
+    ("of", "says"),
+    [
+        ({"watermark_ns": CLOCK_NS_MAX + 1}, "its watermark is 9223372036854775808 ns"),
+        ({"watermarks": {Origin("a/b"): CLOCK_NS_MAX + 1}}, "watermark 9223372036854775808 ns"),
+        ({"watermarks": {Origin("a/" + "b" * ORIGIN_CHARACTERS_MAX): 1}}, "an origin of 514 characters"),
+    ],
+)
+def test_a_watermark_that_no_table_could_keep_is_refused(of: dict[str, Any], says: str) -> None:
+    with pytest.raises(FrameError, match=says):
+        decode(encode(Frame(origin=Origin("a/tick"), sequence=0, previous=0, kind=FrameKind.TICK, **of)))
 
 
 def test_an_origin_that_would_fit_no_table_and_no_dead_letter_is_refused() -> None:

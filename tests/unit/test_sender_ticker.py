@@ -1,5 +1,7 @@
 """Which partitions are told at a tick how far a client has come in event time; pure, its clocks passed in."""
 
+from dataclasses import replace
+
 import pytest
 
 from bettong.frames.frame import FrameKind, decode
@@ -157,7 +159,11 @@ def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it
     assert at_tick(ticker, 1.0) == others(0, ns=50)
     ours.send(2, (sensor_of(0), 60), now_s=2.0)
     ours.arrive_all(log)
-    ended = ours.session.end(3.0, NOW_NS, ours.progress.end())
+    late = ticker.round(2.5, TICK_S)
+    assert late.notices
+    ticker.end(ours.progress)
+    ended = ours.session.end(3.0, NOW_NS)
+    assert late.number(3.0, NOW_NS).appends == [], "its END may be in the log already"
     ends = {each.partition: decode(each.value) for each in ended.appends}
     assert list(ends) == list(EVERY)
     assert {(each.kind, each.watermark_ns) for each in ends.values()} == {(FrameKind.END, 60)}
@@ -167,10 +173,23 @@ def test_an_end_goes_to_whoever_heard_of_the_origin_and_nothing_is_told_after_it
     assert len(ticker) == 0
 
 
-def test_an_end_goes_nowhere_else() -> None:
-    ours = Sending(readings(), Ticker())
-    ended = ours.session.end(3.0, NOW_NS, ours.progress.end())
-    assert {each.partition for each in ended.appends} == {where for _, where in ours.under_way}
+def test_an_earlier_session_of_a_stream_that_ended_is_told_of_no_more() -> None:
+    ticker, log = Ticker(), MemoryLog()
+    first = Sending(readings(), ticker)
+    first.send(1, (sensor_of(0), 50))
+    first.arrive_all(log)
+    ticker.close(first.progress)
+    second = Sending(readings(), ticker)
+    ticker.end(second.progress)
+    assert at_tick(ticker, 1.0) == {}
+
+
+def test_an_end_goes_to_every_partition_where_time_is_needed_and_else_where_the_session_went() -> None:
+    timed = Sending(readings(), Ticker())
+    assert {each.partition for each in timed.session.end(3.0, NOW_NS).appends} == set(EVERY)
+    untimed = Sending(replace(readings(), needs_time=False), Ticker())
+    ended = untimed.session.end(3.0, NOW_NS)
+    assert {each.partition for each in ended.appends} == {where for _, where in untimed.under_way}
 
 
 @pytest.mark.parametrize("sessions", [1, ORIGINS_PER_TICK_MAX, ORIGINS_PER_TICK_MAX + 1])

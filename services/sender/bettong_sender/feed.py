@@ -134,11 +134,10 @@ class Feed:
 
     async def end(self) -> None:
         """Ends the stream in the log, for good. After `receipt` gave None."""
-        end = partial(
-            self._session.end, ticked=self.origin_progress.end() if self.origin_progress is not None else ()
-        )
+        if self.origin_progress is not None:
+            self._intake.ticker.end(self.origin_progress)
         with contextlib.suppress(Refusal):  # without a log consumers forget it later
-            await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: end)
+            await self._intake.hand_over(self, Entry(self.acknowledged, credits=0), lambda: self._session.end)
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """Notes what the log said of a record; False ends the session, for the record may not count."""

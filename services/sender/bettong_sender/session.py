@@ -12,7 +12,7 @@ what was refused. So a consumer can tell a repetition by its number. (What is re
 be taken the next time: see `dividing`.)
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -198,13 +198,13 @@ class Session:
             appends.append(self._append(partition, data))
         return Taken(appends, shares.messages, shares.refused, shares.skipped, watermark_ns)
 
-    def end(self, now_s: float, now_ns: int, ticked: Collection[int] = ()) -> Taken:
+    def end(self, now_s: float, now_ns: int) -> Taken:
         """The records that end the stream; everything must be acknowledged, and nobody come back under its name.
 
-        `ticked`: partitions that have heard of the origin by a TICK.
+        Where the stage needs time, they go to all of its partitions: TICKs, or an earlier session, may have told of it.
         """
         del now_s
-        known = self._numbering.known(ticked)
+        known = self._numbering.known(range(self._route.partitions) if self._route.needs_time else ())
         return Taken([self._mark(partition, last, FrameKind.END, now_ns) for partition, last in known])
 
     def sent_s(self, partition: int) -> float:

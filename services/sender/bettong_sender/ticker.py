@@ -42,7 +42,6 @@ class OriginProgress:
         self._session = session
         self._ledger = ledger
         self._known_ns = [0] * route.partitions
-        self._ticked: set[int] = set()
         self._is_over = False
 
     def advance(self, now_s: float) -> None:
@@ -65,14 +64,14 @@ class OriginProgress:
         """Those of them that got nothing for a tick."""
         return [each for each in self.untold() if now_s - self._session.sent_s(each) >= tick_s]
 
-    def ticked(self, partition: int) -> None:
-        """A TICK for the partition is on its way."""
-        self._ticked.add(partition)
-
-    def end(self) -> frozenset[int]:
-        """Nobody comes back under this origin: nothing more is told. Partitions that may have heard of it by TICKs."""
+    def end(self) -> None:
+        """Nobody comes back under this origin: no TICK tells of it any more."""
         self._is_over = True
-        return frozenset(self._ticked)
+
+    @property
+    def is_over(self) -> bool:
+        """See `end`."""
+        return self._is_over
 
     @property
     def is_settled(self) -> bool:
@@ -99,6 +98,8 @@ class Round:
     def _appends(self, now_ns: int) -> Iterator[Append]:
         told: defaultdict[tuple[str, str, int], dict[Origin, int]] = defaultdict(dict)
         for progress, partition, watermark_ns in self.notices:
+            if progress.is_over:  # its END may be in the log by now
+                continue
             route = progress.route
             origins = told[route.stage_topic, route.source.name, partition]
             # A session that was taken over may be told of beside the new one of its stream.
@@ -138,14 +139,19 @@ class Ticker:
             del self._open[progress]
             self._ended.append(progress)
 
+    def end(self, progress: OriginProgress) -> None:
+        """Nobody comes back under that origin. Earlier sessions of it are not told of any more either."""
+        for each in (*self._open, *self._ended):
+            if each.origin == progress.origin:
+                each.end()
+
     def round(self, now_s: float, tick_s: float) -> Round:
         """What is to be told now; `now_s`: by the clock of `Session.open`."""
         notices = []
         for progress in (*self._open, *self._ended):
             progress.advance(now_s)
-            for partition in progress.due(now_s, tick_s):
-                progress.ticked(partition)
-                notices.append((progress, partition, progress.watermark_ns))
+            due = progress.due(now_s, tick_s)
+            notices += [(progress, partition, progress.watermark_ns) for partition in due]
         if self._ended:
             self._ended = deque((each for each in self._ended if not each.is_settled), ENDED_MAX)
         return Round(notices)

@@ -106,11 +106,17 @@ def decode(data: bytes) -> Frame:
         raise FrameError(
             f"frame {envelope.sequence} of {envelope.origin!r}: taken in at {envelope.ingest_ns} ns"
         )
+    if envelope.watermark_ns > CLOCK_NS_MAX:
+        raise FrameError(
+            f"frame {envelope.sequence} of {envelope.origin!r}: its watermark is {envelope.watermark_ns} ns"
+        )
     body = envelope.WhichOneof("body")
     try:
         kind = FrameKind(envelope.kind)
     except ValueError:
         raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
+    if envelope.watermarks:
+        _check_watermarks(envelope)
     if "/" not in envelope.origin:
         raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
     refused = envelope.refused if envelope.HasField("refused") else None
@@ -136,3 +142,13 @@ def decode(data: bytes) -> Frame:
         watermarks={Origin(each.origin): each.watermark_ns for each in envelope.watermarks},
         event_times=envelope.event_times,
     )
+
+
+def _check_watermarks(envelope: frame_pb2.Frame) -> None:
+    """Raises FrameError for what no table of origins could keep."""
+    for each in envelope.watermarks:
+        if len(each.origin) > ORIGIN_CHARACTERS_MAX or each.watermark_ns > CLOCK_NS_MAX:
+            raise FrameError(
+                f"TICK of {envelope.origin!r}: watermark {each.watermark_ns} ns of an origin of {len(each.origin)}"
+                f" characters; expected at most {CLOCK_NS_MAX} ns and {ORIGIN_CHARACTERS_MAX} characters"
+            )

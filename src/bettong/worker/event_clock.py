@@ -52,9 +52,9 @@ class EventClock:
         """Whether an origin is gone after its END: not where later frames came, also where TICKs alone told of it."""
         return origin in delivery.ended_ns or origin not in delivery.highest
 
-    def teller(self, log_ns: int) -> Callable[[FrameDestination], None]:
-        """Notes that a frame tells its destination where the watermark is now."""
-        return partial(self._downstream.note, watermark_ns=self.watermark_ns, log_ns=log_ns)
+    def sends(self, watermark_ns: int, log_ns: int) -> Callable[[FrameDestination], None]:
+        """Notes that a frame carries that watermark to a destination."""
+        return partial(self._downstream.note, watermark_ns=watermark_ns, log_ns=log_ns)
 
     def ticks(self, frame: Frame, log_ns: int) -> Iterator[OutputRecord]:
         """The TICKs that a record leads to, after all else."""

@@ -71,7 +71,7 @@ def _find(of: EventTime, columns: Columns, ingest_ns: int, without: frozenset[in
 def _called(function: Callable[[Any], int], messages: Any, ingest_ns: int) -> int:
     try:
         at_ns = function(next(messages))
-        return at_ns if 0 <= at_ns <= CLOCK_NS_MAX else ingest_ns
+        return at_ns if type(at_ns) is int and 0 <= at_ns <= CLOCK_NS_MAX else ingest_ns
     except ANY_ERROR:
         return ingest_ns
 

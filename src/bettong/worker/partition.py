@@ -141,19 +141,23 @@ class PartitionWorker:
         clock = self._event_clock
         if clock is None:
             return records + self._fire(offset, frame)
+        before_ns = clock.watermark_ns
         clock.pass_record(frame, self._now_ns, self._delivery, is_taken=is_taken)
-        records += self._fire(offset, frame)
+        records += self._fire(offset, frame, before_ns)
         self._expire_by_event()
         return [*records, *clock.ticks(frame, self._now_ns)]
 
-    def _fire(self, offset: int, frame: Frame) -> list[OutputRecord]:
-        """What is due by the clocks as they are."""
+    def _fire(self, offset: int, frame: Frame, sent_ns: int | None = None) -> list[OutputRecord]:
+        """What is due by the clocks as they are. `sent_ns`: the watermark that its frames carry; None: the present one.
+
+        Several frames may come of it, for one destination. None of them may make the others late.
+        """
         if not self._stage_run.is_timed:
             return []
         for table in self._expiring:
             table.note_clock(self._now_ns)
         return self._stage_run.fire(
-            self._emitter(offset, frame),
+            self._emitter(offset, frame, sent_ns),
             log_ns=self._now_ns,
             watermark_ns=self._watermark_ns,
             exclusion=self.exclusions.get(offset),
@@ -325,10 +329,10 @@ class PartitionWorker:
             self.counters.gaps += 1
         return verdict is Verdict.TAKE
 
-    def _emitter(self, offset: int, frame: Frame) -> FrameEmitter:
+    def _emitter(self, offset: int, frame: Frame, sent_ns: int | None = None) -> FrameEmitter:
         clock, bytes_max = self._event_clock, self.assignment.frame_bytes_max
         if clock is None:
             return FrameEmitter(frame, offset, bytes_max, self._sent)
-        return FrameEmitter(
-            frame, offset, bytes_max, self._sent, clock.watermark_ns, clock.teller(self._now_ns)
-        )
+        watermark_ns = clock.watermark_ns if sent_ns is None else sent_ns
+        note = clock.sends(watermark_ns, self._now_ns)
+        return FrameEmitter(frame, offset, bytes_max, self._sent, watermark_ns, note)

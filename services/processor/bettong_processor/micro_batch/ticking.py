@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from bettong.edges.kafka_log import LogWriter
-from bettong.errors import BettongError, LogError, StoreError
+from bettong.errors import LogError, StoreError
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong_processor.progress import Idle
@@ -115,7 +115,7 @@ class Ticking:
             pause_s = _LOOK_S
             try:
                 self.write_due(time.monotonic())
-            except BettongError as error:
+            except Exception as error:  # noqa: BLE001 - a thread that ends would write no TICK any more, and not say so
                 self._log.warning(
                     "no TICK is written: what is due in idle partitions waits", fault=str(error)
                 )
