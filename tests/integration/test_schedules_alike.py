@@ -34,13 +34,14 @@ from bettong_processor.programs import Programs
 from bettong_processor.restoring import Restoring, WorkerLimits
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.integration.resident_slots import PARTITIONS, World, programs_of
-from tests.samples.example_feeds import Feed, lines, market, payments, session, trades
+from tests.samples.example_feeds import Feed, lines, market, payments, session, steps, trades
 from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FEEDS: dict[str, Callable[[dict[str, Source]], Feed]] = {
     "market_spread": market,
+    "overdue_orders": steps,
     "sqlite_ledger": payments,
     "turnover": trades,
     "word_count": lines,
@@ -61,7 +62,8 @@ def test_no_example_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("example", "compiled"),
-    [(name, False) for name in FEEDS] + [("market_spread", True)],  # the only one that has compiled functions
+    [(name, False) for name in FEEDS]
+    + [("market_spread", True), ("overdue_orders", True)],  # those with compiled functions
 )
 def test_both_schedules_put_out_the_same_records(
     *,
@@ -101,10 +103,11 @@ def records_of(planned: Plan, feed: Callable[[dict[str, Source]], Feed]) -> Iter
         name: session(planned, source, partitions=PARTITIONS, frame_bytes_max=FRAME_BYTES_MAX)
         for name, source in sources.items()
     }
-    appends = [each for one in sessions.values() for each in one.open(0, 1, 0).appends]
+    begun_ns = time.time_ns()  # an origin that was heard of long ago would be idle
+    appends = [each for one in sessions.values() for each in one.open(0, begun_ns, 0).appends]
     for sequence, (name, frame) in enumerate(feed(sources), 1):
         frame.sequence = sequence
-        appends += sessions[name].take(frame, 0, sequence).appends
+        appends += sessions[name].take(frame, 0, begun_ns + sequence).appends
     return ((each.topic, each.partition, each.value) for each in appends)
 
 

@@ -107,6 +107,23 @@ def payments(sources: dict[str, Source]) -> Feed:
     ]
 
 
+def steps(sources: dict[str, Source]) -> Feed:
+    """Orders that are approved in time, too late, or never."""
+    chance, minute_ns = random.Random(6), 60 * 10**9
+    schema = sources["steps"].schema
+    found = []
+    for number in range(120):
+        at_ns = chance.randrange(1, 200 * minute_ns)
+        found.append((at_ns, f"A-{number}", False))
+        if chance.random() < 0.7:
+            found.append((at_ns + chance.choice([1, minute_ns - 1, 3 * minute_ns]), f"A-{number}", True))
+    messages = [schema.message(order, at_ns, is_approved) for at_ns, order, is_approved in sorted(found)]
+    return [
+        ("steps", of_columns(Columns.of_messages(schema, messages[start : start + 5])))
+        for start in range(0, len(messages), 5)
+    ]
+
+
 def session(planned: Plan, source: Source, *, partitions: int, frame_bytes_max: int) -> Session:
     """A client's: what the sender makes of its frames."""
     route = SourceRoute(
@@ -115,5 +132,6 @@ def session(planned: Plan, source: Source, *, partitions: int, frame_bytes_max: 
         dead_letter_topic(planned.application),
         partitions,
         frame_bytes_max,
+        needs_time=planned.stage_of(source.name).needs_time,
     )
     return Session(route, Hello(source=source.name, stream="client"), [-1] * partitions)
