@@ -290,6 +290,7 @@ def test_a_timer_that_is_set_again_and_again_leaves_few_entries() -> None:
     table = ObjectTable(node(None))
     for at_ns in range(10_000, 0, -1):
         set_timers(table, {key: {"first": at_ns, "event": at_ns} for key in ("a", "b")})
+        assert table.due == Due(at_ns, at_ns)
     assert table.timers is not None
     assert sum(map(len, table.timers._heaps.values())) < 200
     assert taken(table, 1, 0) == {"first": [(1, "a"), (1, "b")]}

@@ -28,6 +28,8 @@ from bettong.worker.fired import order_of_key
 
 # Entries of a heap beyond twice its timers: so few that to make it anew would cost more than they do.
 _SPARE = 64
+# The first nanosecond of 64 bits.
+_EARLIEST = -NEVER - 1
 _BLOCK_BITS = 10
 _BLOCK = 1 << _BLOCK_BITS
 _SHIFT = np.uint64(_BLOCK_BITS)
@@ -48,7 +50,10 @@ class KeyTimers:
         self._fields = [timer.field for timer in timers]
         self._clocks = [timer.clock for timer in timers]
         self._read: Callable[[Any], Any] = attrgetter(*self._fields)
+        self._is_single = len(timers) == 1
         self._never = (NEVER,) * len(timers)
+        # Keys whose states may have changed since what is due was asked for.
+        self._noted: dict[Any, Any] = {}
         # Of each key that has a timer set, the times of all of them.
         self._times: dict[Any, tuple[int, ...]] = {}
         self._heaps: dict[Clock, list[tuple[int, int, Any, int]]] = {clock: [] for clock in Clock}
@@ -57,7 +62,19 @@ class KeyTimers:
 
     def note(self, key: Any, state: Any) -> None:
         """The state of a key may have changed. Raises what `times_of` raises: then the timer is NEVER."""
-        times = self.times_of(state)
+        # Nearly always one timer, and a time: told without making a tuple of it.
+        found = self._read(state) if self._is_single else None
+        if type(found) is not int or not _EARLIEST <= found <= NEVER:
+            self.times_of(state)
+        self._noted[key] = state
+
+    def _look(self) -> None:
+        """Looks at the states that may have changed: once, however many messages a key had."""
+        noted, self._noted = self._noted, {}
+        for key, state in noted.items():
+            self._set(key, self._mended(state))
+
+    def _set(self, key: Any, times: tuple[int, ...]) -> None:
         known = self._times.get(key, self._never)
         if times == known:
             return
@@ -72,10 +89,15 @@ class KeyTimers:
 
     def note_failed(self, key: Any, state: Any) -> None:
         """The same after a call that raised, which is told already: what is no time is NEVER, and that is all."""
+        self._mended(state)
+        self._noted[key] = state
+
+    def _mended(self, state: Any) -> tuple[int, ...]:
+        """The times of a state, after what is none became NEVER."""
         for _ in self._fields:
             with suppress(ValueError):
-                self.times_of(state)
-        self.note(key, state)
+                return self.times_of(state)
+        return self.times_of(state)
 
     def times_of(self, state: Any) -> tuple[int, ...]:
         """The times of a state's timers. Raises ValueError for what is no time; that timer is NEVER from then on."""
@@ -87,7 +109,7 @@ class KeyTimers:
         else:
             times = times if len(self._fields) > 1 else (times,)
         for field, at_ns in zip(self._fields, times, strict=True):
-            if type(at_ns) is not int or not -NEVER - 1 <= at_ns <= NEVER:
+            if type(at_ns) is not int or not _EARLIEST <= at_ns <= NEVER:
                 _mend(state, field, at_ns)
                 return self.times_of(state)
         found: tuple[int, ...] = times
@@ -97,10 +119,12 @@ class KeyTimers:
         """The states of these keys have ended."""
         for key in keys:
             self._times.pop(key, None)
+            self._noted.pop(key, None)
         self._tidy()
 
     def rebuild(self, states: Mapping[Any, Any]) -> None:
         """Takes over restored states."""
+        self._noted = {}
         found = ((key, self.times_of(state)) for key, state in states.items())
         self._times = {key: times for key, times in found if times != self._never}
         self._order()
@@ -108,11 +132,13 @@ class KeyTimers:
     @property
     def due(self) -> Due:
         """When the first one is due."""
+        self._look()
         log, event = (self._first(self._heaps[clock]) for clock in (Clock.LOG, Clock.EVENT))
         return Due(log, event)
 
     def take(self, log_ns: int, watermark_ns: int) -> list[DueTimer]:
         """Of each key that has timers due, the first one; by time, then by key. It is NEVER for this index."""
+        self._look()
         found: dict[Any, DueTimer] = {}
         later: list[tuple[Clock, DueTimer]] = []
         for clock, until_ns in ((Clock.LOG, log_ns), (Clock.EVENT, watermark_ns)):
@@ -242,7 +268,7 @@ def _mend(state: Any, field: str, at_ns: Any) -> None:
         found = index(at_ns)
     except ANY_ERROR:
         found = NEVER + 1
-    if -NEVER - 1 <= found <= NEVER:
+    if _EARLIEST <= found <= NEVER:
         object.__setattr__(state, field, found)
         return
     object.__setattr__(state, field, NEVER)
