@@ -4,6 +4,8 @@ import json
 import math
 import re
 import struct
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -158,6 +160,26 @@ def test_bytes_are_refused_for_a_source_without_a_decoder(tmp_path: Path) -> Non
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(BettongError, match="cannot be read"):
         list(portions(tmp_path / "missing", Format.JSON, wanted()))
+
+
+READ_A_LITTLE = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from bettong.client.message_files import Format, Wanted, portions
+read = portions(Path(sys.argv[1]), Format.CSV, Wanted(pa.schema([("a", pa.int64())]), False, 1000, 100_000))
+assert next(read).last == 1000
+"""
+
+
+def test_a_program_ends_while_the_rest_of_its_file_is_read_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text("a\n" + "".join(f"{number:018}\n" for number in range(1_000_000)))
+    ends = [
+        subprocess.run([sys.executable, "-c", READ_A_LITTLE, path], check=False, timeout=60).returncode
+        for _ in range(8)
+    ]
+    assert ends == [0] * 8
 
 
 def test_empty_files_have_no_frames(tmp_path: Path) -> None:

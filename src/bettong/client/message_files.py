@@ -218,7 +218,8 @@ def _csv(path: Path, wanted: Wanted) -> Iterator[tuple[pa.RecordBatch, float]]:
     size, before = path.stat().st_size, 0
     types = {field.name: pa.string() if _padded(field.type) else field.type for field in wanted.schema}
     options = pyarrow.csv.ConvertOptions(column_types=types, include_columns=wanted.schema.names)
-    with path.open("rb") as file:
+    # Arrow's own file: its threads read ahead, and at the end of Python those of a Python file wait for ever, or abort.
+    with pa.OSFile(str(path)) as file:
         try:
             for block in pyarrow.csv.open_csv(file, convert_options=options):
                 for batch in _cut(block, wanted.messages_max):
