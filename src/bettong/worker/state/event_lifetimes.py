@@ -15,22 +15,18 @@ import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
+from bettong.worker.state.block_bounds import BlockBounds
+from bettong.worker.state.lifetimes import NO_KEY_NS, KeyClocks, SlotClocks
 
-_STORED = np.dtype("<i8")
-# Of a slot that no key has.
-_NO_KEY_NS = -1
-_BLOCK_BITS = 10
-_BLOCK = 1 << _BLOCK_BITS
 # Entries of a heap beyond twice its keys: so few that to make it anew would cost more than they do.
 _SPARE = 64
 
 
-class EventKeyLifetimes:
+class EventKeyLifetimes(KeyClocks):
     """Of a table whose keys are Python objects."""
 
     def __init__(self, ttl_ns: int) -> None:
-        self._ttl_ns = ttl_ns
-        self._last_ns: dict[Any, int] = {}
+        super().__init__(ttl_ns)
         # Of the rows that renewed last.
         self._newest_ns: dict[Any, int] = {}
         # (time, number, key): the key's last message is not before that time. Numbers, so that keys are never compared.
@@ -76,19 +72,6 @@ class EventKeyLifetimes:
         """The watermark at which the next key's time is over, or some time before; None without a key."""
         return self._heap[0][0] + self._ttl_ns if self._heap else None
 
-    def end_ns(self, key: Any) -> int:
-        """When the time of a key is over."""
-        return self._last_ns[key] + self._ttl_ns
-
-    def forget(self, keys: Iterable[Any]) -> None:
-        """The states of these keys have ended."""
-        for key in keys:
-            self._last_ns.pop(key, None)
-
-    def dump(self, keys: Iterable[Any]) -> bytes:
-        """The newest time of each key's messages, to be stored."""
-        return np.array([self._last_ns[key] for key in keys], _STORED).tobytes()
-
     def load(self, keys: Collection[Any], last_ns: Array) -> None:
         """Takes over what was stored for these keys."""
         for key, at_ns in zip(keys, last_ns.tolist(), strict=True):
@@ -102,60 +85,35 @@ class EventKeyLifetimes:
             heapify(self._heap)
 
 
-class EventSlotLifetimes:
+class EventSlotLifetimes(SlotClocks):
     """Of a table whose keys have slots of an array."""
 
     def __init__(self, ttl_ns: int) -> None:
-        self._ttl_ns = ttl_ns
-        self._last_ns = np.zeros(0, np.int64)
-        # By block of slots: none of their times is before it.
-        self._bounds = np.zeros(0, np.int64)
+        super().__init__(ttl_ns)
+        self._bounds = BlockBounds()
 
     def grow(self, slots: int) -> None:
         """There are so many slots now."""
-        self._last_ns = _longer(self._last_ns, slots, _NO_KEY_NS)
-        self._bounds = _longer(self._bounds, -(-slots // _BLOCK), NEVER)
+        super().grow(slots)
+        self._bounds.grow(slots)
 
     def renew(self, slots: Array, times_ns: Array) -> None:
         """The keys of these slots have messages of these times."""
         np.maximum.at(self._last_ns, slots, times_ns)
-        np.minimum.at(self._bounds, slots >> _BLOCK_BITS, times_ns)
+        self._bounds.lower(self._last_ns, slots)
 
     def expired(self, watermark_ns: int) -> Array:
         """The watermark is there now: the slots of keys whose time is over."""
-        until_ns = watermark_ns - self._ttl_ns
-        found = [np.empty(0, np.int32)]
-        for block in np.flatnonzero(self._bounds <= until_ns).tolist():
-            first = block << _BLOCK_BITS
-            times = self._last_ns[first : first + _BLOCK]
-            over = (times <= until_ns) & (times != _NO_KEY_NS)
-            found.append((np.flatnonzero(over) + first).astype(np.int32))
-            self._bounds[block] = times.min(where=times > until_ns, initial=NEVER)
-        return np.concatenate(found)
+        over = self._bounds.due(self._last_ns, max(watermark_ns - self._ttl_ns, NO_KEY_NS))
+        return over[self._last_ns[over] != NO_KEY_NS]
 
     @property
     def due_ns(self) -> int | None:
         """The watermark at which the next key's time is over, or some time before; None without a key."""
-        first_ns = int(self._bounds.min(initial=NEVER))
+        first_ns = self._bounds.first_ns
         return first_ns + self._ttl_ns if first_ns != NEVER else None
-
-    def ends_ns(self, slots: Array) -> Array:
-        """When the times of the keys of these slots are over."""
-        return self._last_ns[slots] + self._ttl_ns
-
-    def forget(self, slots: Array) -> None:
-        """The states at these slots have ended."""
-        self._last_ns[slots] = _NO_KEY_NS
-
-    def dump(self, slots: Array | slice) -> bytes:
-        """The newest time of the messages of the key at each slot, to be stored."""
-        return self._last_ns[slots].astype(_STORED).tobytes()
 
     def load(self, slots: Array, last_ns: Array) -> None:
         """Takes over what was stored for the keys at these slots."""
         self._last_ns[slots] = last_ns
-        np.minimum.at(self._bounds, slots >> _BLOCK_BITS, last_ns)
-
-
-def _longer(values: Array, length: int, fill: int) -> Array:
-    return values if len(values) >= length else np.concatenate([values, np.full(length - len(values), fill)])
+        self._bounds.lower(self._last_ns, slots)

@@ -19,15 +19,62 @@ from bettong.frames.frame import CLOCK_NS_MAX
 
 _STORED = np.dtype("<i8")
 # In place of the clock at its last message: of a slot that no key has.
-_NO_KEY_NS = -1
+NO_KEY_NS = -1
 _ONE = np.uint64(1)
 
 
-class KeyLifetimes:
-    """Of a table whose keys are Python objects."""
+class KeyClocks:
+    """Of a table whose keys are Python objects: the clock at each key's last message."""
 
     def __init__(self, ttl_ns: int) -> None:
         self._ttl_ns = ttl_ns
+        self._last_ns: dict[Any, int] = {}
+
+    def end_ns(self, key: Any) -> int:
+        """When the time of a key is over."""
+        return self._last_ns[key] + self._ttl_ns
+
+    def forget(self, keys: Iterable[Any]) -> None:
+        """The states of these keys have ended."""
+        for key in keys:
+            self._last_ns.pop(key, None)
+
+    def dump(self, keys: Iterable[Any]) -> bytes:
+        """The clock at the last message of each key, to be stored."""
+        return np.array([self._last_ns[key] for key in keys], _STORED).tobytes()
+
+
+class SlotClocks:
+    """Of a table whose keys have slots of an array: the clock at each slot's last message."""
+
+    def __init__(self, ttl_ns: int) -> None:
+        self._ttl_ns = ttl_ns
+        self._last_ns = np.zeros(0, np.int64)
+
+    def grow(self, slots: int) -> None:
+        """There are so many slots now."""
+        more = slots - len(self._last_ns)
+        if more > 0:
+            self._last_ns = np.concatenate([self._last_ns, np.full(more, NO_KEY_NS)])
+
+    def ends_ns(self, slots: Array) -> Array:
+        """When the times of the keys of these slots are over."""
+        return self._last_ns[slots] + self._ttl_ns
+
+    def forget(self, slots: Array) -> None:
+        """The states at these slots have ended."""
+        self._last_ns[slots] = NO_KEY_NS
+
+    def dump(self, slots: Array | slice) -> bytes:
+        """The clock at the last message of the key at each slot, to be stored."""
+        return self._last_ns[slots].astype(_STORED).tobytes()
+
+
+class KeyLifetimes(KeyClocks):
+    """By the log clock, of a table whose keys are Python objects."""
+
+    def __init__(self, ttl_ns: int) -> None:
+        super().__init__(ttl_ns)
         self._log_ns = 0
         self._last_ns: OrderedDict[Any, int] = OrderedDict()
         self._is_ordered = True
@@ -66,19 +113,6 @@ class KeyLifetimes:
         self._put_in_order()
         return next((last_ns + self._ttl_ns for last_ns in self._last_ns.values()), None)
 
-    def end_ns(self, key: Any) -> int:
-        """When the time of a key is over."""
-        return self._last_ns[key] + self._ttl_ns
-
-    def forget(self, keys: Iterable[Any]) -> None:
-        """The states of these keys have ended."""
-        for key in keys:
-            self._last_ns.pop(key, None)
-
-    def dump(self, keys: Iterable[Any]) -> bytes:
-        """The log clock at the last message of each key, to be stored."""
-        return np.array([self._last_ns[key] for key in keys], _STORED).tobytes()
-
     def load(self, keys: Collection[Any], last_ns: Array) -> None:
         """Takes over what `stored_clocks` read for these keys: in order at once, unless it is of older messages."""
         known = self._last_ns
@@ -97,13 +131,12 @@ class KeyLifetimes:
             self._is_ordered = True
 
 
-class SlotLifetimes:
-    """Of a table whose keys have slots of an array."""
+class SlotLifetimes(SlotClocks):
+    """By the log clock, of a table whose keys have slots of an array."""
 
     def __init__(self, ttl_ns: int) -> None:
-        self._ttl_ns = ttl_ns
+        super().__init__(ttl_ns)
         self._log_ns = 0
-        self._last_ns = np.zeros(0, np.int64)
         # A ring of places, a slot's number + 1: for each the place before and the one after. Place 0 is its beginning
         # and end; a place that is not in it stands before and after itself.
         self._ring = _no_ring(0)
@@ -111,10 +144,8 @@ class SlotLifetimes:
 
     def grow(self, slots: int) -> None:
         """There are so many slots now."""
-        known = len(self._last_ns)
-        if known < slots:
-            self._last_ns = np.concatenate([self._last_ns, np.full(slots - known, _NO_KEY_NS)])
-            self._ring = np.concatenate([self._ring, _no_ring(slots)[known + 1 :]])
+        super().grow(slots)
+        self._ring = np.concatenate([self._ring, _no_ring(slots)[len(self._ring) :]])
 
     def note_clock(self, log_ns: int) -> None:
         """The log clock is there now."""
@@ -139,21 +170,13 @@ class SlotLifetimes:
         first = int(self._ring[0, 1])
         return int(self._last_ns[first - 1]) + self._ttl_ns if first else None
 
-    def ends_ns(self, slots: Array) -> Array:
-        """When the times of the keys of these slots are over."""
-        return self._last_ns[slots] + self._ttl_ns
-
     def forget(self, slots: Array) -> None:
         """The states at these slots have ended."""
-        self._last_ns[slots] = _NO_KEY_NS
+        super().forget(slots)
         _take_out(slots, self._ring)
 
-    def dump(self, slots: Array | slice) -> bytes:
-        """The log clock at the last message of the key at each slot, to be stored."""
-        return self._last_ns[slots].astype(_STORED).tobytes()
-
     def load(self, slots: Array, last_ns: Array) -> None:
-        """The same for the keys at these slots."""
+        """Takes over what `stored_clocks` read for the keys at these slots."""
         last = int(self._ring[0, 0])
         newest_ns = self._last_ns[last - 1] if last else 0
         moved = np.flatnonzero(self._last_ns[slots] != last_ns)
@@ -165,7 +188,7 @@ class SlotLifetimes:
 
     def _put_in_order(self) -> None:
         if not self._is_ordered:
-            known = np.flatnonzero(self._last_ns != _NO_KEY_NS).astype(np.int32)
+            known = np.flatnonzero(self._last_ns != NO_KEY_NS).astype(np.int32)
             self._ring = _no_ring(len(self._last_ns))
             _move_to_end(known[np.argsort(self._last_ns[known], kind="stable")], self._ring)
             self._is_ordered = True

@@ -3,7 +3,7 @@
 | of a table of | kept                                                           | to find what is due                |
 | ------------- | -------------------------------------------------------------- | ---------------------------------- |
 | objects       | a heap of (time, key), with entries that no longer hold in it  | takes the heap's beginning off     |
-| records       | of each 1024 slots, a time that none of their timers is before | looks through slots of due blocks  |
+| records       | bounds of blocks of slots: `block_bounds`                      | looks through slots of due blocks  |
 
 The times themselves are fields of the states. So nothing of this is saved: it is made anew from restored states.
 """
@@ -17,7 +17,6 @@ from itertools import count
 from operator import attrgetter, index
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from bettong.application.timers import NEVER, Clock, StateTimer
@@ -25,14 +24,12 @@ from bettong.frames.columns import Array
 from bettong.user_errors import ANY_ERROR
 from bettong.worker.due import Due
 from bettong.worker.fired import order_of_key
+from bettong.worker.state.block_bounds import BlockBounds
 
 # Entries of a heap beyond twice its timers: so few that to make it anew would cost more than they do.
 _SPARE = 64
 # The first nanosecond of 64 bits.
 _EARLIEST = -NEVER - 1
-_BLOCK_BITS = 10
-_BLOCK = 1 << _BLOCK_BITS
-_SHIFT = np.uint64(_BLOCK_BITS)
 
 
 class DueTimer(NamedTuple):
@@ -194,8 +191,7 @@ class SlotTimers:
     def __init__(self, timers: Sequence[StateTimer]) -> None:
         self.fields = [timer.field for timer in timers]
         self._clocks = [timer.clock for timer in timers]
-        # By timer and block: none of its times is before it.
-        self._bounds = np.full((len(timers), 0), NEVER)
+        self._bounds = [BlockBounds() for _ in timers]
         # Slots whose states may have changed; None: all may have.
         self._changed: Array | None = None
 
@@ -212,9 +208,11 @@ class SlotTimers:
     def due(self, states: Array) -> Due:
         """When the first one is due, or some time before."""
         self._lower(states)
-        least = self._bounds.min(axis=1, initial=NEVER).tolist()
         log, event = (
-            min((at for at, own in zip(least, self._clocks, strict=True) if own is clock), default=NEVER)
+            min(
+                (each.first_ns for each, own in zip(self._bounds, self._clocks, strict=True) if own is clock),
+                default=NEVER,
+            )
             for clock in (Clock.LOG, Clock.EVENT)
         )
         return Due(log, event)
@@ -225,8 +223,9 @@ class SlotTimers:
         parts = []
         for timer, clock in enumerate(self._clocks):
             until_ns = min(log_ns if clock is Clock.LOG else watermark_ns, NEVER - 1)
-            slots, at_ns = _take_due(states[self.fields[timer]], self._bounds[timer], until_ns)
-            parts.append((slots, at_ns, np.full(len(slots), timer)))
+            times_ns = states[self.fields[timer]]
+            slots = self._bounds[timer].due(times_ns, until_ns)
+            parts.append((slots, times_ns[slots], np.full(len(slots), timer)))
         slots, at_ns, timers = (np.concatenate(each) for each in zip(*parts, strict=True))
         if len(parts) > 1:
             order = np.lexsort((timers, at_ns, slots))
@@ -240,17 +239,12 @@ class SlotTimers:
 
     def _lower(self, states: Array) -> None:
         """Brings the bounds up to the states that have changed."""
-        blocks = -(-len(states) // _BLOCK)
-        if self._changed is None:
-            self._bounds = np.full((len(self.fields), blocks), NEVER)
-        elif blocks > self._bounds.shape[1]:
-            more = np.full((len(self.fields), blocks - self._bounds.shape[1]), NEVER)
-            self._bounds = np.concatenate([self._bounds, more], axis=1)
-        for timer, field in enumerate(self.fields):
+        for field, bounds in zip(self.fields, self._bounds, strict=True):
+            bounds.grow(len(states))
             if self._changed is None:
-                _find_bounds(states[field], self._bounds[timer])
+                bounds.find(states[field])
             elif len(self._changed):
-                _lower_bounds(states[field], self._bounds[timer], self._changed)
+                bounds.lower(states[field], self._changed)
         self._changed = np.empty(0, np.int32)
 
 
@@ -276,37 +270,3 @@ def _mend(state: Any, field: str, at_ns: Any) -> None:
         f"field {field!r}: {at_ns!r:.60} is no time: expected nanoseconds as a whole number of 64 bits, or"
         " bettong.NEVER"
     )
-
-
-@numba.njit(cache=True)
-def _find_bounds(times: Any, bounds: Any) -> None:
-    for slot in range(np.uint64(len(times))):
-        bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
-
-
-@numba.njit(cache=True)
-def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
-    for row in range(len(slots)):
-        slot = np.uint64(slots[row])
-        bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
-
-
-@numba.njit(cache=True)
-def _take_due(times: Any, bounds: Any, until_ns: Any) -> Any:
-    """The slots whose time is not later, and their times. The bounds of looked at blocks become those of the others."""
-    found, count = np.empty(16, np.int32), 0
-    for block in range(len(bounds)):
-        if bounds[block] > until_ns:
-            continue
-        least = NEVER
-        for slot in range(block << _BLOCK_BITS, min((block + 1) << _BLOCK_BITS, len(times))):
-            if times[slot] > until_ns:
-                least = min(least, times[slot])
-                continue
-            if count == len(found):
-                found = np.concatenate((found, np.empty_like(found)))
-            found[count] = slot
-            count += 1
-        bounds[block] = least
-    slots = found[:count].copy()
-    return slots, times[slots]

@@ -1,0 +1,84 @@
+"""Which times, one a slot of an array, have come: found without a look at those that have not.
+
+Of each 1024 slots a time is kept that none of theirs is before. What is due is looked for in blocks that may hold any.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from bettong.application.timers import NEVER
+from bettong.frames.columns import Array
+
+_BLOCK_BITS = 10
+_BLOCK = 1 << _BLOCK_BITS
+_SHIFT = np.uint64(_BLOCK_BITS)
+
+
+class BlockBounds:
+    """Of an array of times that its owner keeps. A slot without a time has NEVER, or one that `due` may give too."""
+
+    def __init__(self) -> None:
+        self._bounds = np.zeros(0, np.int64)
+
+    def grow(self, slots: int) -> None:
+        """There are so many slots now; those that are new have no time."""
+        more = -(-slots // _BLOCK) - len(self._bounds)
+        if more > 0:
+            self._bounds = np.concatenate([self._bounds, np.full(more, NEVER)])
+
+    def find(self, times_ns: Array) -> None:
+        """All times may be others."""
+        self._bounds = np.zeros(0, np.int64)
+        self.grow(len(times_ns))
+        _find_bounds(times_ns, self._bounds)
+
+    def lower(self, times_ns: Array, slots: Array) -> None:
+        """The times of these slots may be others."""
+        _lower_bounds(times_ns, self._bounds, slots)
+
+    @property
+    def first_ns(self) -> int:
+        """When the first one is due, or some time before; NEVER without one."""
+        return int(self._bounds.min(initial=NEVER))
+
+    def due(self, times_ns: Array, until_ns: int) -> Array:
+        """The slots whose time is not later. They count no more, until they are told of again by `lower`."""
+        found: Array = _due(times_ns, self._bounds, until_ns)
+        return found
+
+
+@numba.njit(cache=True)
+def _find_bounds(times: Any, bounds: Any) -> None:
+    for slot in range(np.uint64(len(times))):
+        bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
+
+
+@numba.njit(cache=True)
+def _lower_bounds(times: Any, bounds: Any, slots: Any) -> None:
+    for row in range(len(slots)):
+        slot = np.uint64(slots[row])
+        bounds[slot >> _SHIFT] = min(bounds[slot >> _SHIFT], times[slot])
+
+
+@numba.njit(cache=True)
+def _due(times: Any, bounds: Any, until_ns: Any) -> Any:
+    """Also brings the bounds of the blocks that were looked at to the earliest of the other times."""
+    found, count = np.empty(16, np.int32), 0
+    for block in range(len(bounds)):
+        if bounds[block] > until_ns:
+            continue
+        least = NEVER
+        for slot in range(block << _BLOCK_BITS, min((block + 1) << _BLOCK_BITS, len(times))):
+            if times[slot] > until_ns:
+                least = min(least, times[slot])
+                continue
+            if count == len(found):
+                found = np.concatenate((found, np.empty_like(found)))
+            found[count] = slot
+            count += 1
+        bounds[block] = least
+    return found[:count].copy()
