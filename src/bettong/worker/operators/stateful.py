@@ -16,15 +16,6 @@ from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
 from bettong.worker.state.table import StateTable
 
-# How often a key's timers may fire in one call: a function that sets its timer again, to a time that has come, would
-# never end. What rings each second rings for a quarter of an hour after a pause; what lies beyond is a dead letter.
-ROUNDS_MAX = 1000
-
-_AGAIN = (
-    f"{ROUNDS_MAX} times at one record it was set again to a time that had come. It does not fire once more, and is"
-    " bettong.NEVER now: set it to a time that is to come"
-)
-
 
 class StatefulOperator:
     """See Operator. `table`: the states of its partition's keys; `timers`: by field, how its function is called."""
@@ -53,13 +44,24 @@ class StatefulOperator:
         firings = Firings(self._node.schema)
         while due := self.table.take_due(log_ns, watermark_ns):
             for each in due:
-                firings.add(each, self._fire(each, firings.rounds, is_excluded=bool(dead_letters.excluded)))
-            firings.rounds += 1
+                refused = firings.refused(each)
+                if dead_letters.excluded:
+                    refused = dict.fromkeys(range(each.rows.length), dead_letters.excluded)
+                firings.add(each, self._fire(each, refused))
         return firings.tell(self.name, dead_letters)
 
-    def _fire(self, due: DueTimers, rounds: int, *, is_excluded: bool) -> Results:
-        rows = due.rows
-        if rounds < ROUNDS_MAX and not is_excluded:
-            return self._timers[due.field].call(rows, self.table.open(rows, renews=False))
-        nothing = Columns.of_messages(self._node.schema, [])
-        return Results(nothing, np.empty(0, np.int64), [(row, _AGAIN) for row in range(rows.length)])
+    def _fire(self, due: DueTimers, refused: Mapping[int, str]) -> Results:
+        """Calls their function, but for those that are refused, for a reason: they have failed."""
+        if not refused:
+            return self._call(due.field, due.rows)
+        kept = np.array([row for row in range(due.rows.length) if row not in refused], np.int64)
+        if not len(kept):
+            return Results(Columns.of_messages(self._node.schema, []), kept, list(refused.items()))
+        found = self._call(due.field, due.rows.take(kept))
+        failures = [(int(kept[row]), reason) for row, reason in found.failures]
+        return Results(
+            found.columns, kept if found.rows is None else kept[found.rows], [*failures, *refused.items()]
+        )
+
+    def _call(self, field: str, rows: Batch) -> Results:
+        return self._timers[field].call(rows, self.table.open(rows, renews=False))
