@@ -1,4 +1,4 @@
-"""`delete_when=` beside `ttl_clock="event"`: a state lives by the messages since it was made, however frames are cut."""
+"""`delete_when=` beside `ttl_clock="event"`: a state lives by the messages since it was made, in any frames."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bettong
 from bettong import Application
 from bettong.application.plan import plan
 from bettong.worker.stage_program import StageProgram, program

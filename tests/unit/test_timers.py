@@ -61,18 +61,21 @@ def told(records: list[OutputRecord]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("how", "deletes"), [*((how, False) for how in FORMS), ("python", True), ("compiled", True)]
 )
-@given(records=RECORDS)
+@given(records=RECORDS, is_marked=st.booleans())
 def test_timers_fire_as_a_queue_of_them_would(
     how: str,
     deletes: bool,  # noqa: FBT001 - pytest fills it in
     records: list[tuple[int, int, list[Note]]],
+    is_marked: bool,  # noqa: FBT001 - hypothesis fills it in
 ) -> None:
+    """`is_marked`: a worker has died there, and timers fire one by one."""
     one, meaning, clock_ns, watermark_ns = fresh(how, deletes=deletes), Meaning(deletes), 0, 1
     given_, dead = list[Rang](), list[tuple[str, str]]()
     for number, (forward_ns, event_ns, notes) in enumerate(records, 1):
         clock_ns += forward_ns
         watermark_ns += event_ns
         meaning.record(clock_ns, watermark_ns, notes)
+        one.progress.mark = (lambda _: None) if is_marked else None
         found = fold(one, [value_of(number, clock_ns, watermark_ns, notes)])
         given_ += rang(found)
         dead += told(found)
@@ -165,7 +168,7 @@ def test_where_a_worker_dies_in_a_timers_function_no_message_is_to_blame() -> No
     """Each message is marked before it is taken, and left out when it kills: what fires stands for none."""
     one, marks = fresh("python"), list[tuple[str, int | None]]()
     fold(one, [data("in/x", 1, [Note(1, SET, 8), Note(2, SET, 9)])])
-    one.progress.mark = lambda computation, index: marks.append((computation, index))
+    one.progress.mark = lambda at: marks.append((at.computation, at.index))
     fold(one, [tick(20)])
     assert set(marks) == {("alarms", None), ("out", None)}
     fold(one, [data("in/x", 2, [Note(3, COUNT, 0)])])

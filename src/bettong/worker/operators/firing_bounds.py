@@ -1,7 +1,7 @@
 """How often the timers of one key fire at one record: counted, bounded, and put in order.
 
-A function may set its timer again, for a time that has come: it fires once more. That ends by itself where each time is
-later than those before, for the clock bounds them. So what stands still has a small bound, and what gets on a large one.
+A function may set its timer again, for a time that has come: it fires once more. That ends by itself where each time
+is later than those before, for the clock bounds them. So what stands still has a small bound, what gets on a large one.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class FiringBounds:
 
 def _stuck() -> str:
     return (
-        f"{STUCK_MAX:,} times in a row at one record its key's timers were set to a time that had fired already. It does"
-        " not fire once more, and is bettong.NEVER now: set it to a later time than fired.at"
+        f"{STUCK_MAX:,} times in a row at one record its key's timers were set to a time that had fired already. It"
+        " does not fire once more, and is bettong.NEVER now: set it to a later time than fired.at"
     )
 
 

@@ -8,8 +8,9 @@ once, then for the next one of each key that has one, and to sort by the latest 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from bettong.schema.schema import Schema
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Results, joined
 from bettong.worker.event_times import EventTimes
-from bettong.worker.fired import DueTimers, keys_in_order
+from bettong.worker.exclusions import ExcludedTimer
+from bettong.worker.fired import DueTimers, Firing, keys_in_order
 from bettong.worker.operators.firing_bounds import FiringBounds
-from bettong.worker.output.dead_letters import Firing, FiringDeadLetters
+from bettong.worker.output.dead_letters import FiringDeadLetters
 
 # So many rounds become one: a round of a single key takes kilobytes, for some bytes of content.
 _ROUNDS_JOINED = 256
@@ -37,30 +39,43 @@ class _Fired:
 
 @dataclass(slots=True)
 class Firings:
-    """Of a computation whose results are of `schema`."""
+    """Of a computation whose results are of `schema`. `left_out`: see `Exclusion.of_timers`."""
 
     schema: Schema
+    left_out: Mapping[bytes, ExcludedTimer]
+    _count: int = 0
+    # By firing: why it was not called.
+    _refused: dict[int, str | ExcludedTimer] = field(default_factory=dict)
     _fired: list[_Fired] = field(default_factory=list)
     # How many of these are joined.
     _joined: int = 0
     # None before the second ones: nearly always there is one round, of one field.
     _bounds: FiringBounds | None = None
 
-    def refused(self, due: DueTimers) -> Mapping[int, str]:
-        """Those of the timers that fire next that must not, by row, with the reason; `add` has to follow."""
-        if not self._fired:
-            return {}
-        if self._bounds is None:
-            self._bounds = FiringBounds()
-            self._take(self._fired[0].rows)
-        return self._take(due.rows)
+    def refused(self, due: DueTimers) -> Collection[int]:
+        """The rows of the timers that fire next that must not be called; `add` has to follow."""
+        refused: dict[int, str | ExcludedTimer] = {}
+        if self._fired:
+            if self._bounds is None:
+                self._bounds = FiringBounds()
+                self._take(self._bounds, self._fired[0].rows)
+            refused |= self._take(self._bounds, due.rows)
+        if self.left_out:
+            for row in range(due.rows.length):
+                why = self.left_out.get(b"") or self.left_out.get(due.text(due.rows.source(row)))
+                if why is not None:
+                    refused[row] = why
+        for row, reason in refused.items():
+            self._refused[self._count + row] = reason
+        return refused
 
-    def _take(self, rows: Batch) -> Mapping[int, str]:
-        assert self._bounds is not None  # noqa: S101 - its callers have made them
-        return self._bounds.take(rows.key_values(), rows.columns.values(1))
+    @staticmethod
+    def _take(bounds: FiringBounds, rows: Batch) -> Mapping[int, str]:
+        return bounds.take(rows.key_values(), rows.columns.values(1))
 
     def add(self, due: DueTimers, results: Results) -> None:
         """These timers fired, and gave this."""
+        self._count += due.rows.length
         self._fired.append(_Fired(due.rows, [due.field] * due.rows.length, results))
         if len(self._fired) - self._joined > _ROUNDS_JOINED:
             self._fired[self._joined :] = _as_one(self.schema, self._fired[self._joined :])
@@ -75,23 +90,25 @@ class Firings:
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
         dead_letters.firing = lambda rank: self._at(int(order[rank]), starts)
-        if dead_letters.excluded:
-            for rank in range(len(order)):
-                dead_letters.exclude(computation, rank)
-            return ()
         failures = [
-            (int(ranks[start + row]), reason)
+            (start + row, reason)
             for start, each in zip(starts, self._fired, strict=False)
             for row, reason in each.results.failures
         ]
-        for rank, reason in sorted(failures, key=lambda failure: failure[0]):
-            dead_letters.add(computation, reason, rank)
+        failed = [(int(ranks[number]), reason) for number, reason in (*failures, *self._refused.items())]
+        for rank, why in sorted(failed, key=itemgetter(0)):
+            if isinstance(why, str):
+                dead_letters.add(computation, why, rank)
+            else:
+                dead_letters.exclude(why, rank)
         return self._batches(order, ranks)
 
     def _batches(self, order: Array, ranks: Array) -> Sequence[Batch]:
         if len(self._fired) == 1 and self._bounds is None:
             columns, rows = self._fired[0].results.columns, self._fired[0].results.rows
-            return () if columns is None or not columns.length else [self._fired[0].rows.derived(columns, rows)]
+            return (
+                () if columns is None or not columns.length else [self._fired[0].rows.derived(columns, rows)]
+            )
         results = _results(self.schema, self._fired)
         if results.columns is None or not results.columns.length:
             return ()

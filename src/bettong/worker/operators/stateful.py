@@ -1,6 +1,6 @@
 """`Stream.stateful`: folds each key's messages, and its timers, into a state of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,11 @@ from bettong.frames.columns import Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
-from bettong.worker.fired import DueTimers
+from bettong.worker.fired import DueTimers, one_by_one
 from bettong.worker.operators.firings import Firings
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
+from bettong.worker.progress import FoldProgress
 from bettong.worker.state.table import StateTable
 
 
@@ -21,13 +22,19 @@ class StatefulOperator:
     """See Operator. `table`: the states of its partition's keys; `timers`: by field, how its function is called."""
 
     def __init__(
-        self, node: Stateful, table: StateTable, calling: Calling[Any], timers: Mapping[str, Calling[Any]]
+        self,
+        node: Stateful,
+        table: StateTable,
+        calling: Calling[Any],
+        timers: Mapping[str, Calling[Any]],
+        progress: FoldProgress,
     ) -> None:
         self.name = node.name
         self.table = table
         self._node = node
         self._calling = calling
         self._timers = timers
+        self._progress = progress
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator. Folds the rows in order, each into the state of its key."""
@@ -41,27 +48,25 @@ class StatefulOperator:
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator. A timer is NEVER before its function is called."""
-        firings = Firings(self._node.schema)
+        exclusion = dead_letters.exclusion
+        firings = Firings(self._node.schema, exclusion.of_timers(self.name) if exclusion is not None else {})
         while due := self.table.take_due(log_ns, watermark_ns):
-            for each in due:
+            for each in due if self._progress.mark is None else one_by_one(due):
                 refused = firings.refused(each)
-                if dead_letters.excluded:
-                    refused = dict.fromkeys(range(each.rows.length), dead_letters.excluded)
                 firings.add(each, self._fire(each, refused))
         return firings.tell(self.name, dead_letters)
 
-    def _fire(self, due: DueTimers, refused: Mapping[int, str]) -> Results:
-        """Calls their function, but for those that are refused, for a reason: they have failed."""
+    def _fire(self, due: DueTimers, refused: Collection[int]) -> Results:
+        """Calls their function, but for these rows."""
         if not refused:
-            return self._call(due.field, due.rows)
+            return self._call(due)
         kept = np.array([row for row in range(due.rows.length) if row not in refused], np.int64)
         if not len(kept):
-            return Results(Columns.of_messages(self._node.schema, []), kept, list(refused.items()))
-        found = self._call(due.field, due.rows.take(kept))
-        failures = [(int(kept[row]), reason) for row, reason in found.failures]
-        return Results(
-            found.columns, kept if found.rows is None else kept[found.rows], [*failures, *refused.items()]
-        )
+            return Results(Columns.of_messages(self._node.schema, []), kept)
+        found = self._call(DueTimers(due.field, due.rows.take(kept)))
+        rows = kept if found.rows is None else kept[found.rows]
+        return Results(found.columns, rows, [(int(kept[row]), reason) for row, reason in found.failures])
 
-    def _call(self, field: str, rows: Batch) -> Results:
-        return self._timers[field].call(rows, self.table.open(rows, renews=False))
+    def _call(self, due: DueTimers) -> Results:
+        self._progress.fire(self.name, due.rows, due.text)
+        return self._timers[due.field].call(due.rows, self.table.open(due.rows, renews=False))

@@ -75,7 +75,7 @@ class ObjectTable:
         self._ended: set[Any] = set()
         self._ends = node.lifetime is not None or node.delete_when is not None
         self._lifetimes = _lifetimes(node.lifetime)
-        # What `newest_behind` gives for the batch that is open, once a state that lives by event time was deleted in it.
+        # What `newest_behind` gives for the open batch, once a state that lives by event time was deleted in it.
         self._behind: list[int | None] | None = None
         self._timers = KeyTimers(node.timers) if node.timers else None
         # Whether states were taken over whose timers are not known yet.
