@@ -8,18 +8,18 @@ import pytest
 from structlog.testing import CapturingLogger
 
 from bettong.errors import LogUnavailableError
-from bettong.frames.frame import FrameKind, decode
-from bettong_processor.ticks import TICK_S_MIN, TickClock, TickPacing, tick
+from bettong.frames.frame import FrameKind, decode, tick_record
+from bettong_processor.ticks import TICK_S_MIN, TickClock, TickPacing
 
 HOUR_NS = 3600 * 1_000_000_000
 NOW_NS = 500_000 * HOUR_NS
 
 
 def test_a_tick_carries_time_and_nothing_else() -> None:
-    frame = decode(tick("check", NOW_NS))
+    frame = decode(tick_record("check", NOW_NS))
     assert (frame.kind, frame.stream, frame.ingest_ns) == (FrameKind.TICK, "check", NOW_NS)
     assert (frame.sequence, frame.previous, frame.count) == (0, 0, 0)
-    assert decode(tick("s" * 100, NOW_NS)).origin == "s" * 100 + "/tick"
+    assert decode(tick_record("s" * 100, NOW_NS)).origin == "s" * 100 + "/tick"
 
 
 @pytest.mark.parametrize(

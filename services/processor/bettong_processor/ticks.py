@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bettong.errors import LogError
-from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
 from bettong.logs import Logger
 
 # Between two TICKs of a partition. What is due a moment later waits this long: that bounds what is written where a
@@ -17,13 +16,6 @@ from bettong.logs import Logger
 TICK_S_MIN = 0.2
 # Clocks that differ by more are told of: somebody has to set one of them.
 _APART_NS_MAX = 60 * 1_000_000_000
-
-
-def tick(stage: str, ingest_ns: int) -> bytes:
-    """The record that takes the log clock of a partition to `ingest_ns`; one that is there already changes nothing."""
-    return encode(
-        Frame(origin=tick_origin(stage), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns)
-    )
 
 
 class TickClock:
