@@ -18,13 +18,13 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
+from bettong.frames.frame import tick_record
 from bettong.worker.halving import Death
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
-from bettong_processor.ticks import tick
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
 from tests.simulation.crash_guards import guard
 from tests.simulation.worker_lives import DONE, fold_in_a_process, live, lived, output
@@ -191,7 +191,7 @@ def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_p
 
 @pytest.mark.parametrize(
     ("first", "named"),
-    [(frame(1, [0, 9]), "origin in/a, sequence 1"), (tick("in", 1), "origin in/tick, sequence 0")],
+    [(frame(1, [0, 9]), "origin in/a, sequence 1"), (tick_record("in", 1), "origin in/tick, sequence 0")],
     ids=["messages", "a TICK"],
 )
 def test_a_death_that_was_none_of_its_messages_changes_nothing(

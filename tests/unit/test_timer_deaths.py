@@ -251,7 +251,7 @@ def test_a_timer_that_stands_still_is_told_of(
         fold(0, asked(1, [10, 32, 40]))
         fold(1, tick(60))
     what = f"a timer of 'asks': {text(32).decode()}" if how == "python" else "a timer of 'asks', one of 3"
-    assert told[0].startswith(f"in/0: offset 1, origin in/tick, sequence 0, {what}: folded for ")
+    assert told[0].startswith(f"in/0: offset 1, origin log/tick, sequence 0, {what}: folded for ")
 
 
 @given(
