@@ -55,7 +55,9 @@ class Waiting:
 
 def ask(message: Ask, waiting: Waiting) -> Answer | None:
     waiting.due_at = message.at
-    return None if message.at else Answer(0, 0)
+    if message.at:
+        return None
+    return Answer(0, 0)
 
 
 def ring(fired: bettong.Fired[int], waiting: Waiting) -> Answer:
@@ -80,7 +82,7 @@ def ring_compiled(fired: bettong.Fired[int], waiting: Waiting) -> Answer:
     while fired.key % 10 == 2:
         few[0] += 1.0
     if fired.key % 10 == 3:
-        for number in range(15_000_000):
+        for number in range(10_000_000):
             few[0] += number % 7 * few[0]
     return Answer(fired.key, fired.at + int(few[0]))
 
