@@ -172,7 +172,7 @@ def test_progress_tells_the_message_at_work_from_another_place() -> None:
     fold(of, [frame(1, [1, 2, 3])])
     wanted = [("drop", 0), ("drop", 1), ("drop", 2), ("look", 0), ("look", 2), ("count", 0), ("count", 2)]
     assert seen_at == wanted
-    of.progress.mark = lambda at: marked.append((at.computation, at.index))
+    of.progress.mark = lambda at: marked.append((at.computation, at.message))
     fold(of, [frame(2, [1, 2, 3])])
     assert [each for each in marked if each[1] is not None] == wanted
     assert seen_at == 2 * wanted

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 class FoldPosition(NamedTuple):
     """Where a fold is: at a computation, and there at a message of the frame, at a timer, or at all of some.
 
-    `index`: of the message. `owner`: the computation whose timers fire, and what they lead to passes this one;
+    `message`: its index. `owner`: the computation whose timers fire, and what they lead to passes this one;
     `timer`: which of them, as `Firing.text` gives it. `calls`: with so many messages or timers at once; 0: with all of
     the frame. `number`: of the timers of this worker that fired before. Of what is not known each is as by default.
     """
 
     computation: str
-    index: int | None = None
+    message: int | None = None
     owner: str = ""
     timer: bytes = b""
     calls: int = 0

@@ -144,7 +144,7 @@ class GuardedFold:
             **_named(worker, deaths),
         )
         numbers = {name: number for number, name in enumerate(computations(worker))}
-        worker.progress.mark = lambda at: self.mark.at(numbers[at.computation], at.index)
+        worker.progress.mark = lambda at: self.mark.at(numbers[at.computation], at.message)
         if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
             self._try(SuspectRecord(offset, value, messages_of(value)))
         try:
@@ -167,7 +167,8 @@ class GuardedFold:
             guard.log.warning("nothing of it kills", stage=stage, partition=partition, offset=record.offset)
             return
         on_error = worker.program.on_error()
-        if any(on_error.get(each.computation, DEAD_LETTER) == STOP for each in (*found.rows, *found.timers)):
+        killed_in = {each.computation for each in found.rows} | {each.computation for each in found.timers}
+        if any(on_error.get(computation, DEAD_LETTER) == STOP for computation in killed_in):
             worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
             return
         if not self._holds():
@@ -214,7 +215,7 @@ def messages_of(value: bytes) -> int:
 
 def record_text(offset: int, frame: Frame, at: FoldPosition) -> str:
     """A record for people, and what of it is at work where that is known: a message, or a timer that fired."""
-    what = "" if at.index is None else f", index {at.index}"
+    what = "" if at.message is None else f", index {at.message}"
     if at.owner:
         what = f", a timer of {at.owner!r}" + (
             f": {_shown(at.timer)}" if at.timer else f", one of {at.calls}"

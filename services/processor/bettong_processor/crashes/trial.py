@@ -110,7 +110,7 @@ class Trial:
         numbers = {name: number for number, name in enumerate(computations(self.worker), 1)}
 
         def mark(position: FoldPosition) -> None:
-            cells[_INDEX] = 0 if position.index is None else position.index + 1
+            cells[_INDEX] = 0 if position.message is None else position.message + 1
             cells[_COMPUTATION] = numbers[position.computation]
             cells[_CALLS], cells[_NUMBER] = position.calls, position.number
             cells[_OWNER] = numbers[position.owner] if position.owner else 0

@@ -114,6 +114,6 @@ def _end(guarded: GuardedFold, at: FoldPosition, limit_ms: int) -> None:
     """Nothing else would: a thread that folds cannot be ended."""
     names = computations(guarded.worker)
     if at.computation in names:
-        guarded.mark.at(names.index(at.computation), at.index)
+        guarded.mark.at(names.index(at.computation), at.message)
     guarded.mark.limit(limit_ms)
     os.kill(os.getpid(), signal.SIGKILL)
