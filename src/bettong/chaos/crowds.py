@@ -25,7 +25,7 @@ from bettong.v1.subscribe_pb2 import START_EARLIEST, SubscribeRequest
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 
 # Clients of a crowd that are under way at a time.
-CLIENTS = 8
+CLIENTS = 32
 # A stream opens in some ten ms; one that takes longer meets another fault, and comes back.
 _STREAM_S_MAX = 5.0
 _AGAIN_S = 0.2
