@@ -105,7 +105,7 @@ def main(
         console.print(f"{name}: {value}")
     pace = Pace(messages_per_s, frame_messages, seconds)
     seen = once(pace, schedule=schedule, partitions=partitions, master=master, lose=lose)
-    _tell(console, seen, pace)
+    _print_report(console, seen, pace)
     if fault := wrong(seen, pace, partitions):
         console.print(f"[red]{fault}")
         raise typer.Exit(1)
@@ -222,7 +222,7 @@ def _assignments(log: Path) -> list[float]:
     return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
 
 
-def _tell(console: Console, seen: Seen, pace: Pace) -> None:
+def _print_report(console: Console, seen: Seen, pace: Pace) -> None:
     console.print(
         f"{seen.counts:,} of {pace.frames * pace.frame_messages:,} messages: {seen.waits()};"
         f" {seen.duplicates} duplicates passed over"
@@ -238,9 +238,10 @@ def _tell(console: Console, seen: Seen, pace: Pace) -> None:
     for assigned_s in seen.assignments_s:
         after = [each for each in gaps if 0 <= each[0] - (assigned_s - seen.begun_s) < _ASSIGNMENT_S]
         pauses = {p: max(gap for _, gap, q in after if q == p) for p in sorted({p for _, _, p in after})}
-        told = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
+        longest = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
         console.print(
-            f"assigned at {assigned_s - seen.begun_s:.2f} s; longest gaps until {_ASSIGNMENT_S:g} s later, ms: {told}"
+            f"assigned at {assigned_s - seen.begun_s:.2f} s;"
+            f" longest gaps until {_ASSIGNMENT_S:g} s later, ms: {longest}"
         )
 
 

@@ -89,7 +89,7 @@ class Figure:
         return self.bar.bar / value if self.unit in _COSTS else value / self.bar.bar
 
 
-def look(plain_loop_per_s: Callable[[], float]) -> Before:
+def measure_machine(plain_loop_per_s: Callable[[], float]) -> Before:
     """Measures the machine for about a second and a half."""
     times = psutil.cpu_times()
     late_us = []

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import log_to_log, machine, plain_loop, report
-from benchmarks.measuring import Figure, Sample, look
+from benchmarks.measuring import Figure, Sample, measure_machine
 from benchmarks.peers import environments, race
 from benchmarks.peers.bettong.contestant import BettongSuite
 from benchmarks.peers.load import Load, framed, load
@@ -70,7 +70,7 @@ def main(
     for number in range(runs):
         for entry in (each for each in entries if not each.fault):
             with console.status(f"{entry.figure.name}, run {number + 1} of {runs} ..."):
-                before = look(loop)
+                before = measure_machine(loop)
                 try:
                     sample = entry.once(of, partitions=partitions, processes=processes, s_max=s_max)
                 except (race.RaceError, BettongError, AssertionError) as error:

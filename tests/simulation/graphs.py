@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from bettong import Application
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.streams import Merged
-from bettong.application.ways import Way
 from tests.simulation.function_table import Function
 
 ENTRANCES = ("source", "key_by")
@@ -25,7 +25,7 @@ class Node:
     kind: str
     parents: tuple[str, ...] = ()
     function: Function | None = None
-    way: Way = Way.PYTHON
+    way: ExecutionMode = ExecutionMode.PYTHON
     on_error: OnError = DEAD_LETTER
     key: Key | None = None
     encoder: Callable[[Any], bytes] | None = None
@@ -35,7 +35,11 @@ class Node:
         what = self.function or self.encoder or (self.message if self.kind == "source" else "")
         of = getattr(what, "__name__", what)
         key = getattr(self.key, "__name__", self.key)
-        told = [str(of), f"key={key}" * (self.key is not None), self.way.value * (self.way is not Way.PYTHON)]
+        told = [
+            str(of),
+            f"key={key}" * (self.key is not None),
+            self.way.value * (self.way is not ExecutionMode.PYTHON),
+        ]
         told += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
         return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, told))})"
 

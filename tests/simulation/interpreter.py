@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from bettong import NEVER, Fired
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.on_error import SKIP, STOP
-from bettong.application.ways import Way
 from bettong.schema.fields import Kind
 from bettong.schema.schema import schema_of
 from tests.simulation.graphs import Graph, Node
@@ -104,7 +104,7 @@ class Interpreter:
             text = json.dumps({"key": key, "timer": names[number], "at": at}, ensure_ascii=False)
             self._given = Given(place, text.replace(": ", ":").replace(", ", ","))
             setattr(self.states[node.name, key], names[number], NEVER)
-            function = node.function.timers[names[number]][Way.PYTHON]
+            function = node.function.timers[names[number]][ExecutionMode.PYTHON]
             results = list(self._results(node, Fired(key, at), key, function))
             self._pass({node.name: results}, key, behind)
             yield self._given
@@ -163,7 +163,7 @@ class Interpreter:
             [] if given is None else [copy(each) for each in given] if node.function.many else [copy(given)]
         )
         deletes = node.function.delete_when
-        if deletes is not None and deletes[Way.PYTHON](self.states[node.name, key]):
+        if deletes is not None and deletes[ExecutionMode.PYTHON](self.states[node.name, key]):
             del self.states[node.name, key]
         return found
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_key, by_slot, coded
 from tests.simulation.graphs import Graph, Node
@@ -123,7 +123,7 @@ class _Growing:
                 self.nodes.append(Node(name, "sink", (stream,), on_error=self._on_error(), encoder=encoder))
 
     def _add_computation(self, kind: str) -> None:
-        choices: dict[Way, list[tuple[str, Function]]] = {}
+        choices: dict[ExecutionMode, list[tuple[str, Function]]] = {}
         for stream in self._mixed:
             for function in FUNCTIONS.values():
                 if function.kind == kind and self._can_read(stream, function):
@@ -131,7 +131,7 @@ class _Growing:
                         if kind != "stateful" or self._can_keep(stream, way):
                             choices.setdefault(way, []).append((stream, function))
         if choices:
-            way = self.random.choice([way for way in Way if way in choices])
+            way = self.random.choice([way for way in ExecutionMode if way in choices])
             stream, function = self.random.choice(choices[way])
             name = f"{function.name}{len(self.nodes)}"
             node = Node(name, kind, (stream,), function, way, self._on_error())
@@ -177,9 +177,9 @@ class _Growing:
             is_keyed if function.kind == "stateful" else len(found) == 1
         )
 
-    def _can_keep(self, stream: str, way: Way) -> bool:
+    def _can_keep(self, stream: str, way: ExecutionMode) -> bool:
         """Whether the keys of a stream's states are of a fixed width."""
-        return way is Way.PYTHON or all(isinstance(key, str) for key in self._entrances[stream])
+        return way is ExecutionMode.PYTHON or all(isinstance(key, str) for key in self._entrances[stream])
 
     def _can_meet(self, stream: str, other: str) -> bool:
         def kinds(name: str) -> set[str]:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.machine import facts
-from benchmarks.measuring import Bar, Before, Figure, Sample, Stopwatch, cpu_s, look
+from benchmarks.measuring import Bar, Before, Figure, Sample, Stopwatch, cpu_s, measure_machine
 from benchmarks.worker_alone import hot_against_rare
 from bettong.local.record import ServiceRecord
 
@@ -80,7 +80,7 @@ def test_the_versions_of_what_ran_are_told() -> None:
 
 
 def test_the_machine_is_looked_at_before_a_run() -> None:
-    found = look(lambda: 7.0)
+    found = measure_machine(lambda: 7.0)
     assert found.plain_loop_per_s == 7.0
     assert found.hiccup_p50_us <= found.hiccup_p99_us <= found.hiccup_max_us
     assert 0 <= found.busy <= 1

@@ -19,7 +19,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
 from bettong.identifiers import Origin
-from bettong.inspection.key_history import Event, KeyHistory, StateChange, key_of, places_of
+from bettong.inspection.key_history import Event, KeyHistory, StateChange, indexes_of, key_of
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -239,7 +239,7 @@ def test_a_key_is_read_as_its_messages_have_it_and_found_among_them(
         {str: "", bytes: b"", int: 0}[type(key)] if annotation is not bool else False
     )
     columns = Columns.of_messages(entry.schema, [other, message, other, message])
-    assert places_of(entry, columns, key_of(entry, text)) == [1, 3]
+    assert indexes_of(entry, columns, key_of(entry, text)) == [1, 3]
     assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entry, text), 16)
 
 
@@ -272,8 +272,8 @@ def test_a_key_of_a_function_is_of_the_type_that_it_says() -> None:
     for function, text, key in ((by_length, "2", 2), (by_bytes, "aa", b"aa")):
         entry = StageInput("in", schema, function)
         assert key_of(entry, text) == key
-        assert places_of(entry, columns, key) == [0]
-    assert places_of(StageInput("in", schema, None), columns, "aa") == []
+        assert indexes_of(entry, columns, key) == [0]
+    assert indexes_of(StageInput("in", schema, None), columns, "aa") == []
 
 
 @pytest.mark.parametrize("key", ["a", "none", "far too long", 5, b"a"])

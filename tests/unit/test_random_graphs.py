@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, note, settings
 
 from bettong import Application, ApplicationError, Stream
-from bettong.application.ways import Way
+from bettong.application.execution_mode import ExecutionMode
 from bettong.edges.kernel_cache import KernelFolder
 from tests.simulation.function_table import FUNCTIONS
 from tests.simulation.functions import coded
@@ -106,7 +106,7 @@ EXAMPLES = {
     "what does not fit is its producer's, whoever reads it first": Example(
         [
             of("shrink", "in"),
-            of("grow", "shrink", way=Way.COMPILED),
+            of("grow", "shrink", way=ExecutionMode.COMPILED),
             of("relabel", "shrink"),
             sink("grow"),
             sink("relabel"),
@@ -124,7 +124,7 @@ EXAMPLES = {
     "what does not fit is skipped as its producer says": Example(
         [
             of("shrink", "in", on_error="skip"),
-            of("grow", "shrink", way=Way.COMPILED),
+            of("grow", "shrink", way=ExecutionMode.COMPILED),
             sink("grow", on_error="skip"),
             sink("shrink"),
         ],
@@ -165,8 +165,8 @@ EXAMPLES = {
     ),
     "dead letters go by message, then by computation": Example(
         [
-            of("shrink", "in", way=Way.COMPILED),
-            of("split", "in", way=Way.COMPILED),
+            of("shrink", "in", way=ExecutionMode.COMPILED),
+            of("split", "in", way=ExecutionMode.COMPILED),
             of("tally", "in"),
             *(sink(each) for each in ("shrink", "split", "tally")),
         ],

@@ -160,9 +160,9 @@ class Guards:
         known = [SenderDeath.decode(text) for text in store.known()]
         self._learn(death for death in known if death is not None)
 
-    def _learn(self, told: Iterable[SenderDeath]) -> None:
+    def _learn(self, known: Iterable[SenderDeath]) -> None:
         found: dict[tuple[Origin, int], list[SenderDeath]] = defaultdict(list)
-        for death in sorted({*told, *self._unsent}, key=lambda each: (each.row, each.id)):
+        for death in sorted({*known, *self._unsent}, key=lambda each: (each.row, each.id)):
             found[death.origin, death.sequence].append(death)
         self._found = dict(found)
 

@@ -54,7 +54,7 @@ class Ledger:
         # Of the newest acknowledged frame; 0 while unknown.
         self.watermark_ns = 0
         # Up to here the client has receipts.
-        self._told = 0
+        self._reported = 0
         self._origin = origin
         self._window = window
         self._held = 0
@@ -77,7 +77,7 @@ class Ledger:
 
         `acknowledged`: up to there all of the stream is known to be durable; not what the client says of it.
         """
-        self.acknowledged = self._told = acknowledged
+        self.acknowledged = self._reported = acknowledged
         entry = Entry(self.acknowledged, credits=0)
         self._under_way.append(entry)
         return entry
@@ -122,9 +122,9 @@ class Ledger:
         """What to tell the client now; None when nothing has changed for it."""
         self.advance()
         granted = self.grant(full=full)
-        if self.acknowledged == self._told and granted == 0:
+        if self.acknowledged == self._reported and granted == 0:
             return None
-        self._told = self.acknowledged
+        self._reported = self.acknowledged
         receipt = Receipt(acknowledged=self.acknowledged, credits=granted, dead_letters=self._dead_letters)
         self._dead_letters = 0
         return receipt

@@ -133,7 +133,7 @@ def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
                 continue
             words_path = path.with_suffix(".words")
             words = _words(words_path)
-            found = [*_read(file.read(), path.stem, told(words))]
+            found = [*_read(file.read(), path.stem, cause_of_death(words))]
             words_path.unlink(missing_ok=True)
             path.unlink()
             if not found:
@@ -141,7 +141,7 @@ def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
             yield from ((death, words) for death in found)
 
 
-def told(words: str) -> str:
+def cause_of_death(words: str) -> str:
     """What a process's last words say of its end, in a few."""
     first = words.partition("\n")[0].removeprefix("Fatal Python error: ").strip()
     if first in _SIGNALS:

@@ -146,13 +146,13 @@ def check_claim(granted: Granted, stream: str, claimed: int) -> None:
         )
 
 
-def is_exact(granted: Granted, *, claimed: int, told: int) -> bool:
+def is_exact(granted: Granted, *, claimed: int, acknowledged: int) -> bool:
     """Whether the client of a session holds no receipt above what is stored at its end; it gave them up to `told`.
 
     Else some may have been given by a session of which nothing is known but what the client says, `claimed`. Of what
     other clients hold it says nothing: what that is worth the leases know.
     """
-    return granted.exact or claimed <= max(granted.acknowledged, told)
+    return granted.exact or claimed <= max(granted.acknowledged, acknowledged)
 
 
 class Ownership:
@@ -212,7 +212,7 @@ class Ownership:
             try:
                 yield lease
             finally:
-                exact = is_exact(granted, claimed=holder.claimed, told=holder.acknowledged)
+                exact = is_exact(granted, claimed=holder.claimed, acknowledged=holder.acknowledged)
         finally:
             if (held := self._held.get(claim.stream)) is not None and held.claim is claim:
                 del self._held[claim.stream]
@@ -245,13 +245,13 @@ class Ownership:
 
     async def run(self) -> None:
         """Renews until it is cancelled."""
-        told = False
+        warned = False
         while True:
             await self._renew()
             waiting = sum(lease.in_doubt for lease in self._held.values())
-            if waiting and not told:
+            if waiting and not warned:
                 self._logger.warning("sessions wait, for their leases may have run out", sessions=waiting)
-            told = waiting > 0
+            warned = waiting > 0
             await asyncio.sleep(_RETRY_S if self._absence else self._lease_s / _RENEWALS_PER_LEASE)
 
     async def await_released(self, timeout_s: float) -> None:
@@ -356,11 +356,11 @@ class Ownership:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001 - whatever it raises is raised where it is awaited
-            told = partial(_set_exception, done, error)
+            settle = partial(_set_exception, done, error)
         else:
-            told = partial(_set_result, done, result)
+            settle = partial(_set_result, done, result)
         with contextlib.suppress(RuntimeError):  # the loop has ended, and with it who waited
-            self._loop.call_soon_threadsafe(told)
+            self._loop.call_soon_threadsafe(settle)
 
 
 def _set_result(done: "asyncio.Future[_Result]", result: _Result) -> None:

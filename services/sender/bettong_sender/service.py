@@ -76,9 +76,9 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
 
     Raises SettingsError when it cannot listen, LogError when the topics of the application cannot be used.
     """
-    told = asyncio.Event()
+    stop_asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_asked.set)
     status = SenderStatus(int(time.time()))
     sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
@@ -117,7 +117,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
                 logger,
             ),
         ):
-            await _serve(settings, plan, entrance, intake, ownership, feeds, told, logger)
+            await _serve(settings, plan, entrance, intake, ownership, feeds, stop_asked, logger)
 
 
 async def _serve(
@@ -127,7 +127,7 @@ async def _serve(
     intake: Intake,
     ownership: Ownership,
     feeds: list[SourceFeed],
-    told: asyncio.Event,
+    stop_asked: asyncio.Event,
     logger: BoundLogger,
 ) -> None:
     """Until some time after it is `told` to stop."""
@@ -142,7 +142,7 @@ async def _serve(
     server = await _listen(settings, entrance, servicer, serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
-    draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
+    draining = asyncio.create_task(serving.drain(stop_asked, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
     ticking = TickWriter(intake, settings.tick_ms / 1000)
     beside = [asyncio.create_task(each) for each in (ownership.run(), servicer.watch(), ticking.run())]

@@ -168,7 +168,7 @@ def _groups(app: Application) -> list[list[Uniform]]:
             joined.append(node)
             home[node] = joined
     unique = {id(group): group for group in home.values()}
-    order = {node: place for place, node in enumerate(app.nodes.values())}
+    order = {node: index for index, node in enumerate(app.nodes.values())}
     groups = [sorted(group, key=lambda node: order[node]) for group in unique.values()]
     return sorted(groups, key=lambda group: order[group[0]])
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.callables import check_plain
+from bettong.application.execution_mode import ExecutionMode, Places, execution_mode_of
 from bettong.application.timers import Fired, StateTimer
-from bettong.application.ways import Places, Way, way_of
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.schema import Schema, schema_of
 
@@ -57,7 +57,7 @@ def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Outpu
 def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `flat_map`: an iterable of messages."""
     returns = _returns(repr(name), function, (schema.message,))
-    if way_of(function) is Way.VECTORIZED and not _is_pair(returns):
+    if execution_mode_of(function) is ExecutionMode.VECTORIZED and not _is_pair(returns):
         raise ApplicationError(f"flat_map {name!r}: {_PAIRS}, not {_text(returns)}")
     output = _output(name, returns)
     if not output.many or _is_optional(returns):
@@ -90,7 +90,7 @@ def stateful_output(
         *((Fired, timer.function) for timer in timers),
     ]
     for message, function in functions:
-        vectorized = way_of(function) is Way.VECTORIZED
+        vectorized = execution_mode_of(function) is ExecutionMode.VECTORIZED
         takes = (message, takes_state, *[_PLACES] * vectorized)
         returns = _returns(repr(name), function, takes)
         if vectorized and (_is_union(returns) or (get_origin(returns) in _MANY and not _is_pair(returns))):
@@ -131,7 +131,7 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
     check_plain(owner, function)
-    if way_of(function) is Way.VECTORIZED:
+    if execution_mode_of(function) is ExecutionMode.VECTORIZED:
         raise ApplicationError(f"{owner}: it is called for one message at a time, so it cannot be vectorized")
     try:
         inspect.signature(function)

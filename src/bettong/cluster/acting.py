@@ -85,7 +85,7 @@ def awaited(
     name: str,
     *,
     seconds_max: float,
-    told: Callable[[rolling.RolloutProgress], None],
+    on_progress: Callable[[rolling.RolloutProgress], None],
     deployments: bool = True,
 ) -> bool:
     """Whether a workload has all pods that it wants, new and ready, within so many seconds. `told` how far it is."""
@@ -95,7 +95,7 @@ def awaited(
         others = cluster.list("deployments", labels=f"{RELEASE}={release}") if deployments else []
         (each,) = (one for one in [*sets, *others] if name_of(one) == name)
         how = rolling.progress(each)
-        told(how)
+        on_progress(how)
         if how.done or time.monotonic() > deadline:
             return how.done
         time.sleep(LOOK_S)

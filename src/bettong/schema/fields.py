@@ -112,9 +112,9 @@ def field_of(name: str, annotation: object) -> Field:
 
 def kind_of(field: pa.Field) -> Kind:
     """The kind of a field of an Arrow schema that a sender told; by its type when it did not tell."""
-    told = (field.metadata or {}).get(KIND, b"").decode("ascii", "replace")
-    if told in set(Kind):
-        return Kind(told)
+    name = (field.metadata or {}).get(KIND, b"").decode("ascii", "replace")
+    if name in set(Kind):
+        return Kind(name)
     if pa.types.is_floating(field.type):
         return Kind.FLOAT
     if pa.types.is_integer(field.type):

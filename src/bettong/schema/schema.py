@@ -64,9 +64,9 @@ class Schema:
 
     def position(self, name: str) -> int:
         """The place of a field. Raises SchemaError when there is none of that name."""
-        for place, field in enumerate(self.fields):
+        for index, field in enumerate(self.fields):
             if field.name == name:
-                return place
+                return index
         known = ", ".join(field.name for field in self.fields)
         raise SchemaError(f"{self.name} has no field {name!r}; it has {known}")
 

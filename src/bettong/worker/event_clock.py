@@ -20,7 +20,7 @@ class EventClock:
     def __init__(self, stage: Stage, destinations: Sequence[FrameDestination]) -> None:
         self._idle_ns = {entry.stream: entry.idle_timeout_ns for entry in stage.inputs}
         self._watermarks = Watermarks(self._idle_ns)
-        self._tells = bool(destinations)
+        self._has_destinations = bool(destinations)
         self._downstream = DownstreamWatermarks(destinations)
 
     @property
@@ -58,7 +58,7 @@ class EventClock:
 
     def ticks(self, frame: Frame, log_ns: int) -> Iterator[OutputRecord]:
         """The TICKs that a record leads to, after all else."""
-        if not self._tells:
+        if not self._has_destinations:
             return iter(())
         return self._downstream.ticks(
             ingest_ns=frame.ingest_ns,
@@ -74,9 +74,9 @@ class EventClock:
         time; then it is told of only where frames go, for the next stage moves on by itself.
         """
         found: list[int | None] = []
-        if self._tells:
+        if self._has_destinations:
             found.append(self._downstream.due_ns(self._watermarks.reached_ns))
-        if self._tells or awaited_ns != NEVER:
+        if self._has_destinations or awaited_ns != NEVER:
             found.append(self._watermarks.idle_ns)
         if awaited_ns != NEVER and self.watermark_ns and not self._watermarks.is_live:
             found.append(min(log_ns + awaited_ns - self.watermark_ns, CLOCK_NS_MAX))

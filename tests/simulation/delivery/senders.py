@@ -211,9 +211,9 @@ class Senders(Consumers):
         self.tell(f"session {why}", running.session.origin)
 
     def _release(self, running: Running) -> None:
-        told = running.ledger.acknowledged
-        exact = is_exact(running.granted, claimed=running.session.claimed, told=told)
-        self.leases.release(running.claim, told, exact=exact)
+        acknowledged = running.ledger.acknowledged
+        exact = is_exact(running.granted, claimed=running.session.claimed, acknowledged=acknowledged)
+        self.leases.release(running.claim, acknowledged, exact=exact)
 
     def crash_pod(self) -> None:
         """A sender is killed: nothing is given back, and some of what is under way never arrives."""

@@ -41,7 +41,7 @@ class _Seen:
     stands_s: float = 0.0
     folded_s: float = 0.0
     messages: int = 0
-    told_s: float = 0.0
+    reported_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Watch:
         """One look. Time is counted in looks: in one that came late this process may have been stopped, too."""
         fold = self.at_work.fold
         if fold is None or fold is not seen.fold:
-            if seen.told_s and seen.fold is not None:
+            if seen.reported_s and seen.fold is not None:
                 self._say(seen.fold[0], "")
             messages = messages_of(fold[2]) if fold is not None and self.limit_ms else 0
             self._wind(allowed_s(self.limit_ms, messages, None))
@@ -89,8 +89,8 @@ class Watch:
         seen.folded_s += look_s
         seen.stands_s = seen.stands_s + look_s if at == seen.at else 0.0
         seen.at = at
-        if seen.folded_s - seen.told_s >= (_AGAIN_S if seen.told_s else STANDS_S):
-            seen.told_s = seen.folded_s
+        if seen.folded_s - seen.reported_s >= (_AGAIN_S if seen.reported_s else STANDS_S):
+            seen.reported_s = seen.folded_s
             self._say(
                 guarded, f"{record_text(offset, frame_of(value), at[1])}: folded for {seen.folded_s:.0f} s"
             )

@@ -106,12 +106,12 @@ class Assignor:
     def stop_slots(self) -> bool:
         """Tells all slots to drain and end; False when the store is away, so that they do not hear it. Never raises."""
         try:
-            told = self._publish(self._assignment.slots, stop=True)
+            published = self._publish(self._assignment.slots, stop=True)
         except StoreError:
-            told = False
-        if not told:
+            published = False
+        if not published:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
-        return told
+        return published
 
     def _dismiss_ended(self, silent: Iterable[Task]) -> set[int]:
         """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""

@@ -136,10 +136,10 @@ def _watch(console: Console, cluster: Cluster) -> None:
     from bettong.cluster import acting
     from bettong.cluster.lab import RELEASE
 
-    told: set[str] = set()
+    shown: set[str] = set()
     while True:
         for text in acting.deployed(cluster, RELEASE).warnings():
-            if text not in told:
-                told.add(text)
+            if text not in shown:
+                shown.add(text)
                 console.print(f"[yellow]{escape(text)}[/yellow]", soft_wrap=True)
         time.sleep(_LOOK_S)

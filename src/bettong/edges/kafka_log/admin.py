@@ -66,14 +66,14 @@ class LogAdmin(Closing):
         Raises LogUnavailableError when none answered for `deadline_s`.
         """
 
-        def tell(attempt: int) -> None:
+        def report_wait(attempt: int) -> None:
             on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt}")
 
         def ask() -> None:
             self._connected(_ATTEMPT_MS)
             self._ask("asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000)
 
-        attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=tell)(ask)
+        attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=report_wait)(ask)
 
     def create_topics(
         self, names: Iterable[str], *, partitions: int, replication: int, frame_bytes_max: int

@@ -96,11 +96,11 @@ class RedisStore(Closing):
         Raises StoreUnavailableError when it did not answer for `deadline_s`, StoreError when it refuses the password.
         """
 
-        def tell(attempt: int) -> None:
+        def report_wait(attempt: int) -> None:
             if on_wait is not None:
                 on_wait(f"waiting for Redis at {self._name}, attempt {attempt}")
 
-        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
+        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), report_wait)
 
     def ask(
         self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = ATTEMPTS_S
@@ -126,10 +126,10 @@ class RedisStore(Closing):
         deadline_s: float,
         doing: str,
         command: Callable[[Client], _Answer],
-        tell: Callable[[int], None] | None = None,
+        on_pause: Callable[[int], None] | None = None,
     ) -> _Answer:
         try:
-            return attempts(deadline_s, _may_pass, on_pause=tell)(lambda: command(self._client))
+            return attempts(deadline_s, _may_pass, on_pause=on_pause)(lambda: command(self._client))
         except RedisError as error:
             kind = StoreUnavailableError if _may_pass(error) else StoreError
             raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None

@@ -92,7 +92,7 @@ def _constant_bytes(_context: Any, _builder: Any, kind: TextType, value: str) ->
 
 
 @intrinsic
-def _byte(_context: Any, text: Any, _place: Any) -> Any:
+def _byte(_context: Any, text: Any, _index: Any) -> Any:
     """The byte at an index; looks at no bounds."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
