@@ -31,7 +31,7 @@ from benchmarks import (
     whole_suite,
     worker_alone,
 )
-from benchmarks.measuring import Bar, Figure, Sample, measure_machine
+from benchmarks.measuring import Bar, Measurement, Sample, measure_machine
 from benchmarks.waits import PERCENTILES
 from benchmarks.workload import Workload, workload
 from bettong.config.processor import Schedule
@@ -85,8 +85,8 @@ _COMPILED_MESSAGES_MIN = 32_000_000
 
 _WIDTH = 170
 
-# Names of figures, their unit, and one run, which gives a sample for each.
-Measurement = tuple[list[str], str, Callable[[], list[Sample]]]
+# Names of measurements, their unit, and one run, which gives a sample for each.
+Planned = tuple[list[str], str, Callable[[], list[Sample]]]
 
 
 def main(
@@ -105,25 +105,25 @@ def main(
         console.print(f"{name}: {value}", highlight=False)
     load = workload(messages)
     loop = partial(plain_loop.messages_per_s, load)
-    figures = []
+    measurements = []
     for names, unit, once in _measurements(load, only, schedule=schedule, partitions=partitions):
-        found = [Figure(name, unit, BARS.get(name)) for name in names]
+        found = [Measurement(name, unit, BARS.get(name)) for name in names]
         with console.status(f"{names[0]} ..."):
             for _ in range(runs):
                 before = measure_machine(loop)
-                for figure, sample in zip(found, once(), strict=True):
-                    figure.before.append(before)
-                    figure.samples.append(sample)
-        figures += found
-    console.print(report.table(figures, f"{messages:,} messages, {runs} runs"))
+                for measurement, sample in zip(found, once(), strict=True):
+                    measurement.before.append(before)
+                    measurement.samples.append(sample)
+        measurements += found
+    console.print(report.table(measurements, f"{messages:,} messages, {runs} runs"))
     asked: dict[str, str | int] = {"messages": messages, "runs": runs, "partitions": partitions}
-    path = report.save(results, figures, facts, asked | {"schedule": str(schedule)})
+    path = report.save(results, measurements, facts, asked | {"schedule": str(schedule)})
     console.print(f"{path}, and a plot beside it", highlight=False)
 
 
 def _measurements(
     load: Workload, only: Part | None, *, schedule: Schedule, partitions: int
-) -> Iterator[Measurement]:
+) -> Iterator[Planned]:
     if only in (None, Part.WORKER):
         yield ["plain CPython loop"], "messages/s", lambda: [Sample(plain_loop.messages_per_s(load))]
         frames = worker_alone.frames_of(load)

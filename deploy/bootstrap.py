@@ -65,7 +65,7 @@ LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Does the steps of a tree: runs commands with their output in a log, and tells what goes on."""
+    """Does the steps of a tree: runs commands with their output in a log, and prints what goes on."""
 
     tree: Tree
     machine: Machine

@@ -1,4 +1,4 @@
-"""Pauses between attempts that fail, longer each time: the one place that says how they grow.
+"""Pauses between attempts that fail, longer each time: the one module that says how they grow.
 
 pause_s    the rule, for who counts failures itself
 Backoff    for a loop that goes on until it is stopped

@@ -14,7 +14,7 @@ from bettong.client import Credentials
 from bettong.config.access import ListSources, Read, Write, digest
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import Entrance, Permissions
+from bettong.edges.grpc_server import Permissions, ServerSecurity
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
@@ -71,12 +71,12 @@ class Echo(IngestServiceServicer, SubscribeServiceServicer):
 async def served(settings: dict[str, Any], permissions: Permissions = PERMISSIONS) -> AsyncIterator[str]:
     """The address of a server behind an entrance of these settings."""
     log: Logger = structlog.get_logger()
-    entrance = Entrance(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
-    server = grpc.aio.server(interceptors=entrance.interceptors)
+    security = ServerSecurity(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
+    server = grpc.aio.server(interceptors=security.interceptors)
     add_IngestServiceServicer_to_server(Echo(), server)
     add_SubscribeServiceServicer_to_server(Echo(), server)
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
-    port = entrance.listen(server, "127.0.0.1:0")
+    port = security.listen(server, "127.0.0.1:0")
     await server.start()
     try:
         yield f"127.0.0.1:{port}"

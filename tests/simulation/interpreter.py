@@ -75,12 +75,12 @@ class Interpreter:
         self._highest[origin] = sequence if taken else highest
         return taken
 
-    def take(self, entrance: str, message: Any) -> Given:
+    def take(self, source: str, message: Any) -> Given:
         """All that one message leads to, up to sinks and other stages. Raises StoppedError."""
         self._given = Given()
         self.counters["messages"] += 1
-        key = key_of(self.graph[entrance], message)
-        self._pass({entrance: [message]}, key, self.graph.computations)
+        key = key_of(self.graph[source], message)
+        self._pass({source: [message]}, key, self.graph.computations)
         return self._given
 
     def advance(self, log_ns: int) -> list[Given]:
@@ -187,11 +187,11 @@ class Interpreter:
             self._given.dead_letters.append((node.name, reason))
 
 
-def key_of(entrance: Node, message: Any) -> Any:
+def key_of(source: Node, message: Any) -> Any:
     """The key of a message that enters; None without one. Raises what a function of the user's raises."""
-    if entrance.key is None:
+    if source.key is None:
         return None
-    return getattr(message, entrance.key) if isinstance(entrance.key, str) else entrance.key(copy(message))
+    return getattr(message, source.key) if isinstance(source.key, str) else source.key(copy(message))
 
 
 def schema_violation(result: Any, message: type[Any]) -> str | None:

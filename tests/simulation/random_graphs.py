@@ -85,7 +85,7 @@ class _Growing:
         self.random = Random(seed)
         self.nodes: list[Node] = []
         self._mixed: dict[str, set[type[Any]]] = {}  # by stream, the classes of its messages
-        self._entrances: dict[str, set[Key | None]] = {}  # by stream, the keys of what leads to it
+        self._keys_into: dict[str, set[Key | None]] = {}  # by stream, the keys of what leads to it
         self._keys = self.random.choice([_FINER, _FINER, _FINER + _COARSER])
         self._stops = self.random.random() < 0.25
 
@@ -135,7 +135,7 @@ class _Growing:
             stream, function = self.random.choice(choices[way])
             name = f"{function.name}{len(self.nodes)}"
             node = Node(name, kind, (stream,), function, way, self._on_error())
-            self._add(node, {function.gives}, self._entrances[stream])
+            self._add(node, {function.gives}, self._keys_into[stream])
 
     def _add_merge(self) -> None:
         """Of streams whose messages may meet in a state, none of them twice."""
@@ -153,8 +153,8 @@ class _Growing:
         if len(parents) == 1:
             return
         mixed = set[type[Any]]().union(*(self._mixed[parent] for parent in parents))
-        entrances = set[Key | None]().union(*(self._entrances[parent] for parent in parents))
-        self._add(Node(f"merged{len(self.nodes)}", "merge", tuple(parents)), mixed, entrances)
+        keys = set[Key | None]().union(*(self._keys_into[parent] for parent in parents))
+        self._add(Node(f"merged{len(self.nodes)}", "merge", tuple(parents)), mixed, keys)
 
     def _add_key_by(self) -> None:
         streams = [stream for stream, found in self._mixed.items() if len(found) == 1]
@@ -168,24 +168,24 @@ class _Growing:
     def _add(self, node: Node, found: set[type[Any]], keys: set[Key | None]) -> None:
         self.nodes.append(node)
         self._mixed[node.name] = found
-        self._entrances[node.name] = keys
+        self._keys_into[node.name] = keys
 
     def _can_read(self, stream: str, function: Function) -> bool:
         found = self._mixed[stream]
-        is_keyed = None not in self._entrances[stream]
+        is_keyed = None not in self._keys_into[stream]
         return found <= set(function.python) and (
             is_keyed if function.kind == "stateful" else len(found) == 1
         )
 
     def _can_keep(self, stream: str, way: ExecutionMode) -> bool:
         """Whether the keys of a stream's states are of a fixed width."""
-        return way is ExecutionMode.PYTHON or all(isinstance(key, str) for key in self._entrances[stream])
+        return way is ExecutionMode.PYTHON or all(isinstance(key, str) for key in self._keys_into[stream])
 
     def _can_meet(self, stream: str, other: str) -> bool:
         def kinds(name: str) -> set[str]:
             return {
                 "none" if key is None else "text" if key in _TEXT_KEYS else "whole"
-                for key in self._entrances[name]
+                for key in self._keys_into[name]
             }
 
         return kinds(stream) == kinds(other)

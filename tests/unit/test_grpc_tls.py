@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bettong.client import Credentials
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import Entrance
+from bettong.edges.grpc_server import ServerSecurity
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 from tests.servers.certificates import Authority, Pair
@@ -158,7 +158,7 @@ def test_files_that_are_wrong_are_all_told_at_the_start(
     ):
         chosen = read(ReceiverSettings, {"application": "x.py", **settings})
         with pytest.raises(SettingsError) as told:
-            Entrance(chosen, PERMISSIONS, log)
+            ServerSecurity(chosen, PERMISSIONS, log)
         assert all(fault in str(told.value) for fault in faults), str(told.value)
 
 

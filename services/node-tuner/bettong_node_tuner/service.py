@@ -1,4 +1,4 @@
-"""The life of a tuner: look and act, tell, wait, again; at the end everything is set back."""
+"""The life of a tuner: check and act, report, wait, again; at the end everything is set back."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ _WARNED = frozenset({State.FAILED, State.REFUSED, State.FOREIGN})
 
 
 class TunedNode(Protocol):
-    """Who is told how a node stands: `bettong_node_tuner.node.Node`, which takes seconds of a CPU to load."""
+    """Where the report of a node goes: `bettong_node_tuner.node.Node`, which takes seconds of a CPU to load."""
 
     def annotate(self, text: str) -> None:
         """Sets the report. Raises NodeError."""
@@ -27,7 +27,7 @@ class TunedNode(Protocol):
 
 
 class Tuner:
-    """Tunes one node. Without a `node` nobody but log and metrics is told."""
+    """Tunes one node. Without a `node` only log and metrics report it."""
 
     def __init__(
         self, settings: TunerSettings, effects: Effects, metrics: TunerMetrics, node: TunedNode | None
@@ -56,7 +56,7 @@ class Tuner:
         return self._pass(self._settings, if_not_reported="tried again at the next look")
 
     def revert(self) -> list[Decision]:
-        """Sets everything back that is still ours. Who removes a release takes the right to tell with it."""
+        """Sets everything back that is still ours. Who removes a release takes the right to report with it."""
         wanted = self._settings.model_copy(update={"mode": Mode.REVERT})
         found = self._pass(wanted, if_not_reported="not tried again: the annotation may be of before")
         self._effects.end()

@@ -91,7 +91,7 @@ class Ledger:
     def spend(self, sequence: int, size: int) -> Entry:
         """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it.
 
-        `sequence`: 0 when the frame is not parsed yet; who parses it tells the entry.
+        `sequence`: 0 when the frame is not parsed yet; who parses it sets it in the entry.
         """
         if self._held == 0:
             raise exhausted(
@@ -119,7 +119,7 @@ class Ledger:
             self._dead_letters += entry.dead_letters
 
     def receipt(self, *, full: bool) -> Receipt | None:
-        """What to tell the client now; None when nothing has changed for it."""
+        """The client's next receipt; None when nothing has changed for it."""
         self.advance()
         granted = self.grant(full=full)
         if self.acknowledged == self._reported and granted == 0:

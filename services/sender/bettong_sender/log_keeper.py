@@ -26,7 +26,7 @@ _CLOSE_S_MAX = 2.0
 
 
 class LogKeeper:
-    """Gives the intake its log, and takes it away; tells health checks whether there is one."""
+    """Gives the intake its log, and takes it away; health checks learn from it whether there is one."""
 
     def __init__(
         self,

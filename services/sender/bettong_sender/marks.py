@@ -32,7 +32,7 @@ _ROW_AT = 16
 # Longer names are not marked: they do not fit, and are nobody's who means well.
 _ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
 
-# Of what a crash said; the first lines tell the fault and where it happened.
+# Of what a crash said; the first lines say the fault and where it happened.
 _WORDS_MAX = 4000
 
 # As faulthandler has them, which says no numbers.

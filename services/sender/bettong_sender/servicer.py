@@ -231,7 +231,7 @@ class IngestServicer:
 
 
 def describe(route: SourceRoute) -> Source:
-    """What clients are told of a source."""
+    """A source, as it is described to clients."""
     schema = route.source.schema
     return Source(
         name=route.source.name,

@@ -109,7 +109,7 @@ def refusal(
     file: str | None = None,
     line: int | None = None,
 ) -> ApplicationError:
-    """Says that a function cannot be run so, and where in it is why; at its beginning unless told otherwise."""
+    """Says that a function cannot be run so, and where in it is why; at its beginning by default."""
     code = function.__code__
     location = f"{Path(file or code.co_filename).resolve()}:{line or code.co_firstlineno}"
     return ApplicationError(f"{function.__name__!r} ({location}) cannot be {mode.value}: {reason}")

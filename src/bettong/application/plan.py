@@ -40,7 +40,7 @@ class StageInput:
     stream: str
     schema: Schema
     key: Key | None
-    # Of a source; None for what another stage computes, whose frames tell it.
+    # Of a source; None for what another stage computes, whose frames carry it.
     event_time: EventTime | None = None
     # See EventTime. For what another stage computes the longest one of the sources behind it.
     idle_timeout_ns: int | None = None
@@ -63,7 +63,7 @@ class StageOutput:
     target: Keyed | Sink
     # The stage that the target enters; None for a sink.
     stage: str | None
-    # Whether that stage needs time: then frames to it tell event times.
+    # Whether that stage needs time: then frames to it carry event times.
     needs_time: bool = False
 
 
@@ -75,7 +75,7 @@ class Stage:
     inputs: tuple[StageInput, ...]
     operators: tuple[PlannedOperator, ...]
     outputs: tuple[StageOutput, ...]
-    # Whether a computation here, or in a stage behind it, goes by event time: then its frames tell watermarks.
+    # Whether a computation here, or in a stage behind it, goes by event time: then its frames carry watermarks.
     needs_time: bool = False
 
     def on_error(self) -> dict[str, OnError]:

@@ -30,7 +30,7 @@ _PAIRS = "a vectorized function returns tuple[Message, bettong.Places]"
 _ARGUMENTS = {
     1: "one argument",
     2: "two arguments, a message and a state",
-    3: "three arguments, messages, states, and the place of each message's key among the states",
+    3: "three arguments, messages, states, and the row of each message's key among the states",
 }
 
 
@@ -135,7 +135,7 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
         raise ApplicationError(f"{owner}: it is called for one message at a time, so it cannot be vectorized")
     try:
         inspect.signature(function)
-    except ValueError:  # of a built-in that does not tell
+    except ValueError:  # of a built-in without a signature
         return
     stated = _returns(owner, function, (takes,))
     members = get_args(stated) if _is_union(stated) else (stated,)
@@ -182,7 +182,7 @@ def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -
 
 
 def _accepts(stated: Any, given: Any) -> bool:
-    """Whether an annotation leaves room for a class. True where that cannot be told."""
+    """Whether an annotation leaves room for a class. True where that is not known."""
     if _is_union(stated):
         return any(_accepts(each, given) for each in get_args(stated))
     stated = get_origin(stated) or stated

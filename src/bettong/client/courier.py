@@ -211,7 +211,7 @@ class Courier:
         return now_s > self._held_until_s
 
     def _requests(self, session: int) -> Iterator[IngestRequest]:
-        """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is told."""
+        """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is sent."""
         hello = Hello(
             source=self._hello.source,
             stream=self._hello.stream,

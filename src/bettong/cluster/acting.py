@@ -88,7 +88,7 @@ def awaited(
     on_progress: Callable[[rolling.RolloutProgress], None],
     deployments: bool = True,
 ) -> bool:
-    """Whether a workload has all pods that it wants, new and ready, within so many seconds. `told` how far it is."""
+    """Whether a workload has all its pods, new and ready, within so many seconds. `on_progress` gets the state."""
     deadline = time.monotonic() + seconds_max
     while True:
         sets = cluster.list("statefulsets", labels=f"{RELEASE}={release}")

@@ -24,7 +24,7 @@ CONNECT_S_MAX = 10.0
 ANSWER_S_MAX = 30.0
 # Of a stream that follows: quiet pods say nothing for long, and a connection that is dead is noticed by then.
 QUIET_S_MAX = 300.0
-# The channel on which a Status tells how a command ended: k8s.io/apimachinery/pkg/util/remotecommand.
+# The channel on which a Status says how a command ended: k8s.io/apimachinery/pkg/util/remotecommand.
 _ENDING = 3
 _LIST_MAX = 500  # objects a page
 _GROUPS = {

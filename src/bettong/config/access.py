@@ -1,6 +1,6 @@
 """Who may do what: the rule of tokens. Pure; what asks it is `bettong.edges.grpc_server`.
 
-    [feed]                                 # a holder's name: logs and refusals tell it, never the token
+    [feed]                                 # a holder's name: logs and refusals name it, never the token
     sha256 = "9f86d081884c7d65..."         # of the token; a list of two while one replaces the other
     write = ["orders/feed-*", "nbbo/*"]    # source/stream
     read = ["rejected"]                    # sinks

@@ -12,7 +12,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 def kernel_folder(cache: Path, report: Callable[[str], object] = sys.stderr.write) -> Path | None:
     """The folder of `BETTONG_KERNEL_CACHE`, closed to others; None where it cannot be trusted or made.
 
-    Then functions are compiled at each start, and `tell` is given a line that says why. Files in it that others may
+    Then functions are compiled at each start, and `report` gets a line that says why. Files in it that others may
     have written are removed: they are compiled again.
     """
     folder = folder_of(cache)

@@ -80,7 +80,7 @@ class Event:
 
 
 class KeyHistory:
-    """Folds a partition as PartitionWorker does, and tells what becomes of one key."""
+    """Folds a partition as PartitionWorker does, and reports what becomes of one key."""
 
     def __init__(
         self,
@@ -287,7 +287,7 @@ class _Watch:
 
 @dataclass(frozen=True, slots=True)
 class _WatchedProgram(StageProgram):
-    """A program whose states and outputs are watched, and that tells what it skips."""
+    """A program whose states and outputs are watched, and that reports what it skips."""
 
     watch: _Watch = field(default_factory=_Watch)
 

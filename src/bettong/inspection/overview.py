@@ -146,7 +146,7 @@ def partition_rows(
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number.
 
-    Lag is from `ends`, where logs end now, to what was told to be folded; of a partition that has told nothing (Redis
+    Lag is from `ends`, where logs end now, to what was reported as folded; of a partition without a report (Redis
     may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
     driver's word. Not `lag_known`: nobody's.
     """

@@ -104,7 +104,7 @@ class TwoPhaseSinkContract:
         _same((self.visible(PARTITION), self.visible(OTHER)), ([b"a"], [b"x"]), "visible")
 
     def test_a_crash_at_any_point_leaves_each_message_once(self) -> None:
-        """Three batches, a crash after every call, and each resumed from the position that recover tells."""
+        """Three batches, a crash after every call, and each resumed from the position that recover returns."""
         batches = {
             b"%d" % number: [b"%d.%d" % (number, index) for index in range(3)] for number in range(1, 4)
         }

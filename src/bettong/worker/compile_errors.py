@@ -47,7 +47,7 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
     # Line 1 is what Numba says when it does not know.
     found = [(file or at, line or at_line) for file, line, at, at_line in _LOCATION.findall(str(error))]
     locations = [(file, int(line)) for file, line in found if line != "1"]
-    # The first place that is named is the innermost: it may be in a function that this one calls.
+    # The first location that is named is the innermost: it may be in a function that this one calls.
     users = next((location for location in locations if not _LOOP.search(location[0])), None)
     if users is None and locations and (field := _field_stored(source, locations[0][1])):
         reason = f"field {field!r} of what it returns: {reason}"

@@ -31,7 +31,7 @@ class EventClock:
     def pass_record(self, frame: Frame, log_ns: int, delivery: DeliveryTable, *, is_taken: bool) -> None:
         """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
 
-        `delivery`: what it knows after the record. Who has ended there is told of no more, until they open again.
+        `delivery`: what it knows after the record. Who has ended there is passed on no more, until they open again.
         """
         watermarks = self._watermarks
         watermarks.pass_time(log_ns)
@@ -49,7 +49,7 @@ class EventClock:
 
     @staticmethod
     def _ends(origin: Origin, delivery: DeliveryTable) -> bool:
-        """Whether an origin is gone after its END: not where later frames came, also where TICKs alone told of it."""
+        """Whether an origin is gone after its END: not where later frames came, also where TICKs alone announced it."""
         return origin in delivery.ended_ns or origin not in delivery.highest
 
     def sends(self, watermark_ns: int, log_ns: int) -> Callable[[FrameDestination], None]:
@@ -68,10 +68,10 @@ class EventClock:
         )
 
     def due_ns(self, log_ns: int, awaited_ns: int) -> int | None:
-        """The log clock at which the watermark moves, or is to be told, although no record comes.
+        """The log clock at which the watermark moves, or is to be passed on, although no record comes.
 
         `awaited_ns`: the watermark that something here waits for. While no origin is live the watermark moves all the
-        time; then it is told of only where frames go, for the next stage moves on by itself.
+        time; then it is passed on only where frames go, for the next stage moves on by itself.
         """
         found: list[int | None] = []
         if self._has_destinations:

@@ -1,7 +1,7 @@
 """How far the fold of a frame is: read by other threads while it is at work, and left where others can read it.
 
-It costs nothing a row: a loop's own iterator tells how many rows it has left. Only once `mark` is set, after a worker
-has died at a frame, each row is told to it before the user's function is called.
+It costs nothing a row: a loop's own iterator knows how many rows it has left. Only once `mark` is set, after a worker
+has died at a frame, each row is noted in it before the user's function is called.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FoldProgress:
     def messages(self, computation: str, batch: Batch, beside: Iterator[Any]) -> Iterable[Any]:
         """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each.
 
-        Of rows that fired nothing more is told than their computation: no message of the frame stands for them.
+        Of rows that fired nothing more is reported than their computation: no message of the frame stands for them.
         """
         if batch.keys.are_fired:
             return batch.columns

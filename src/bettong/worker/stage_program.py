@@ -82,7 +82,7 @@ class StageProgram:
         return self.stage.on_error()
 
     def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
-        """The stage's operators over these states, each with the streams that it reads. They tell `progress`."""
+        """The stage's operators over these states, each with the streams that it reads. They report to `progress`."""
         return tuple(
             (planned.reads, self._operator(planned.node, tables, progress))
             for planned in self.stage.operators

@@ -1,7 +1,7 @@
 """Folding a part of a frame in a child that may die: a fork of the worker, with its state before the record.
 
 The child folds and ends, whatever happens, without any handler: it writes nothing to the log or the store, whose
-clients' threads it does not have. What it is at, it tells in memory that it shares with its parent.
+clients' threads it does not have. What it is at, it writes into memory that it shares with its parent.
 """
 
 import ctypes
@@ -47,7 +47,7 @@ class SuspectRecord:
 
 
 def allowed_s(limit_ms: int, messages: int, index: int | None) -> float:
-    """How long a fold may stand at one message: the limit for a message; for all of a frame, where it does not tell
+    """How long a fold may stand at one message: the limit for a message; for all of a frame, where it does not report
     which message it is at.
     """
     return limit_ms / 1000 * (1 if index is not None else max(1, messages))

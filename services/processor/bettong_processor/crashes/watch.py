@@ -1,4 +1,4 @@
-"""The thread that looks on while records are folded: tells of one that stands still, and ends the process for a limit.
+"""The thread that looks on while records are folded: reports one that stands still, and ends the process for a limit.
 
 A fold that never lets go of Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
 CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a
@@ -22,7 +22,7 @@ from bettong_processor.crashes.guard import (
 )
 from bettong_processor.crashes.trial import allowed_s, computations
 
-# A record that is folded for this long is told of, and again so often.
+# A record that is folded for this long is reported, and again so often.
 STANDS_S = 5.0
 _AGAIN_S = 2.0
 _LOOK_S_MAX = 0.5

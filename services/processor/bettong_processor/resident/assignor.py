@@ -12,7 +12,7 @@ from bettong_processor.resident.assignment import assign_partitions
 GATHER_S = 2.0
 # A check that took this long met a Redis that stood still: heartbeats that wait for it, too, are not counted yet.
 _SLOW_S = 0.5
-# In one that took this long all slots may look silent, and each would be asked for in Spark: the next check tells.
+# In one that took this long all slots may look silent, and each would be asked for in Spark: the next check finds out.
 _STALL_S = 0.1
 # A partition moves within a heartbeat, an increment and a restore. One that nobody holds for this long is reported.
 _UNHELD_S = 3.0
@@ -134,7 +134,7 @@ class Assignor:
         return len(members) < slots and self._clock() < self._gathered_s
 
     def _publish(self, slots: Mapping[PartitionId, int], *, stop: bool = False) -> bool:
-        """Whether the store has said that it is written. If not, the next check tells, and it is published again.
+        """Whether the store has said that it is written. If not, the next check finds out, and it is published again.
 
         Each attempt has an epoch of its own: one that was not answered may have been carried out, and heard of.
         """

@@ -64,7 +64,7 @@ def await_all(
 
 @contextmanager
 def bar(console: Console, name: str) -> Iterator[Callable[[RolloutProgress], None]]:
-    """A bar that is told how far a workload is."""
+    """A bar that shows how far a workload is, and what moves it."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 

@@ -104,7 +104,7 @@ class TransactionalTopic(Closing):
         return self._read_positions(end)
 
     def too_large(self, records: Sequence[Outgoing]) -> list[int]:
-        """The indexes of the records that the topic does not take, as far as it can be told; after `open`."""
+        """The indexes of the records that the topic does not take, as far as it is known; after `open`."""
         return too_large(self._producer, [(record.key, record.value) for record in records], self._limit)
 
     def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
@@ -247,5 +247,5 @@ class TransactionalTopic(Closing):
         """What first went wrong: after that, each further call only says that something did."""
         first: BaseException | None = None
         if self._producer is not None:
-            first = self._producer._transaction_manager.last_error  # noqa: SLF001 - nothing public tells
+            first = self._producer._transaction_manager.last_error  # noqa: SLF001 - nothing public says it
         return first or error

@@ -24,7 +24,7 @@ from bettong.identifiers import TopicPartition
 
 _ANSWER_WAIT_S_MAX = 10.0
 
-# One attempt of `wait`: short, so that people are told soon; a healthy broker answers in milliseconds.
+# One attempt of `wait`: short, so that people see it soon; a healthy broker answers in milliseconds.
 _ATTEMPT_MS = 1_000
 
 _TOPIC_LIMIT = "max.message.bytes"
@@ -62,7 +62,7 @@ class LogAdmin(Closing):
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
         """Returns as soon as a broker answers.
 
-        `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
+        `on_wait` gets, after each attempt that failed, what is being waited for, in a line for people.
         Raises LogUnavailableError when none answered for `deadline_s`.
         """
 
@@ -131,7 +131,7 @@ class LogAdmin(Closing):
             raise LogError("; ".join(faults))
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """For each topic what tells it from one of the same name that was deleted. LogError for unknown topics."""
+        """For each topic its id, which one of the same name that was deleted had not. LogError for unknown topics."""
         found = self._descriptions(topics, may_be_missing=False)
         return {name: str(topic["topic_id"]) for name, topic in found.items() if topic is not None}
 

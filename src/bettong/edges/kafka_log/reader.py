@@ -54,7 +54,7 @@ class LogReader(Closing):
         `fetch_wait_ms`: how long the broker holds a question that it has no records for. A partition that is added
         waits for the end of the question under way.
 
-        `on_wait` is told in a line for people when the broker cannot be reached, and every few seconds
+        `on_wait` gets a line for people when the broker cannot be reached, and every few seconds
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
         or partition that does not exist.
         """
@@ -182,14 +182,14 @@ class LogReader(Closing):
             if partition in self._next:
                 if not self._out_of_range:
                     self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
-                self._out_of_range[partition] = error  # told once: kept until the partition is removed
+                self._out_of_range[partition] = error  # reported once: kept until the partition is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
             self._suspect(error)
 
     def _suspect(self, _error: KafkaError) -> None:
-        """It tells that a connection is lost, never that it is there again."""
+        """It says that a connection is lost, never that it is there again."""
         self._is_suspect = True
 
     def _check_exist(self, partitions: set[TopicPartition]) -> None:

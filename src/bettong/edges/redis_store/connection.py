@@ -65,7 +65,7 @@ class RedisStore(Closing):
         if connection.ca is not None:
             secured["ssl_ca_certs"] = str(connection.ca)
         if connection.password_file is not None:
-            connection.password()  # one that was never there is told at once; one that goes later may come back
+            connection.password()  # one that was never there is reported at once; one that goes later may come back
             secured["credential_provider"] = _OfFile(connection)
         try:
             self._name = _without_secrets(connection.url)
@@ -92,7 +92,7 @@ class RedisStore(Closing):
     def wait(self, deadline_s: float, on_wait: Callable[[str], None] | None = None) -> None:
         """Returns as soon as Redis answers.
 
-        `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
+        `on_wait` gets, after each attempt that failed, what is being waited for, in a line for people.
         Raises StoreUnavailableError when it did not answer for `deadline_s`, StoreError when it refuses the password.
         """
 

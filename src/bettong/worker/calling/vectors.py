@@ -91,7 +91,7 @@ def several_of(schema: Schema, returned: Any, rows: int) -> Results:
 
 
 def rows_kept(returned: Any, rows: int) -> Array:
-    """The places of the rows for which a predicate gave True."""
+    """The indexes of the rows for which a predicate gave True."""
     if type(returned) is bool:
         return np.arange(rows if returned else 0)
     kept = _array("what it returns", returned)

@@ -23,7 +23,7 @@ from numba.extending import (
     register_model,
 )
 
-# Without its annotations, which tell how the function is written, and not how compiled code calls it.
+# Without its annotations, which say how the function is written, and not how compiled code calls it.
 intrinsic: Any = numba.extending.intrinsic
 # Where a str of any length and text of a message are one variable: room for it; a longer str raises ValueError there.
 MIXED_BYTES = 64
