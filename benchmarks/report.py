@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.measurement import Measurement as Plot
+from matplotlib.figure import Figure as Plot
 from rich.table import Table
 
 from benchmarks.measuring import Before, Measurement

@@ -39,7 +39,7 @@ REASONS = {
     5: "KeyboardInterrupt: why",
     6: "CancelledError: why",
 }
-TOLD_S_MAX = 10.0
+REPORTED_S_MAX = 10.0
 PARTITIONS = 4
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 
@@ -200,11 +200,11 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
         sender.flush(60)
         begun_s = time.monotonic()
 
-        def told() -> bool:
+        def reported() -> bool:
             record = processor_of(LiveMetrics(store))
             detail = record[metrics.DETAIL.name]
             named = "origin numbers/feed, sequence 3, index 1: folded for" in detail
             return named and "numbers/" in detail and record[metrics.STATE.name] != "running"
 
-        eventually(told, seconds=30, what="status names it")
-        assert time.monotonic() - begun_s < TOLD_S_MAX
+        eventually(reported, seconds=30, what="status names it")
+        assert time.monotonic() - begun_s < REPORTED_S_MAX

@@ -135,7 +135,7 @@ def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Star
 
 
 @pytest.fixture(params=[REDIS, pytest.param(f"s3://{BUCKET}/clean", marks=pytest.mark.long)])
-def place(request: pytest.FixtureRequest) -> str:
+def snapshots_url(request: pytest.FixtureRequest) -> str:
     """Where snapshots are kept."""
     where = str(request.param)
     if where != REDIS:
@@ -144,9 +144,9 @@ def place(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
-    start: Start, kafka: KafkaBroker, redis_server: RedisServer, place: str
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer, snapshots_url: str
 ) -> None:
-    processor = start(SUMS, BETTONG_SCHEDULE="micro-batch", BETTONG_SNAPSHOTS=place)
+    processor = start(SUMS, BETTONG_SCHEDULE="micro-batch", BETTONG_SNAPSHOTS=snapshots_url)
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     topic = stage_topic(processor.name, "payments")
 
@@ -166,7 +166,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     processor.terminate()
     assert processor.status() == 0
     with RedisStore(redis_server.url, processor.name) as store:
-        snapshots = snapshot_store(place, processor.name, store)
+        snapshots = snapshot_store(snapshots_url, processor.name, store)
         for partition in range(PARTITIONS):
             assert chains(snapshots.increments("payments", partition))[0][-1].offset == 1
     processor.launch()
@@ -181,7 +181,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     assert "folding the log again" not in processor.said()
 
 
-def test_a_java_that_dies_is_told_in_one_line(start: Start) -> None:
+def test_a_java_that_dies_is_reported_in_one_line(start: Start) -> None:
     processor = start()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     assert processor.process is not None
@@ -284,7 +284,7 @@ def test_topics_of_another_number_of_partitions_are_refused(start: Start, kafka:
     ],
     ids=["master", "checkpoint"],
 )
-def test_settings_that_spark_refuses_are_told_in_one_line(
+def test_settings_that_spark_refuses_are_reported_in_one_line(
     start: Start, settings: dict[str, str], words: str
 ) -> None:
     processor = start(**settings)

@@ -134,9 +134,9 @@ def hello(source: str, stream: str) -> IngestRequest:
 
 def refusal_of(call: Call, address: str, credentials: Credentials) -> tuple[grpc.StatusCode, str]:
     """How a call is refused, which it must be."""
-    with pytest.raises(grpc.RpcError) as told:
+    with pytest.raises(grpc.RpcError) as raised:
         call(address, credentials)
-    error: Any = told.value
+    error: Any = raised.value
     return error.code(), error.details()
 
 

@@ -100,7 +100,7 @@ FUNCTIONS: dict[str, Function] = {
         _function("filter", Item, {Item: f.even}, {Item: f.all_even}, compiled=True),
         _function("filter", Item, {Item: f.pry}),
         _function("filter", Part, {Part: f.narrow}, {Part: f.all_narrow}),
-        _function("filter", Note, {Note: f.told}),
+        _function("filter", Note, {Note: f.reported}),
         _function("flat_map", Part, {Item: f.split}, {Item: f.split_all}, compiled=True),
         _function("flat_map", Part, {Item: f.halve}, {Item: f.halve_all}),
         _function("flat_map", Item, {Item: f.again}),

@@ -185,7 +185,7 @@ class _Run:
     def _cut(self) -> list[tuple[str, list[Any]]]:
         found: list[tuple[str, list[Any]]] = []
         ends = True
-        for (source, message), cut in zip(self.case.messages, self.case.cuts, strict=True):
+        for (source, message), cut in zip(self.case.messages, self.case.boundaries, strict=True):
             if ends or found[-1][0] != source:
                 found.append((source, []))
             found[-1][1].append(message)

@@ -35,13 +35,13 @@ class Node:
         what = self.function or self.encoder or (self.message if self.kind == "source" else "")
         of = getattr(what, "__name__", what)
         key = getattr(self.key, "__name__", self.key)
-        told = [
+        reported = [
             str(of),
             f"key={key}" * (self.key is not None),
             self.way.value * (self.way is not ExecutionMode.PYTHON),
         ]
-        told += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
-        return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, told))})"
+        reported += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
+        return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, reported))})"
 
 
 @dataclass(frozen=True)

@@ -28,24 +28,24 @@ _COMPUTATIONS = ("map", "filter", "flat_map", "stateful")
 class Case:
     """A graph, and how it is run.
 
-    `messages`: of which source each is. `cuts`: whether a frame ends behind the message. `compiled`: whether
+    `messages`: of which source each is. `boundaries`: whether a frame ends behind the message. `compiled`: whether
     what is marked so is compiled. `seed` decides which partition is folded next, and what comes twice or too early.
     """
 
     graph: Graph
     messages: tuple[tuple[str, Any], ...]
-    cuts: tuple[bool, ...]
+    boundaries: tuple[bool, ...]
     partitions: int = 1
     compiled: bool = True
     seed: int = 0
 
     def __str__(self) -> str:
         frames = [f"{source} {message}{' |' * cut}" for (source, message), cut in self._rows()]
-        told = f"{self.partitions} partitions, compiled={self.compiled}, seed={self.seed}"
-        return "\n".join([str(self.graph), *frames, told])
+        reported = f"{self.partitions} partitions, compiled={self.compiled}, seed={self.seed}"
+        return "\n".join([str(self.graph), *frames, reported])
 
     def _rows(self) -> list[tuple[tuple[str, Any], bool]]:
-        return list(zip(self.messages, self.cuts, strict=True))
+        return list(zip(self.messages, self.boundaries, strict=True))
 
 
 # A number decides a step of a graph, or a message, so that hypothesis draws little, and leaves out what is not needed.
@@ -62,16 +62,16 @@ def cases(draw: st.DrawFn) -> Case:
         growing.add_stream()
     growing.add_sinks()
     messages: list[tuple[str, Any]] = []
-    cuts: list[bool] = []
+    boundaries: list[bool] = []
     for choice in draw(st.lists(_CHOICES, min_size=3, max_size=24)):
         random = Random(choice)
         source = random.choice(growing.graph.sources)
         messages.append((source.name, _message(source.message, random)))
-        cuts.append(random.random() < 0.3)
+        boundaries.append(random.random() < 0.3)
     return Case(
         growing.graph,
         tuple(messages),
-        tuple(cuts),
+        tuple(boundaries),
         draw(st.integers(1, 3)),
         draw(st.booleans()),
         draw(_CHOICES),

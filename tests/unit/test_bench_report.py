@@ -77,7 +77,7 @@ def test_the_table_tells_the_machines_own_pace_beside_each_measurement() -> None
     assert "2.50 M/s; 60, 90 us" in text
 
 
-def test_the_versions_of_what_ran_are_told() -> None:
+def test_the_versions_of_what_ran_are_reported() -> None:
     found = facts()
     assert "confluent-kafka 2" in found["packages"]
     assert re.fullmatch(r"Kafka 4\S+, Redis \d\S+, Java \d\S+", found["servers"])
@@ -113,5 +113,5 @@ def test_a_process_that_ends_while_it_is_looked_at_stops_no_watch(monkeypatch: p
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_sums_are_told_rightly_however_hot_the_output(*, compiled: bool) -> None:
+def test_sums_are_reported_rightly_however_hot_the_output(*, compiled: bool) -> None:
     assert hot_against_rare(20_000, compiled=compiled).value > 0

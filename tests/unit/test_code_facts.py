@@ -254,7 +254,7 @@ def test_a_default_of_a_message_is_part_of_the_name() -> None:
     assert names[0] == names[1] != names[2]
 
 
-def test_one_module_is_told_for_each_function_that_names_it() -> None:
+def test_one_module_is_reported_for_each_function_that_names_it() -> None:
     text = "def first(v): return limits.A + v\ndef add(v): return first(v) + limits.B"
     names = []
     for b in (1, 2):

@@ -17,7 +17,7 @@ RUN = (
     "import sys; from pathlib import Path; from deploy.images.live import run_command;"
     "sys.exit(run_command(sys.argv[2:], Path(sys.argv[1])))"
 )
-TELL = "import signal, bettong_told as t; print('told', t.VALUE, flush=True); signal.pause()"
+REPORT = "import signal, bettong_told as t; print('told', t.VALUE, flush=True); signal.pause()"
 LAST = "import signal; signal.signal(signal.SIGPWR, lambda *_: print('last words', flush=True) or exit(3))\n"
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def process(folder: Path) -> Iterator[Process]:
-    words = (sys.executable, "-c", RUN, str(folder), sys.executable, "-c", LAST + TELL)
+    words = (sys.executable, "-c", RUN, str(folder), sys.executable, "-c", LAST + REPORT)
     process = Process(Command("live", words, folder.parent / "log", {"PYTHONPATH": str(ROOT)}))
     yield process
     process.kill()

@@ -73,9 +73,9 @@ class Example:
     results: dict[str, list[Any]]
     dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
-    def case(self, cuts: tuple[bool, ...]) -> Case:
+    def case(self, boundaries: tuple[bool, ...]) -> Case:
         messages = tuple(("in", Item("a", 0, value)) for value in self.values)
-        return Case(Graph((SOURCE, *self.nodes)), messages, cuts)
+        return Case(Graph((SOURCE, *self.nodes)), messages, boundaries)
 
 
 EXAMPLES = {
@@ -238,9 +238,9 @@ STOPS: dict[str, tuple[list[Node], list[int], str, int]] = {
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])
-@pytest.mark.parametrize(("nodes", "values", "computation", "place"), STOPS.values(), ids=STOPS)
+@pytest.mark.parametrize(("nodes", "values", "computation", "index"), STOPS.values(), ids=STOPS)
 def test_a_partition_stops_at_the_first_message_that_must_stop_it(
-    kernels: KernelFolder, nodes: list[Node], values: list[int], computation: str, place: int, *, cut: bool
+    kernels: KernelFolder, nodes: list[Node], values: list[int], computation: str, index: int, *, cut: bool
 ) -> None:
     case = Example(nodes, values, {}).case((cut,) * len(values))
     with pytest.raises(StoppedError) as stopped:
