@@ -1,4 +1,4 @@
-"""Tools that cannot be built are reported with the reason, and the first lines of pytest say whose tests are left out."""
+"""Tools that cannot be built are reported with the reason, and pytest first says whose tests are left out."""
 
 from pathlib import Path
 

@@ -41,7 +41,7 @@ from tests.samples.worker import (
 )
 
 ASSIGNMENT = Assignment("meters", 0, 1, FRAME_BYTES_MAX)
-WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
+MODES = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
 
 
 @cache
@@ -59,7 +59,7 @@ def kept(total: int, count: int, least: int = 0) -> dict[str, int]:
     return {"total": total, "least": least, "count": count}
 
 
-@WAYS
+@MODES
 def test_each_message_of_the_key_is_reported_with_states_and_results(*, compiled: bool) -> None:
     log = [
         opening("readings/c", 0),
@@ -113,7 +113,7 @@ def test_what_killed_its_worker_is_reported_and_left_out_as_it_was_then() -> Non
     assert [each.failures for each in events] == [((stage.name, "dead-letter", why),)] * 2
 
 
-@WAYS
+@MODES
 def test_what_failed_and_what_was_skipped_is_reported(*, compiled: bool) -> None:
     frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
     _, events = history(
@@ -153,7 +153,7 @@ FRAMES = st.lists(
 )
 
 
-@WAYS
+@MODES
 @given(frames=FRAMES)
 def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
     frames: list[list[Any]], *, compiled: bool
@@ -289,7 +289,7 @@ def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
     assert states[1] == (None if key == b"a" else expected)
 
 
-@WAYS
+@MODES
 def test_every_key_is_reported_with_its_state(*, compiled: bool) -> None:
     of = worker(tally(compiled=compiled))
     fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])

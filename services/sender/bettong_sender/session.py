@@ -204,7 +204,7 @@ class Session:
         Where the stage needs time, they go to all of its partitions: TICKs, or an earlier session, may have brought it.
         """
         del now_s
-        known = self._numbering.known(range(self._route.partitions) if self._route.needs_time else ())
+        known = self._numbering.last_sent(everywhere=self._route.needs_time)
         return Taken([self._mark(partition, last, FrameKind.END, now_ns) for partition, last in known])
 
     def sent_s(self, partition: int) -> float:
