@@ -132,7 +132,7 @@ def test_rows_that_postgres_refuses_are_dead_letters_once_through_kills_and_the_
 def test_on_error_says_what_becomes_of_a_row_that_postgres_refuses(
     receiver: ReceiverProcess, feed: Feed, store: Store, postgres: PostgresServer, table: str, on_error: str
 ) -> None:
-    receiver.destinations += f", on_error={on_error!r}"
+    receiver.keywords += f", on_error={on_error!r}"
     postgres.run(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (number <> 4)")
     receiver.start()
     feed.append("notes", 0, [frame(0, sequence) for sequence in range(1, 4)])

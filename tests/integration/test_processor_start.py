@@ -119,7 +119,7 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
     )
     processor.terminate()
     assert processor.status() == 0
-    assert "Traceback" not in processor.said()
+    assert "Traceback" not in processor.logged()
 
 
 def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Start, tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     eventually(lambda: folded() == {"2"}, seconds=2 * MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
-    assert "folding the log again" not in processor.said()
+    assert "folding the log again" not in processor.logged()
 
 
 def test_a_java_that_dies_is_reported_in_one_line(start: Start) -> None:
@@ -190,15 +190,15 @@ def test_a_java_that_dies_is_reported_in_one_line(start: Start) -> None:
     java.kill()
     assert processor.status() == 6
     assert processor.last_line().startswith("bettong: error: Spark's Java process ended")
-    assert "Traceback" not in processor.said()
-    assert "py4j" not in processor.said()
+    assert "Traceback" not in processor.logged()
+    assert "py4j" not in processor.logged()
 
 
 def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:
     with RedisServer(tmp_path / "redis") as away:
         url = away.url
     processor = start(redis=url)
-    eventually(lambda: "waiting for Redis" in processor.said(), seconds=2 * MINUTE_S, what="it says so")
+    eventually(lambda: "waiting for Redis" in processor.logged(), seconds=2 * MINUTE_S, what="it says so")
     processor.terminate()
     assert processor.status() == 0
 
@@ -209,7 +209,7 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     """Without a task nothing is folded: it says so, and only then that it runs."""
     processor = start(BETTONG_CHECKPOINT="/proc/foo", BETTONG_SPARK_UI="true")
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
-    assert "partitions are assigned" in processor.said()
+    assert "partitions are assigned" in processor.logged()
     eventually(lambda: processor.metrics().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
     page = spark_page(processor)
     (job,) = slot_jobs(page)
@@ -219,8 +219,8 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     eventually(lambda: processor.metrics().get(metrics.STATE.name) == "running", seconds=MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
-    assert "schedule stopped" in processor.said()
-    assert "Traceback" not in processor.said()
+    assert "schedule stopped" in processor.logged()
+    assert "Traceback" not in processor.logged()
 
 
 def spark_page(processor: ProcessorProcess) -> str:
