@@ -1,4 +1,4 @@
-"""A small server behind an entrance, and calls to it."""
+"""A small server with a ServerSecurity, and calls to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -69,7 +69,7 @@ class Echo(IngestServiceServicer, SubscribeServiceServicer):
 
 @asynccontextmanager
 async def served(settings: dict[str, Any], permissions: Permissions = PERMISSIONS) -> AsyncIterator[str]:
-    """The address of a server behind an entrance of these settings."""
+    """The address of a server with the ServerSecurity of these settings."""
     log: Logger = structlog.get_logger()
     security = ServerSecurity(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
     server = grpc.aio.server(interceptors=security.interceptors)

@@ -13,7 +13,7 @@ from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.streams import Merged
 from tests.simulation.function_table import Function
 
-ENTRANCES = ("source", "key_by")
+INPUTS = ("source", "key_by")
 EXITS = ("key_by", "sink")
 
 
@@ -64,7 +64,7 @@ class Graph:
     @property
     def computations(self) -> list[Node]:
         """What rows pass inside of a stage, merges included."""
-        return [node for node in self.nodes if node.kind not in (*ENTRANCES, *EXITS)]
+        return [node for node in self.nodes if node.kind not in (*INPUTS, *EXITS)]
 
     @property
     def exits(self) -> list[Node]:
