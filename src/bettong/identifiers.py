@@ -5,6 +5,22 @@ from typing import NamedTuple, NewType, Self
 # Who numbers frames: `<source>/<client's stream>`, or a stage's `<target>/<stage>/<partition>`.
 Origin = NewType("Origin", str)
 
+
+def stream_of(origin: str) -> str:
+    """The name of the stream that an origin's messages belong to."""
+    return origin.partition("/")[0]
+
+
+def producer_of(origin: str) -> str:
+    """Whose origin it is: that of a source's clients, or `stage_producer` of a stage's partitions."""
+    return origin.rpartition("/")[0]
+
+
+def stage_producer(target: str, stage: str) -> str:
+    """The partitions of a stage, as those who write for a sink, a stream that `key_by` made, or dead letters."""
+    return f"{target}/{stage}"
+
+
 # The number of a frame among those of its origin: from 1 on, growing. 0 stands for none.
 Sequence = NewType("Sequence", int)
 

@@ -79,6 +79,17 @@ DUE = Metric(
     "the log clock at which something is due in a partition although no record comes: a timer, the end of a state, a"
     " watermark. Nothing: no value",
 )
+WATERMARK = Metric(
+    "watermark_ns",
+    "Unix ns",
+    "how far event time has come in a partition, when it folded its last record; 0 while unknown, and where nothing"
+    " goes by event time",
+)
+WATERMARK_HELD_BY = Metric(
+    "watermark_held_by",
+    "text",
+    "the origin of a partition that has come least far: a client's stream, or a partition of the stage before",
+)
 FAULT = Metric(
     "fault",
     "text",
@@ -189,6 +200,7 @@ SERIES = (
     Series("bettong_partition_deleted_keys_total", DELETED, Scope.PARTITION),
     Series("bettong_partition_expired_keys_total", EXPIRED, Scope.PARTITION),
     Series("bettong_partition_due_timestamp_seconds", DUE, Scope.PARTITION, per=1e9),
+    Series("bettong_partition_watermark_timestamp_seconds", WATERMARK, Scope.PARTITION, per=1e9),
     Series("bettong_partition_offset", OFFSET, Scope.PARTITION),
     Series("bettong_partition_snapshot_offset", SNAPSHOT_OFFSET, Scope.PARTITION),
     Series("bettong_partition_messages_per_second", RATE, Scope.PARTITION),

@@ -1,6 +1,8 @@
 """Messages that kill the worker, with every service a process: dead letters; all others have their results, once."""
 
+import contextlib
 import json
+import re
 import signal
 import time
 from collections import defaultdict
@@ -18,10 +20,12 @@ from bettong.edges.application_file import load
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader
 from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.errors import StoreError
 from bettong.frames.frame import decode
 from bettong.local.options import SuiteOptions
 from bettong.local.record import SuiteRecord
 from bettong.local.suite import Suite
+from bettong.threads import BlockThread
 from bettong.topics import dead_letter_topic, sink_topic, stage_topic
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import program
@@ -122,6 +126,28 @@ def options(folder: Path, schedule: Schedule, **settings: str) -> SuiteOptions:
     )
 
 
+class StatusWatch(BlockThread):
+    """Looks at what the processor says of itself all the time; what it says may be there for less than a second."""
+
+    def __init__(self, record: SuiteRecord) -> None:
+        super().__init__("status", close_s_max=REPORTED_S_MAX)
+        self._record = record
+        self._seen_s: dict[str, float] = {}
+
+    def first_seen_s(self, pattern: str) -> float:
+        """When the detail of its state was first like that."""
+        found = [at_s for text, at_s in self._seen_s.items() if re.search(pattern, text)]
+        assert found, (pattern, list(self._seen_s))
+        return min(found)
+
+    def _run(self) -> None:
+        with RedisStore(self._record.redis_connection, self._record.name) as store:
+            live = LiveMetrics(store)
+            while not self._stopping.wait(0.05):
+                with contextlib.suppress(StoreError, ValueError):  # before it has said anything
+                    self._seen_s.setdefault(processor_of(live)[metrics.DETAIL.name], time.monotonic())
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("schedule", list(Schedule))
 def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
@@ -131,9 +157,13 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
     wanted: dict[str, list[tuple[object, object]]] = defaultdict(list)
     sums: dict[str, int] = defaultdict(int)
     deeds: dict[tuple[int, int], int] = {}
-    with Suite(options(folder, schedule)) as suite:
+    with Suite(options(folder, schedule)) as suite, StatusWatch(suite.record) as watch:
         with Sender(suite.record.sender, "numbers", "feed") as sender:
+            begun_s = 0.0
             for sequence in range(1, 41):
+                if sequence == 5:
+                    eventually(lambda: len(lines(folder, "totals")) == 4 * 8, seconds=120, what="it runs")
+                    begun_s = time.monotonic()
                 deed = {5: 1, 12: 2, 19: 3, 26: 4, 30: 5, 35: 6}.get(sequence, 0)
                 frame = [Number(group, sequence, 0) for group in GROUPS]
                 if deed:
@@ -163,6 +193,10 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
                 seconds=30,
                 what="nothing is held up any more",
             )
+        named_s = watch.first_seen_s(
+            r"numbers/\d is held up: workers died \d time\(s\) at offset \d+, origin numbers/feed, sequence 5"
+        )
+        assert named_s - begun_s < REPORTED_S_MAX
         monkeypatch.setenv(HARMLESS, "1")
         put_out, again = output_of(suite.record)
     assert put_out == again
@@ -173,6 +207,7 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
     )
     assert sorted(json.loads(str(each["message"]))["deed"] for each in found) == sorted(deeds.values())
     assert all(each["origin"] == "numbers/feed" for each in found)
+    assert {each["sequence"] for each in found} == {sequence for sequence, _ in deeds}
 
 
 @pytest.mark.timeout(300)

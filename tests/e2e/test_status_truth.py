@@ -10,6 +10,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,14 +22,17 @@ from bettong.cli.ending import end_well
 from bettong.cli.main import app as command_line
 from bettong.client import Sender
 from bettong.config.processor import Schedule
-from bettong.edges.kafka_log import LogAdmin
+from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.redis_store import RedisStore
-from bettong.errors import PoisonError
+from bettong.errors import LogError, PoisonError
+from bettong.frames.frame import Frame, FrameKind, encode
+from bettong.identifiers import Origin
 from bettong.inspection.overview import STALLED_S_MIN
 from bettong.local.broker import KafkaBroker
 from bettong.local.options import Restarts, SuiteOptions
 from bettong.local.readiness import await_running, exit_code, lines
 from bettong.local.suite import Suite
+from bettong.topics import stage_topic
 from tests.servers.postgres import PostgresServer
 from tests.waiting import eventually
 
@@ -37,6 +41,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 TRUE_S = 2.0
 SILENT_S = 3.0  # a service is silent when it has not written its record for so long
 UNHELD_S = 3.0  # a partition moves from slot to slot within less
+GAP_ALARM_S = 1
 MENDED_S = 120.0
 
 APPLICATION = """
@@ -112,6 +117,15 @@ class World:
             slot = store.key("resident", "0")
             store.ask("superseding", lambda client: client.set(slot, 2**53, px=8000))
 
+    def append(self, frame: Frame) -> None:
+        """To the log of the stage, beside its sender."""
+        answer: Future[int | LogError] = Future()
+        with LogWriter(
+            self.suite.record.kafka_connection, frame_bytes_max=1_000_000, buffer_bytes_max=1_000_000
+        ) as writer:
+            writer.append(stage_topic("truth", "notes"), 0, encode(frame), answer.set_result)
+            assert isinstance(answer.result(30), int)
+
     def make_table(self) -> None:
         self.postgres.run("CREATE TABLE truth (text text NOT NULL)")
 
@@ -147,6 +161,14 @@ def hold(world: World) -> None:
 def lose_postgres(world: World) -> None:
     world.postgres.kill()
     world.feed()
+
+
+def leave_a_gap(world: World) -> None:
+    world.append(Frame(origin=Origin("notes/lost"), sequence=7, previous=6, rows=[b"a"], count=1))
+
+
+def fill_the_gap(world: World) -> None:
+    world.append(Frame(origin=Origin("notes/lost"), sequence=7, previous=7, kind=FrameKind.OPEN))
 
 
 TABLE = (
@@ -213,6 +235,13 @@ TABLE = (
         observable_s=STALLED_S_MIN,
     ),
     Row(
+        "a frame was lost, and its client does not send it again",
+        leave_a_gap,
+        (r"1 partitions wait for a lost frame.*notes/lost, frame 7: frame 6 did not come before it",),
+        fill_the_gap,
+        observable_s=GAP_ALARM_S,
+    ),
+    Row(
         "the destination of a sink is away",
         lose_postgres,
         (r"receiver +waiting .*sink rows, table truth of Postgres at .*: ",),
@@ -248,7 +277,11 @@ def world(
             schedule=Schedule.RESIDENT,
             standby=True,
             announce=folder / "here",
-            settings={"connections": str(connections), "spark_master": "local[1]"},
+            settings={
+                "connections": str(connections),
+                "spark_master": "local[1]",
+                "gap_alarm_s": str(GAP_ALARM_S),
+            },
             restarts=Restarts(deaths_max=20),
         )
         suite = stack.enter_context(Suite(options))

@@ -14,6 +14,7 @@ import structlog
 import bettong
 from bettong import metrics
 from bettong.application.plan import Plan, plan
+from bettong.clocks import CheckedClock
 from bettong.edges.exclusion_log import ExclusionLog
 from bettong.edges.kafka_log import LogAdmin, LogReader, LogWriter, Record
 from bettong.edges.redis_store import LiveMetrics, RedisSnapshots, RedisStore
@@ -32,7 +33,6 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Restoring, WorkerLimits
-from bettong_processor.ticks import TickClock
 from tests.integration.log_parts import FRAME_BYTES_MAX
 from tests.waiting import eventually
 
@@ -231,7 +231,7 @@ class World:
                         log,
                     ),
                     intervals=Intervals(snapshot_s, 0.05),
-                    clock=TickClock(self.machine_ns, log),
+                    clock=CheckedClock(self.machine_ns, log),
                     log=log,
                     output_bytes_max=self.output_bytes_max,
                 ).fold_until_stopped()

@@ -19,6 +19,7 @@ from bettong.identifiers import PartitionId
 from bettong.inspection.overview import StageSummary, overview, partition_rows, stages, stands_still
 from bettong.inspection.services import ProcessFacts, local_rows, remote_rows
 
+NOW_NS = 1_800_000_000_000_000_000
 LIVE = {
     "sender": {
         "service": "sender",
@@ -132,9 +133,19 @@ def test_each_partition_has_a_row_with_what_its_schedule_measures() -> None:
     measured = {"lag": "3", "messages_per_s": "1250.0", "latency_p50_ms": "1.5", "latency_p99_ms": "12.25"}
     rows = partition_rows(LIVE, {**PARTITIONS, PartitionId("nbbo", 10): {"offset": "7", **measured}})
     assert [row.partition for row in rows] == [0, 1, 10]
-    text = printed(partitions_table(rows)).splitlines()
+    text = printed(partitions_table(rows, NOW_NS)).splitlines()
     assert text[1].split() == ["nbbo/0", "10", "8", "900"]
     assert text[3].split() == ["nbbo/10", "7", "3", "0", "1,250", "1.5", "12.2"]
+
+
+def test_partitions_that_go_by_event_time_say_how_far_it_has_come_and_who_holds_it() -> None:
+    held = {"offset": "7", "watermark_ns": str(NOW_NS - 90 * 10**9), "watermark_held_by": "places/visits/3"}
+    unknown = {"offset": "7", "watermark_ns": "0", "watermark_held_by": "visits/[a]"}
+    rows = partition_rows(LIVE, {PartitionId("places", 0): held, PartitionId("visits", 0): unknown})
+    text = printed(partitions_table(rows, NOW_NS)).splitlines()
+    assert text[0].split()[-3:] == ["watermark", "held", "by"]
+    assert text[1].endswith("-2 min  places/visits/3")
+    assert text[2].rstrip().endswith("unknown  visits/[a]")
 
 
 def test_the_driver_knows_the_lag_of_a_partition_that_nobody_folds() -> None:
@@ -174,7 +185,7 @@ def test_a_partition_stands_still_once_its_driver_has_said_so_for_a_while() -> N
     )
     assert stalled([soon]) == []
     assert stalled([late]) == ["[red]nbbo/0 stands still at offset 7 for 12 s: 3 records wait[/red]"]
-    assert "12 s" in printed(partitions_table([late]))
+    assert "12 s" in printed(partitions_table([late], NOW_NS))
 
 
 def test_who_has_not_written_its_record_for_three_seconds_says_nothing() -> None:

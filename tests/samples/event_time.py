@@ -16,7 +16,7 @@ import bettong
 from bettong import Application
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
+from bettong.frames.frame import Frame, FrameKind, encode, tick_record
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.worker.partition import PartitionWorker
@@ -146,13 +146,4 @@ def control(
 def told(log_ns: int, **watermarks_ns: int) -> bytes:
     """A TICK of a sender, which tells of clients."""
     watermarks = {Origin(f"visits/{origin}"): at_ns for origin, at_ns in watermarks_ns.items()}
-    return encode(
-        Frame(
-            origin=tick_origin("visits"),
-            sequence=0,
-            previous=0,
-            kind=FrameKind.TICK,
-            ingest_ns=log_ns,
-            watermarks=watermarks,
-        )
-    )
+    return tick_record("visits", log_ns, watermarks)

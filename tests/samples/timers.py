@@ -15,7 +15,7 @@ import numpy as np
 import bettong
 from bettong import NEVER, Application
 from bettong.application.plan import Plan, plan
-from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
+from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
@@ -165,16 +165,7 @@ def value_of(number: int, at_ns: int, watermark_ns: int, notes: list[Note]) -> b
 def tick(log_ns: int, watermark_ns: int | None = None) -> bytes:
     """Time passes; by default both clocks come to the same."""
     event_ns = log_ns if watermark_ns is None else watermark_ns
-    return encode(
-        Frame(
-            origin=tick_origin("in"),
-            sequence=0,
-            previous=0,
-            kind=FrameKind.TICK,
-            ingest_ns=log_ns,
-            watermarks={Origin("in/x"): event_ns},
-        )
-    )
+    return tick_record("in", log_ns, {Origin("in/x"): event_ns})
 
 
 def rang(records: list[OutputRecord]) -> list[Rang]:

@@ -15,7 +15,7 @@ import bettong
 from bettong import Application, Width
 from bettong.application.plan import Plan, plan
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, decode, encode
+from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_record
 from bettong.identifiers import Origin
 from bettong.schema.schema import schema_of
 from bettong.v1.frame_pb2 import DeadLetter
@@ -162,9 +162,7 @@ def opening(origin: str, acknowledged: int, *, ingest_ns: int = 0) -> bytes:
 
 def tick(ingest_ns: int) -> bytes:
     """Nothing but time."""
-    return encode(
-        Frame(origin=Origin("log/clock"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns)
-    )
+    return tick_record("log", ingest_ns)
 
 
 def fold(of: PartitionWorker, values: Iterable[bytes]) -> list[OutputRecord]:

@@ -15,6 +15,7 @@ import structlog
 
 import bettong
 from bettong import Application
+from bettong.clocks import CheckedClock
 from bettong.edges.kafka_log import LogWriter
 from bettong.errors import LogError, LogUnavailableError
 from bettong.frames.frame import FrameKind, decode
@@ -24,7 +25,7 @@ from bettong_processor.micro_batch.ticking import Ticking
 from bettong_processor.progress import Progress
 from bettong_processor.reporting import metrics_of
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer
-from bettong_processor.ticks import TICK_S_MIN, TickClock
+from bettong_processor.ticks import TICK_S_MIN
 from tests.samples.worker import data, python, worker
 
 TOPIC = "meters.stage.in"
@@ -123,7 +124,7 @@ class Resident:
     def __init__(self, log: Log, now_ns: Callable[[], int], ttl: timedelta | None) -> None:
         self.worker = fresh(ttl)
         self._log = log
-        self._clock = TickClock(now_ns, SILENT)
+        self._clock = CheckedClock(now_ns, SILENT)
         self.redis_ns = now_ns
         self._buffer = OutputBuffer()
         self._partition = ActivePartition(OWN, TOPIC, self.worker, fold=self.worker.fold, due_s=0.0)
@@ -166,7 +167,7 @@ class MicroBatch:
         return Ticking(
             stages,
             self.progress.idle,
-            clock=TickClock(self._machine_ns, SILENT),
+            clock=CheckedClock(self._machine_ns, SILENT),
             redis=cast("Any", self),
             connect=lambda: cast("LogWriter", self._log),
             log=SILENT,

@@ -21,6 +21,7 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
+from bettong.frames.frame import tick_record
 from bettong.worker.halving import Death
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -28,7 +29,6 @@ from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
-from bettong_processor.ticks import tick
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
 from tests.simulation.crash_guards import guard
 from tests.waiting import eventually
@@ -244,7 +244,7 @@ def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_p
 
 @pytest.mark.parametrize(
     ("first", "named"),
-    [(frame(1, [0, 9]), "origin in/a, sequence 1"), (tick("in", 1), "origin in/tick, sequence 0")],
+    [(frame(1, [0, 9]), "origin in/a, sequence 1"), (tick_record("in", 1), "origin in/tick, sequence 0")],
     ids=["messages", "a TICK"],
 )
 def test_a_death_that_was_none_of_its_messages_changes_nothing(

@@ -17,7 +17,7 @@ from bettong.application.plan import Plan, plan
 from bettong.application.streams import Source
 from bettong.edges.application_file import load
 from bettong.frames.columns import Columns
-from bettong.frames.frame import Frame, FrameKind, decode, encode, tick_origin
+from bettong.frames.frame import Frame, decode, encode, tick_record
 from bettong.identifiers import Origin
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
@@ -244,8 +244,8 @@ def test_an_order_is_overdue_once_unless_it_was_approved_in_time(
         frame = decode(value)
         newest_ns = Columns.of_payload(source.schema, frame.columns or b"").messages()[-1].time
         output += reader_output(worker, iter([encode(replace(frame, ingest_ns=1, watermark_ns=newest_ns))]))
-    end = Frame(origin=tick_origin("steps"), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=2)
-    output += reader_output(worker, iter([encode(replace(end, watermarks={Origin("steps/test"): 2**62}))]))
+    end = tick_record("steps", 2, {Origin("steps/test"): 2**62})
+    output += reader_output(worker, iter([end]))
     schema = stage.outputs[0].schema
     found = [each for one in output for each in Columns.of_payload(schema, decode(one.value).columns or b"")]
     expected = {

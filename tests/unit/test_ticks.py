@@ -5,42 +5,20 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from structlog.testing import CapturingLogger
 
 from bettong.errors import LogUnavailableError
-from bettong.frames.frame import FrameKind, decode
-from bettong_processor.ticks import TICK_S_MIN, TickClock, TickPacing, tick
+from bettong.frames.frame import FrameKind, decode, tick_record
+from bettong_processor.ticks import TICK_S_MIN, TickPacing
 
 HOUR_NS = 3600 * 1_000_000_000
 NOW_NS = 500_000 * HOUR_NS
 
 
 def test_a_tick_carries_time_and_nothing_else() -> None:
-    frame = decode(tick("check", NOW_NS))
+    frame = decode(tick_record("check", NOW_NS))
     assert (frame.kind, frame.stream, frame.ingest_ns) == (FrameKind.TICK, "check", NOW_NS)
     assert (frame.sequence, frame.previous, frame.count) == (0, 0, 0)
-    assert decode(tick("s" * 100, NOW_NS)).origin == "s" * 100 + "/tick"
-
-
-@pytest.mark.parametrize(
-    ("machine_h", "redis_h", "carried_h"),
-    [(0, 0, 0), (30, 0, 0), (0, 30, 0), (-30, 0, -30), (0, -30, -30), (30, 30, 30)],
-)
-def test_a_clock_that_runs_ahead_moves_nothing_unless_both_do(
-    machine_h: int, redis_h: int, carried_h: int
-) -> None:
-    clock = TickClock(lambda: NOW_NS + machine_h * HOUR_NS, CapturingLogger())  # type: ignore[arg-type]
-    assert clock.now_ns(NOW_NS + redis_h * HOUR_NS) == NOW_NS + carried_h * HOUR_NS
-
-
-def test_clocks_that_differ_are_told_of_once_until_they_agree_again() -> None:
-    log, machine_ns = CapturingLogger(), [NOW_NS]
-    clock = TickClock(lambda: machine_ns[0], log)  # type: ignore[arg-type]
-    for differs_s, reported in ((0, 0), (59, 0), (61, 1), (7200, 1), (1, 1), (-61, 2)):
-        machine_ns[0] = NOW_NS + differs_s * 1_000_000_000
-        clock.now_ns(NOW_NS)
-        assert len(log.calls) == reported
-    assert [call.kwargs for call in log.calls] == [{"machine_ahead_s": 61}, {"machine_ahead_s": -61}]
+    assert decode(tick_record("s" * 100, NOW_NS)).origin == "s" * 100 + "/tick"
 
 
 def test_a_partition_has_one_tick_at_a_time_and_they_are_apart() -> None:

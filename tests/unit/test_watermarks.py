@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from bettong.frames.frame import CLOCK_NS_MAX
 from bettong.worker.watermarks import OriginClock, Watermarks
 
-IDLE_NS: dict[str, int | None] = {"fast": 100, "slow": 1000, "patient": None}
-ORIGINS = ["fast/a", "fast/b", "slow/a", "slow/b", "patient/a", "strange/a"]
+IDLE_NS: dict[str, int | None] = {"fast": 100, "slow": 1000, "patient/stage": None}
+ORIGINS = ["fast/a", "fast/b", "slow/a", "slow/b", "patient/stage/0", "strange/a", "patient/gone/0"]
 
-Kind = Literal["reach", "hear", "end", "pass"]
+Kind = Literal["reach", "hear", "end", "fall", "pass"]
 Operation = tuple[Kind, str, int, int]
 
 
@@ -40,7 +40,7 @@ class Model:
     def idle(self) -> list[tuple[int, str]]:
         found = []
         for origin, (_, heard) in self.origins.items():
-            timeout = IDLE_NS[origin.partition("/")[0]]
+            timeout = IDLE_NS[origin.rpartition("/")[0]]
             if timeout is not None:
                 found.append((heard + timeout, origin))
         return found
@@ -59,11 +59,16 @@ class Model:
         known = self.origins.get(origin) if kind != "pass" else None
         if kind == "end":
             self.origins.pop(origin, None)
+        elif kind == "fall":
+            if known is not None and known[0] <= value:
+                known[0] = value
+                self.settle()
+                del self.origins[origin]
         elif known is not None:
             known[1] = self.log
             if kind == "reach":
                 known[0] = max(known[0], value)
-        elif kind == "reach" and origin.partition("/")[0] in IDLE_NS:
+        elif kind == "reach" and origin.rpartition("/")[0] in IDLE_NS:
             self.origins[origin] = [value, self.log]
         self.settle()
 
@@ -75,6 +80,8 @@ def do(of: Watermarks, kind: Kind, origin: str, value: int) -> None:
         of.hear(origin)
     elif kind == "end":
         of.end(origin)
+    elif kind == "fall":
+        of.fall_idle(origin, value)
 
 
 def known(of: Watermarks) -> dict[str, list[int]]:
@@ -92,7 +99,7 @@ def again(of: Watermarks, log_ns: int) -> Watermarks:
 
 operations = st.lists(
     st.tuples(
-        st.sampled_from(["reach", "reach", "reach", "hear", "end", "pass"]),
+        st.sampled_from(["reach", "reach", "reach", "hear", "end", "fall", "pass"]),
         st.sampled_from(ORIGINS),
         st.integers(0, 3000),
         st.sampled_from([0, 0, 1, 30, 99, 100, 101, 700, 2500]),
@@ -144,7 +151,7 @@ def test_the_lowest_live_origin_decides() -> None:
 def test_an_origin_whose_watermark_is_not_known_yet_holds_it_while_it_is_live() -> None:
     of = table()
     of.reach("slow/a", 0)
-    of.reach("patient/a", 500)
+    of.reach("patient/stage/0", 500)
     assert of.watermark_ns == 0
     of.pass_time(999)
     assert of.watermark_ns == 0
@@ -191,6 +198,10 @@ def test_of_too_many_origins_the_one_heard_of_longest_ago_is_forgotten() -> None
         of = table()
         for log_ns, name in enumerate("abcad"):
             of.pass_time(log_ns)
-            of.reach(f"patient/{name}", 10 + log_ns)
-        assert [origin for origin, _ in of.origins] == ["patient/c", "patient/a", "patient/d"]
+            of.reach(f"patient/stage/{name}", 10 + log_ns)
+        assert [origin for origin, _ in of.origins] == [
+            "patient/stage/c",
+            "patient/stage/a",
+            "patient/stage/d",
+        ]
         assert of.watermark_ns == 12

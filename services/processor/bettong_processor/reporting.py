@@ -91,6 +91,7 @@ def held_up(partitions: Mapping[PartitionId, Mapping[str, str]]) -> str:
 
 def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, str | int | float]:
     """What its record says, but for gaps that stay: those need time."""
+    watermark_ns, held_by = worker.watermark
     metric_values: dict[str, str | int | float] = {
         metrics.OFFSET.name: worker.next_offset,
         metrics.FRAMES.name: worker.counters.frames,
@@ -104,6 +105,8 @@ def metrics_of(worker: PartitionWorker, saved_offset: int | None) -> dict[str, s
         metrics.DELETED.name: worker.counters.deleted,
         metrics.EXPIRED.name: worker.counters.expired,
         metrics.DUE.name: "" if worker.due_ns is None else worker.due_ns,
+        metrics.WATERMARK.name: watermark_ns,
+        metrics.WATERMARK_HELD_BY.name: held_by or "",
         metrics.FAULT.name: "",
     }
     if saved_offset is not None:

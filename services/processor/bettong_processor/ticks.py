@@ -5,51 +5,13 @@ the processor appends a TICK: a record like any other, which a replay meets at t
 this module; it writes nothing itself.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from bettong.errors import LogError
-from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
-from bettong.logs import Logger
 
 # Between two TICKs of a partition. What is due a moment later waits this long: that bounds what is written where a
 # million states end one after the other, at a quarter of what people notice.
 TICK_S_MIN = 0.2
-# Clocks that differ by more are told of: somebody has to set one of them.
-_APART_NS_MAX = 60 * 1_000_000_000
-
-
-def tick(stage: str, ingest_ns: int) -> bytes:
-    """The record that takes the log clock of a partition to `ingest_ns`; one that is there already changes nothing."""
-    return encode(
-        Frame(origin=tick_origin(stage), sequence=0, previous=0, kind=FrameKind.TICK, ingest_ns=ingest_ns)
-    )
-
-
-class TickClock:
-    """The time that TICKs carry: the earlier of this machine's clock and Redis'.
-
-    A log clock never goes back, so a TICK from a machine that is a day ahead would end what has a day to live. Of two
-    clocks both must be ahead for that; one that is behind only makes what is due late.
-    """
-
-    def __init__(self, machine_ns: Callable[[], int], log: Logger) -> None:
-        self.machine_ns = machine_ns
-        self._log = log
-        self._told = False
-
-    def now_ns(self, redis_ns: int) -> int:
-        """Unix ns, where Redis' clock is at `redis_ns` now."""
-        machine_ns = self.machine_ns()
-        apart = abs(machine_ns - redis_ns) > _APART_NS_MAX
-        if apart and not self._told:
-            self._log.warning(
-                "the clocks of this machine and of Redis differ; what is due in idle partitions goes by the earlier"
-                " one. Set them (NTP, chrony)",
-                machine_ahead_s=round((machine_ns - redis_ns) / 1e9),
-            )
-        self._told = apart
-        return min(machine_ns, redis_ns)
 
 
 @dataclass(slots=True)

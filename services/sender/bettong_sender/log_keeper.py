@@ -11,6 +11,7 @@ from bettong.config.sender import SenderSettings
 from bettong.edges.kafka_log import LogAdmin, LogWriter
 from bettong.edges.serving import Serving
 from bettong.errors import LogUnavailableError
+from bettong.identifiers import stream_of
 from bettong_sender.intake import Intake
 from bettong_sender.status import State
 
@@ -135,7 +136,7 @@ class LogKeeper:
         origin, seconds = progress.longest(now_s)
         if seconds > _SILENCE_S_MAX:
             since = datetime.fromtimestamp(time.time() - seconds, UTC).isoformat(timespec="seconds")
-            source = origin.partition("/")[0]
+            source = stream_of(origin)
             return State.RUNNING, (
                 f"source {source} is busy with one frame of {origin} since {since}: it is decoded and split, and other"
                 " clients of the source wait; smaller frames (BETTONG_FRAME_MESSAGES_MAX) or a faster decoder help"

@@ -26,6 +26,7 @@ from bettong_sender.body import warm
 from bettong_sender.client_shares import ClientShares
 from bettong_sender.external_sources import external_sources
 from bettong_sender.guards import Guards
+from bettong_sender.ingest_clock import IngestClock
 from bettong_sender.intake import Intake, Limits
 from bettong_sender.live import LiveReport
 from bettong_sender.log_keeper import LogKeeper
@@ -96,8 +97,10 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
             )
         ) as guards,
     ):
-        intake = Intake(plan.application, routes, limits, status, clock=time.time_ns, guards=guards)
+        clock = IngestClock(time.time_ns, store.time_ns, logger)
+        intake = Intake(plan.application, routes, limits, status, clock=clock.now_ns, guards=guards)
         await guards.refresh()
+        await clock.ask()
         ownership = Ownership(
             RedisLeases(store, lease_ms=settings.sender_lease_ms),
             instance=settings.instance,
@@ -117,7 +120,7 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
                 logger,
             ),
         ):
-            await _serve(settings, plan, security, intake, ownership, feeds, stop_asked, logger)
+            await _serve(settings, plan, security, intake, clock, ownership, feeds, stop_asked, logger)
 
 
 async def _serve(
@@ -125,6 +128,7 @@ async def _serve(
     plan: Plan,
     security: ServerSecurity,
     intake: Intake,
+    clock: IngestClock,
     ownership: Ownership,
     feeds: list[SourceFeed],
     stop_asked: asyncio.Event,
@@ -145,7 +149,8 @@ async def _serve(
     draining = asyncio.create_task(serving.drain(stop_asked, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
     ticking = TickWriter(intake, settings.tick_ms / 1000)
-    beside = [asyncio.create_task(each) for each in (ownership.run(), servicer.watch(), ticking.run())]
+    tasks = (ownership.run(), servicer.watch(), ticking.run(), clock.run())
+    beside = [asyncio.create_task(each) for each in tasks]
     running: list[asyncio.Task[None]] = []
     try:
         for route in intake.routes.values():

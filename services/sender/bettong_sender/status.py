@@ -5,7 +5,7 @@ from enum import Enum
 
 from bettong import metrics
 from bettong.frames.refused import reason_text
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, stream_of
 from bettong.services import SENDER
 from bettong_sender.session import Taken
 
@@ -56,7 +56,7 @@ class SenderStatus:
         self.skipped += taken.skipped
         if taken.refused:
             last = taken.refused[-1]
-            source = origin.partition("/")[0]
+            source = stream_of(origin)
             reason = reason_text(last.reason)
             self.dead_letter_last = f"{source}: {reason} ({origin}, frame {sequence}, message {last.index})"
 

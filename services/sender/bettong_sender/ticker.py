@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
+from bettong.frames.frame import tick_record
 from bettong.identifiers import Origin
 from bettong_sender.ledger import Ledger
 from bettong_sender.session import NO_PARTITION, Append, Session, SourceRoute, Taken
@@ -102,15 +102,7 @@ class Round:
         for (topic, source, partition), origins in told.items():
             waiting = iter(origins.items())
             while some := dict(islice(waiting, ORIGINS_PER_TICK_MAX)):
-                tick = Frame(
-                    origin=tick_origin(source),
-                    sequence=0,
-                    previous=0,
-                    kind=FrameKind.TICK,
-                    ingest_ns=now_ns,
-                    watermarks=some,
-                )
-                yield Append(topic, partition, encode(tick), NO_PARTITION)
+                yield Append(topic, partition, tick_record(source, now_ns, some), NO_PARTITION)
 
 
 class Ticker:

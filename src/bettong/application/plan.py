@@ -27,6 +27,7 @@ from bettong.application.streams import (
     parents_of,
 )
 from bettong.application.timers import Clock
+from bettong.identifiers import stage_producer
 from bettong.schema.schema import Schema
 from bettong.topics import all_topics
 
@@ -42,8 +43,10 @@ class StageInput:
     key: Key | None
     # Of a source; None for what another stage computes, whose frames carry it.
     event_time: EventTime | None = None
-    # See EventTime. For what another stage computes the longest one of the sources behind it.
+    # See EventTime. None for what another stage computes: its partitions say when they wait for nothing.
     idle_timeout_ns: int | None = None
+    # Who sends its messages: see `producer_of`.
+    producers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +181,15 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
     inputs: list[StageInput] = []
     operators: list[PlannedOperator] = []
     for node in group:
-        if isinstance(node, Source | Keyed):
-            times = node.event_time if isinstance(node, Source) else None
-            inputs.append(StageInput(node.name, node.schema, node.key, times, _idle_timeout_ns(node)))
+        if isinstance(node, Source):
+            times = node.event_time
+            inputs.append(
+                StageInput(node.name, node.schema, node.key, times, times.idle_timeout_ns, (node.name,))
+            )
+        elif isinstance(node, Keyed):
+            stages = dict.fromkeys(stage_names[read] for read in _reads(node))
+            producers = tuple(stage_producer(node.name, stage) for stage in stages)
+            inputs.append(StageInput(node.name, node.schema, node.key, producers=producers))
         elif isinstance(node, Computation):
             operators.append(PlannedOperator(node, tuple(read.name for read in _reads(node))))
     outputs = [
@@ -190,14 +199,6 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
         for schema, streams in _by_schema(read for read in _reads(node) if read in members).items()
     ]
     return Stage(group[0].name, tuple(inputs), tuple(operators), tuple(outputs))
-
-
-def _idle_timeout_ns(stream: Stream) -> int | None:
-    """The longest one of the sources that a stream comes from; None when one of them waits for ever."""
-    if isinstance(stream, Source):
-        return stream.event_time.idle_timeout_ns
-    found = [_idle_timeout_ns(parent) for parent in parents_of(stream)]
-    return None if None in found else max(each for each in found if each is not None)
 
 
 def _by_schema(streams: Iterable[Uniform]) -> dict[Schema, tuple[str, ...]]:

@@ -99,7 +99,7 @@ def show(found: Inspection, console: Console, *, each: bool) -> None:
     if found.stages:
         console.print(stages_table(found.stages))
     if found.partitions and each:
-        console.print(partitions_table(found.partitions))
+        console.print(partitions_table(found.partitions, time.time_ns()))
     for text in (*summary(found.overview), *stalled(found.partitions)):
         console.print(text, soft_wrap=True)
     for text in found.unknown:
@@ -150,8 +150,11 @@ def stages_table(found: list[StageSummary]) -> Table:
     return table
 
 
-def partitions_table(found: list[PartitionRow]) -> Table:
-    """How far each partition is, and how fast; what its schedule does not measure stays empty."""
+def partitions_table(found: list[PartitionRow], now_ns: int) -> Table:
+    """How far each partition is, and how fast; what its schedule does not measure stays empty.
+
+    Where one goes by event time: how far its watermark is behind `now_ns`, and the origin that has come least far.
+    """
     from rich.table import Table
 
     table = Table(box=None, header_style="dim", pad_edge=False)
@@ -166,8 +169,9 @@ def partitions_table(found: list[PartitionRow]) -> Table:
         "p50 ms",
         "p99 ms",
     )
-    for column in columns:
-        table.add_column(column, justify="left" if column == "partition" else "right")
+    by_event_time = any(row.watermark_ns for row in found)
+    for column in (*columns, *(("watermark", "held by") if by_event_time else ())):
+        table.add_column(column, justify="left" if column in ("partition", "held by") else "right")
     for row in found:
         before, after = (row.offset, row.snapshot_offset, row.lag), (row.messages, row.messages_per_s)
         times = (row.p50_ms, row.p99_ms)
@@ -178,8 +182,16 @@ def partitions_table(found: list[PartitionRow]) -> Table:
             still,
             *(f"{count:,.0f}" if count is not None else "" for count in after),
             *(f"{time_ms:,.1f}" if time_ms is not None else "" for time_ms in times),
+            *(_watermark(row, now_ns) if by_event_time else ()),
         )
     return table
+
+
+def _watermark(row: PartitionRow, now_ns: int) -> tuple[str, str]:
+    from rich.markup import escape
+
+    behind = f"-{duration((now_ns - row.watermark_ns) / 1e9)}" if row.watermark_ns else "unknown"
+    return behind, escape(row.watermark_held_by)
 
 
 def summary(found: Overview) -> list[str]:

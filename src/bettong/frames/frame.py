@@ -7,7 +7,7 @@ from enum import IntEnum
 from google.protobuf.message import DecodeError
 
 from bettong.errors import FrameError
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, stream_of
 from bettong.v1 import frame_pb2
 
 # What the envelope adds to a body at most: origin (two names and a number), numbers and tags.
@@ -47,23 +47,39 @@ class Frame:
     rows: Sequence[bytes] | None = None
     columns: bytes | None = None
     refused: frame_pb2.RefusedMessages | None = None
-    # By origin, of a TICK.
+    # By origin, of a TICK; `idle` has those of them that are idle, with the last sequence that they have sent here.
     watermarks: Mapping[Origin, int] = field(default_factory=dict)
+    idle: Mapping[Origin, int] = field(default_factory=dict)
     event_times: bytes = b""
 
     @property
     def stream(self) -> str:
         """The name of the stream that the messages belong to."""
-        return self.origin.partition("/")[0]
+        return stream_of(self.origin)
 
 
 # Stands for a record that is no frame.
 UNREADABLE = Frame(origin=Origin("log/unreadable"), sequence=0, previous=0)
 
 
-def tick_origin(stream: str) -> Origin:
-    """What stands for the origin of a TICK to a stream, or to a stage: nobody numbers it."""
-    return Origin(f"{stream}/tick")
+def tick_record(
+    stream: str,
+    ingest_ns: int,
+    watermarks: Mapping[Origin, int] | None = None,
+    idle: Mapping[Origin, int] | None = None,
+) -> bytes:
+    """A record without messages, to a stream or a stage: time has passed. Nobody numbers it; see `Frame`."""
+    return encode(
+        Frame(
+            origin=Origin(f"{stream}/tick"),
+            sequence=0,
+            previous=0,
+            kind=FrameKind.TICK,
+            ingest_ns=ingest_ns,
+            watermarks=watermarks or {},
+            idle=idle or {},
+        )
+    )
 
 
 def encode(frame: Frame) -> bytes:
@@ -81,7 +97,7 @@ def encode(frame: Frame) -> bytes:
         event_times=frame.event_times,
     )
     for origin, watermark_ns in frame.watermarks.items():
-        envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns)
+        envelope.watermarks.add(origin=origin, watermark_ns=watermark_ns, idle_after=frame.idle.get(origin))
     if frame.columns is not None:
         envelope.columns = frame.columns
     elif frame.rows is not None:
@@ -115,10 +131,9 @@ def decode(data: bytes) -> Frame:
         kind = FrameKind(envelope.kind)
     except ValueError:
         raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
-    if envelope.watermarks:
-        _check_watermarks(envelope)
     if "/" not in envelope.origin:
         raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
+    told = _checked(envelope) if envelope.watermarks else ()
     refused = envelope.refused if envelope.HasField("refused") else None
     empty = body is None and refused is None
     if kind is FrameKind.DATA and (empty or envelope.sequence <= envelope.previous):
@@ -139,16 +154,18 @@ def decode(data: bytes) -> Frame:
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
         refused=refused,
-        watermarks={Origin(each.origin): each.watermark_ns for each in envelope.watermarks},
+        watermarks={Origin(each.origin): each.watermark_ns for each in told},
+        idle={Origin(each.origin): each.idle_after for each in told if each.HasField("idle_after")},
         event_times=envelope.event_times,
     )
 
 
-def _check_watermarks(envelope: frame_pb2.Frame) -> None:
-    """Raises FrameError for what no table of origins could keep."""
+def _checked(envelope: frame_pb2.Frame) -> Sequence[frame_pb2.OriginWatermark]:
+    """The watermarks of a TICK. Raises FrameError for what no table of origins could keep."""
     for each in envelope.watermarks:
         if len(each.origin) > ORIGIN_CHARACTERS_MAX or each.watermark_ns > CLOCK_NS_MAX:
             raise FrameError(
                 f"TICK of {envelope.origin!r}: watermark {each.watermark_ns} ns of an origin of {len(each.origin)}"
                 f" characters; expected at most {CLOCK_NS_MAX} ns and {ORIGIN_CHARACTERS_MAX} characters"
             )
+    return envelope.watermarks

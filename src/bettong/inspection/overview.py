@@ -60,6 +60,7 @@ class PartitionRow:
     """One partition. What its schedule does not measure is None, and what nobody knows now.
 
     `stalled_s`: for how long it has not moved although records wait; infinite when nobody folds at all.
+    `watermark_ns`: 0 where nothing goes by event time.
     """
 
     stage: str
@@ -72,6 +73,8 @@ class PartitionRow:
     p50_ms: float | None
     p99_ms: float | None
     stalled_s: float | None = None
+    watermark_ns: int = 0
+    watermark_held_by: str = ""
 
 
 def stands_still(row: PartitionRow) -> bool:
@@ -179,6 +182,8 @@ def partition_rows(
                 p50_ms=_number(record, metrics.LATENCY_P50),
                 p99_ms=_number(record, metrics.LATENCY_P99),
                 stalled_s=stalled_s if lag else None,
+                watermark_ns=int(_number(record, metrics.WATERMARK) or 0),
+                watermark_held_by=record.get(metrics.WATERMARK_HELD_BY.name, ""),
             )
         )
     return rows

@@ -41,7 +41,7 @@ class TwoPhaseSinkContract:
         """Lets go of a sink as the system does when a process is killed: by default, it closes it."""
         sink.close()
 
-    def test_a_new_place_has_no_position_and_no_messages(self) -> None:
+    def test_a_new_destination_has_no_position_and_no_messages(self) -> None:
         """And recovering twice is no different."""
         for _ in range(2):
             with self._opened() as sink:

@@ -7,10 +7,11 @@ from bettong.application.plan import Stage
 from bettong.application.timers import NEVER
 from bettong.delivery import DeliveryTable
 from bettong.frames.frame import CLOCK_NS_MAX, Frame, FrameKind
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, producer_of
 from bettong.v1 import snapshot_pb2
 from bettong.worker.output.downstream_watermarks import DownstreamWatermark, DownstreamWatermarks
 from bettong.worker.output.framing import FrameDestination, OutputRecord
+from bettong.worker.output.numbering import SentTable
 from bettong.worker.watermarks import OriginClock, Watermarks
 
 
@@ -18,7 +19,9 @@ class EventClock:
     """The watermark, and what the next stages know of it. `destinations`: their partitions that need it."""
 
     def __init__(self, stage: Stage, destinations: Sequence[FrameDestination]) -> None:
-        self._idle_ns = {entry.stream: entry.idle_timeout_ns for entry in stage.inputs}
+        self._idle_ns = {
+            producer: entry.idle_timeout_ns for entry in stage.inputs for producer in entry.producers
+        }
         self._watermarks = Watermarks(self._idle_ns)
         self._has_destinations = bool(destinations)
         self._downstream = DownstreamWatermarks(destinations)
@@ -27,6 +30,11 @@ class EventClock:
     def watermark_ns(self) -> int:
         """Where the last record has left the watermark; 0 while it is unknown."""
         return self._watermarks.watermark_ns
+
+    @property
+    def slowest(self) -> str | None:
+        """The live origin that holds the watermark; None when none does."""
+        return self._watermarks.slowest
 
     def pass_record(self, frame: Frame, log_ns: int, delivery: DeliveryTable, *, is_taken: bool) -> None:
         """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
@@ -39,7 +47,11 @@ class EventClock:
             watermarks.reach(frame.origin, frame.watermark_ns)
         elif frame.kind is FrameKind.TICK:
             for origin, watermark_ns in frame.watermarks.items():
-                if origin not in delivery.ended_ns:
+                if origin in frame.idle:
+                    # As of a replay it may be old: frames or watermarks have come since.
+                    if delivery.highest.get(origin, frame.idle[origin]) == frame.idle[origin]:
+                        watermarks.fall_idle(origin, watermark_ns)
+                elif origin not in delivery.ended_ns:
                     watermarks.reach(origin, watermark_ns)
         elif frame.kind is FrameKind.END and self._ends(frame.origin, delivery):
             watermarks.reach(frame.origin, frame.watermark_ns)
@@ -56,15 +68,12 @@ class EventClock:
         """Notes that a frame carries that watermark to a destination."""
         return partial(self._downstream.note, watermark_ns=watermark_ns, log_ns=log_ns)
 
-    def ticks(self, frame: Frame, log_ns: int) -> Iterator[OutputRecord]:
-        """The TICKs that a record leads to, after all else."""
-        if not self._has_destinations:
-            return iter(())
-        return self._downstream.ticks(
-            ingest_ns=frame.ingest_ns,
-            log_ns=log_ns,
-            reached_ns=self._watermarks.reached_ns,
-            watermark_ns=self.watermark_ns,
+    def ticks(self, frame: Frame, log_ns: int, sent: SentTable) -> Iterator[OutputRecord]:
+        """The TICKs that a record leads to, after all else. `sent`: the numbers of frames before."""
+        return (
+            self._downstream.ticks(frame, log_ns, self._watermarks, sent)
+            if self._has_destinations
+            else iter(())
         )
 
     def due_ns(self, log_ns: int, awaited_ns: int) -> int | None:
@@ -75,7 +84,7 @@ class EventClock:
         """
         found: list[int | None] = []
         if self._has_destinations:
-            found.append(self._downstream.due_ns(self._watermarks.reached_ns))
+            found.append(self._downstream.due_ns(self._watermarks))
         if self._has_destinations or awaited_ns != NEVER:
             found.append(self._watermarks.idle_ns)
         if awaited_ns != NEVER and self.watermark_ns and not self._watermarks.is_live:
@@ -91,7 +100,11 @@ class EventClock:
             stored.origins.add(origin=origin, watermark_ns=clock.watermark_ns, heard_ns=clock.heard_ns)
         for to, sent in self._downstream.stored():
             stored.downstream.add(
-                origin=to.origin, partition=to.partition, watermark_ns=sent.watermark_ns, log_ns=sent.log_ns
+                origin=to.origin,
+                partition=to.partition,
+                watermark_ns=sent.watermark_ns,
+                log_ns=sent.log_ns,
+                idle=sent.is_idle,
             )
         return stored
 
@@ -105,10 +118,14 @@ class EventClock:
             origins={
                 each.origin: OriginClock(each.watermark_ns, each.heard_ns)
                 for each in stored.origins
-                if each.origin.partition("/")[0] in self._idle_ns
+                if producer_of(Origin(each.origin)) in self._idle_ns
             },
         )
         self._downstream.load(
-            (Origin(each.origin), each.partition, DownstreamWatermark(each.watermark_ns, each.log_ns))
+            (
+                Origin(each.origin),
+                each.partition,
+                DownstreamWatermark(each.watermark_ns, each.log_ns, each.idle),
+            )
             for each in stored.downstream
         )

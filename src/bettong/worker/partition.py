@@ -96,6 +96,12 @@ class PartitionWorker:
         return min((each for each in found if each is not None), default=None)
 
     @property
+    def watermark(self) -> tuple[int, str | None]:
+        """How far event time has come, Unix ns, 0 while unknown; and the live origin that holds it there, if any."""
+        clock = self._event_clock
+        return (0, None) if clock is None else (clock.watermark_ns, clock.slowest)
+
+    @property
     def gap(self) -> Gap | None:
         """The oldest gap in what an origin sent that is not filled, since this worker began."""
         return self._delivery.gap
@@ -145,7 +151,7 @@ class PartitionWorker:
         clock.pass_record(frame, self._now_ns, self._delivery, is_taken=is_taken)
         records += self._fire(offset, frame, before_ns)
         self._expire_by_event()
-        return [*records, *clock.ticks(frame, self._now_ns)]
+        return [*records, *clock.ticks(frame, self._now_ns, self._sent)]
 
     def _fire(self, offset: int, frame: Frame, sent_ns: int | None = None) -> list[OutputRecord]:
         """What is due by the clocks as they are. `sent_ns`: the watermark that its frames carry; None: the present one.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from bettong.frames.frame import CLOCK_NS_MAX
+from bettong.identifiers import producer_of
 
 # Only sources that wait for ever (`idle_timeout=None`) can have so many origins that never end. Beyond, the one that
 # was heard of longest ago is forgotten: a table of 100,000 takes 30 MB, and 5 MB of each snapshot.
@@ -35,10 +36,11 @@ class OriginClock:
 
 
 class Watermarks:
-    """Of one partition. `idle_ns`: by stream, how long an origin of it is live after it was heard of; None: for ever.
+    """Of one partition. `idle_ns`: by producer, how long its origins are live after they were heard of; None: for ever.
 
-    Origins of other streams are nobody's concern. `reached_ns`: how far origins have brought the watermark; it may have
-    moved on since, by the log clock. The other arguments are what a table before this one knew, `origins` in its order.
+    Origins of other producers are nobody's concern: one that the application has no more would hold it for ever.
+    `reached_ns`: how far origins have brought the watermark; it may have moved on since, by the log clock. The other
+    arguments are what a table before this one knew, `origins` in its order.
     """
 
     def __init__(
@@ -74,6 +76,11 @@ class Watermarks:
         """Whether any origin is."""
         return bool(self._origins)
 
+    @property
+    def slowest(self) -> str | None:
+        """The live origin whose watermark is the lowest; None without one."""
+        return self._lowest[0][1] if self._lowest else None
+
     def pass_time(self, log_ns: int) -> None:
         """The log clock is there now. To be called before what a record says of origins."""
         while self._idle and self._idle[0][0] <= log_ns:
@@ -103,6 +110,13 @@ class Watermarks:
         if origin in self._origins:
             self._remove(origin)
 
+    def fall_idle(self, origin: str, watermark_ns: int) -> None:
+        """An origin has come so far and waits for nothing. Changes nothing where it is known to have come further."""
+        clock = self._origins.get(origin)
+        if clock is not None and clock.watermark_ns <= watermark_ns:
+            self.reach(origin, watermark_ns)
+            self._remove(origin)
+
     @property
     def idle_ns(self) -> int | None:
         """The log clock at which an origin falls idle next, unless it is heard of before; None: none ever does."""
@@ -122,7 +136,7 @@ class Watermarks:
         if clock is not None:
             clock.heard_ns = self._log_ns
             self._origins[origin] = clock
-        elif is_new and _stream(origin) in self._idle_ns:
+        elif is_new and producer_of(origin) in self._idle_ns:
             clock = OriginClock(0, self._log_ns)
             self._add(origin, clock)
             if len(self._origins) > ORIGINS_MAX:
@@ -141,7 +155,7 @@ class Watermarks:
             self._in_idle.add(origin)
 
     def _timeout_ns(self, origin: str) -> int | None:
-        return self._idle_ns.get(_stream(origin))
+        return self._idle_ns.get(producer_of(origin))
 
     def _remove(self, origin: str) -> None:
         del self._origins[origin]
@@ -167,7 +181,3 @@ class Watermarks:
             if not self._origins and self.watermark_ns:
                 self.watermark_ns = min(self.watermark_ns + log_ns - self._log_ns, CLOCK_NS_MAX)
             self._log_ns = log_ns
-
-
-def _stream(origin: str) -> str:
-    return origin.partition("/")[0]

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bettong.clocks import CheckedClock
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogWriter
 from bettong.edges.redis_store import RedisStore
@@ -30,7 +31,6 @@ from bettong_processor.micro_batch.ticking import BUFFER_BYTES_MAX, Ticking
 from bettong_processor.micro_batch.unsaved import Unsaved
 from bettong_processor.programs import programs
 from bettong_processor.progress import Progress
-from bettong_processor.ticks import TickClock
 
 _FETCH_WAIT_MS = 20
 _OUTPUT = "topic string, partition int, value binary"
@@ -180,7 +180,7 @@ def _ticking(
     return Ticking(
         {topic: stage for topic, stage in stages.items() if ready[stage].is_ever_due()},
         progress.idle,
-        clock=TickClock(time.time_ns, log),
+        clock=CheckedClock(time.time_ns, log),
         redis=store,
         connect=lambda: LogWriter(
             settings.kafka_connection,

@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from bettong.clocks import CheckedClock
 from bettong.edges.kafka_log import LogWriter
 from bettong.errors import LogError, StoreError
+from bettong.frames.frame import tick_record
 from bettong.identifiers import TopicPartition
 from bettong.logs import Logger
 from bettong_processor.progress import Idle
-from bettong_processor.ticks import TickClock, TickPacing, tick
+from bettong_processor.ticks import TickPacing
 
 # Of what is under way: a TICK a partition, of some hundred bytes.
 BUFFER_BYTES_MAX = 1024 * 1024
@@ -42,7 +44,7 @@ class Ticking:
         stages: Mapping[str, str],
         idle: Callable[[], Partitions],
         *,
-        clock: TickClock,
+        clock: CheckedClock,
         redis: RedisClock,
         connect: Callable[[], LogWriter],
         log: Logger,
@@ -85,7 +87,7 @@ class Ticking:
             pacing = self._pacing[log]
             pacing.begin(now_s)
             try:
-                self._writer.append(*log, tick(self._stages[log.topic], log_ns), pacing.finish)
+                self._writer.append(*log, tick_record(self._stages[log.topic], log_ns), pacing.finish)
             except LogError as error:
                 pacing.finish(error)
                 raise

@@ -15,12 +15,13 @@ from functools import partial
 
 from bettong.edges.kafka_log import RECORD_BYTES, LogWriter
 from bettong.errors import LogError
+from bettong.frames.frame import tick_record
 from bettong.identifiers import PartitionId
 from bettong.snapshots.chain import Increment
 from bettong.worker.partition import PartitionWorker
 from bettong_processor.crashes.guard import Fold
 from bettong_processor.resident.measuring import Measure
-from bettong_processor.ticks import TickPacing, tick
+from bettong_processor.ticks import TickPacing
 
 
 class OutstandingOutput:
@@ -127,7 +128,7 @@ class ActivePartition:
         if due_ns is None or due_ns > log_ns or not was_idle:
             return
         if self._ticks.allows(self.worker.next_offset, now_s):
-            value = tick(self.id.stage, log_ns)
+            value = tick_record(self.id.stage, log_ns)
             size = len(value) + RECORD_BYTES
             buffer.add(size)
             self._ticks.begin(now_s)

@@ -6,12 +6,12 @@ anything, keep what they hold.
 """
 
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
+from bettong.clocks import CarriedClock
 from bettong.edges.redis_store.membership import HeartbeatResponse, RedisMembership, SlotAssignment, Task
 from bettong.errors import StoreError
 from bettong.identifiers import PartitionId
@@ -52,7 +52,7 @@ class Heartbeat:
         self._hurry = False
         self._ended = False
         # Redis' clock by the last response, and when that came by this machine's monotonic clock.
-        self._redis_clock: tuple[int, int] | None = None
+        self._redis_clock = CarriedClock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="heartbeat")
         self._sending: Future[None] = Future()
 
@@ -66,10 +66,7 @@ class Heartbeat:
     @property
     def redis_ns(self) -> int:
         """Redis' clock now, Unix ns: that of the last response, and what has passed since. 0 before the first."""
-        if self._redis_clock is None:
-            return 0
-        redis_ns, heard_ns = self._redis_clock
-        return redis_ns + time.monotonic_ns() - heard_ns
+        return self._redis_clock.now_ns or 0
 
     def report_revoked(self, partition: PartitionId) -> None:
         """The loop holds this partition no more; another slot may acquire it. Never blocks for long."""
@@ -127,7 +124,7 @@ class Heartbeat:
             if response is None:
                 self._change_desired(superseded=True)
             else:
-                self._redis_clock = response.redis_ns, time.monotonic_ns()
+                self._redis_clock.hear(response.redis_ns)
                 self._revoked -= revoked
                 self._apply_response(response)
             self._changed.notify_all()

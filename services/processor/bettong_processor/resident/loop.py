@@ -13,6 +13,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from bettong.clocks import CheckedClock
 from bettong.edges.kafka_log import LogReader, LogWriter, Record
 from bettong.errors import LogUnavailableError, StoreError
 from bettong.identifiers import PartitionId, TopicPartition
@@ -25,7 +26,6 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.active_partition import ActivePartition, OutputBuffer, PendingSnapshot
 from bettong_processor.resident.heartbeat import DesiredAssignment, Heartbeat
 from bettong_processor.restoring import Restoring
-from bettong_processor.ticks import TickClock
 
 # Beyond this much output under way nothing is read. Some hundred ms of what a broker takes from one client.
 OUTPUT_BYTES_MAX = 32 * 1024 * 1024
@@ -69,7 +69,7 @@ class Loop:
         metrics: PartitionMetrics,
         guard: Guard,
         intervals: Intervals,
-        clock: TickClock,
+        clock: CheckedClock,
         log: Logger,
         output_bytes_max: int = OUTPUT_BYTES_MAX,
     ) -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 from pyspark import TaskContext
 
+from bettong.clocks import CheckedClock
 from bettong.config.processor import ProcessorSettings
 from bettong.edges.kafka_log import LogReader, LogWriter
 from bettong.edges.redis_store import LiveMetrics, RedisStore
@@ -24,7 +25,6 @@ from bettong_processor.reporting import PartitionMetrics
 from bettong_processor.resident.heartbeat import Heartbeat
 from bettong_processor.resident.loop import OUTPUT_BYTES_MAX, Intervals, Loop
 from bettong_processor.restoring import Restoring, WorkerLimits
-from bettong_processor.ticks import TickClock
 
 # A slot that is silent for this long lives no more: its partitions go to others. Some forty heartbeats: a
 # busy machine must not look like a dead one.
@@ -104,6 +104,6 @@ class SlotTask:
                     intervals=Intervals(
                         settings.snapshot_interval_ms / 1000, settings.live_interval_ms / 1000
                     ),
-                    clock=TickClock(time.time_ns, log),
+                    clock=CheckedClock(time.time_ns, log),
                     log=log,
                 ).fold_until_stopped()

@@ -1,15 +1,18 @@
 """Which watermarks the partitions of the next stages know, and which of them get a TICK.
 
 A frame carries the watermark to its destination. A partition that gets no frame for a while gets a TICK, but only
-when origins have brought the watermark further: one that moves on by the log clock alone, moves on there, too.
+when origins have brought the watermark further: one that moves on by the log clock alone, moves on there, too. It
+is told so once, when no origin is live here any more, and waits for this one no longer.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from bettong.frames.frame import Frame, FrameKind, encode, tick_origin
-from bettong.identifiers import Origin
+from bettong.frames.frame import Frame, tick_record
+from bettong.identifiers import Origin, stream_of
 from bettong.worker.output.framing import FrameDestination, OutputRecord
+from bettong.worker.output.numbering import SentTable
+from bettong.worker.watermarks import Watermarks
 
 # Log clock. Less would cost more TICKs than the frames they stand for; more would delay windows of quiet partitions.
 TICK_NS = 200_000_000
@@ -17,10 +20,11 @@ TICK_NS = 200_000_000
 
 @dataclass(slots=True)
 class DownstreamWatermark:
-    """The watermark that a destination was sent last, and the log clock then."""
+    """The watermark that a destination was sent last, the log clock then, and whether as that of an idle origin."""
 
     watermark_ns: int = 0
     log_ns: int = 0
+    is_idle: bool = False
 
 
 class DownstreamWatermarks:
@@ -36,24 +40,27 @@ class DownstreamWatermarks:
         sent = self._sent[to]
         sent.watermark_ns = max(sent.watermark_ns, watermark_ns)
         sent.log_ns = max(sent.log_ns, log_ns)
+        sent.is_idle = False
 
-    def due_ns(self, reached_ns: int) -> int | None:
-        """The log clock at which a TICK with that watermark is due; None: all destinations have it."""
-        due = (each.log_ns for each in self._sent.values() if each.watermark_ns < reached_ns)
-        first = min(due, default=None)
+    def due_ns(self, of: Watermarks) -> int | None:
+        """The log clock at which a TICK is due; None: all destinations know how it stands."""
+        first = min((each.log_ns for each in self._sent.values() if _needs_tick(each, of)), default=None)
         return None if first is None else first + TICK_NS
 
-    def ticks(
-        self, *, ingest_ns: int, log_ns: int, reached_ns: int, watermark_ns: int
-    ) -> Iterator[OutputRecord]:
-        """The TICKs that are due. `ingest_ns`: of the record. `reached_ns`: see Watermarks."""
+    def ticks(self, frame: Frame, log_ns: int, of: Watermarks, numbers: SentTable) -> Iterator[OutputRecord]:
+        """The TICKs that are due with a record. `numbers`: of the frames that were sent."""
         if log_ns < self._not_before_ns:
             return
         for to, sent in self._sent.items():
-            if sent.watermark_ns < reached_ns and sent.log_ns + TICK_NS <= log_ns:
-                self.note(to, watermark_ns, log_ns)
-                yield _tick(to, ingest_ns, watermark_ns)
-        if reached_ns:
+            if sent.log_ns + TICK_NS <= log_ns and _needs_tick(sent, of):
+                self.note(to, of.watermark_ns, log_ns)
+                sent.is_idle = not of.is_live
+                idle = {to.origin: numbers.last(to.origin, to.partition)} if sent.is_idle else None
+                told = {to.origin: of.watermark_ns}
+                yield OutputRecord(
+                    to.topic, to.partition, tick_record(stream_of(to.origin), frame.ingest_ns, told, idle), 0
+                )
+        if of.reached_ns:
             self._not_before_ns = min(each.log_ns for each in self._sent.values()) + TICK_NS
 
     def stored(self) -> Iterator[tuple[FrameDestination, DownstreamWatermark]]:
@@ -68,13 +75,6 @@ class DownstreamWatermarks:
                 self._sent[places[origin, partition]] = sent
 
 
-def _tick(to: FrameDestination, ingest_ns: int, watermark_ns: int) -> OutputRecord:
-    frame = Frame(
-        origin=tick_origin(to.origin.partition("/")[0]),
-        sequence=0,
-        previous=0,
-        kind=FrameKind.TICK,
-        ingest_ns=ingest_ns,
-        watermarks={to.origin: watermark_ns},
-    )
-    return OutputRecord(to.topic, to.partition, encode(frame), 0)
+def _needs_tick(sent: DownstreamWatermark, of: Watermarks) -> bool:
+    """Whether a destination does not know the watermark that origins have brought, or waits for it in vain."""
+    return sent.watermark_ns < of.reached_ns or (not of.is_live and sent.log_ns > 0 and not sent.is_idle)

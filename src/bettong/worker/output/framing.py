@@ -7,7 +7,7 @@ from typing import NamedTuple
 from bettong.errors import FrameError
 from bettong.frames.columns import Columns
 from bettong.frames.frame import ENVELOPE_BYTES_MAX, Frame, encode
-from bettong.identifiers import Origin
+from bettong.identifiers import Origin, stage_producer
 from bettong.worker.output.numbering import SentTable
 
 # What protobuf adds to a message among a frame's rows: a tag, and a length of at most 5 bytes.
@@ -38,7 +38,7 @@ def origin_of(target: str, stage: str, partition: int) -> Origin:
     It stays the same whatever streams of the stage lead there, and whatever their messages are, so that a replay by
     a changed application repeats numbers. Frames of several schemas are parts of one input frame: see `numbering`.
     """
-    return Origin(f"{target}/{stage}/{partition}")
+    return Origin(f"{stage_producer(target, stage)}/{partition}")
 
 
 class Piece(NamedTuple):

@@ -29,9 +29,13 @@ class SentTable:
         """From origins, partitions and sequences, as a snapshot holds them."""
         return cls({(Origin(origin), partition): Sequence(sequence) for origin, partition, sequence in sent})
 
+    def last(self, origin: Origin, partition: int) -> Sequence:
+        """The last number that was given; 0 before the first."""
+        return self.sequences.get((origin, partition), _NONE)
+
     def number(self, origin: Origin, partition: int, offset: int) -> tuple[Sequence, Sequence]:
         """The `(sequence, previous)` of the next frame that input `offset` leads to there."""
-        previous = self.sequences.get((origin, partition), _NONE)
+        previous = self.last(origin, partition)
         sequence = Sequence(max((offset + 1) * PARTS_MAX, previous + 1))
         self.sequences[origin, partition] = sequence
         return sequence, previous

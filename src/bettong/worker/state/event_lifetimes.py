@@ -105,7 +105,8 @@ class EventSlotLifetimes(SlotClocks):
     def expired(self, watermark_ns: int) -> Array:
         """The watermark is there now: the slots of keys whose time is over."""
         over = self._bounds.due(self._last_ns, max(watermark_ns - self._ttl_ns, NO_KEY_NS))
-        return over[self._last_ns[over] != NO_KEY_NS]
+        found: Array = over[self._last_ns[over] != NO_KEY_NS]
+        return found
 
     @property
     def due_ns(self) -> int | None:

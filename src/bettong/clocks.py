@@ -1,0 +1,60 @@
+"""Two clocks, so that one that is wrong does little harm: this machine's, and Redis', which all machines know.
+
+A log clock never goes back. So a machine that is a day ahead would end what has a day to live, and what comes next
+would live too long. Of two clocks both must be ahead for that; one that is behind only makes things late.
+"""
+
+import time
+from collections.abc import Callable
+
+from bettong.logs import Logger
+
+# Clocks that are kept by NTP differ by less, and what was heard of Redis' is older by its way here.
+_AHEAD_NS_MAX = 1_000_000_000
+# Clocks that differ by more are logged: somebody has to set one of them.
+_APART_NS_MAX = 60 * 1_000_000_000
+
+
+class CarriedClock:
+    """Another machine's clock as it was heard of last, and what has passed here since. From any thread."""
+
+    def __init__(self, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._monotonic_ns = monotonic_ns
+        self._heard: tuple[int, int] | None = None
+
+    def hear(self, at_ns: int) -> None:
+        """It is there now, Unix ns."""
+        self._heard = at_ns, self._monotonic_ns()
+
+    @property
+    def now_ns(self) -> int | None:
+        """Unix ns; None before it was heard of."""
+        if self._heard is None:
+            return None
+        at_ns, heard_ns = self._heard
+        return at_ns + self._monotonic_ns() - heard_ns
+
+
+class CheckedClock:
+    """This machine's clock; Redis' while the machine is more than a second ahead of it.
+
+    From any thread; several may log at once that the two differ.
+    """
+
+    def __init__(self, machine_ns: Callable[[], int], log: Logger) -> None:
+        self.machine_ns = machine_ns
+        self._log = log
+        self._is_apart = False
+
+    def now_ns(self, redis_ns: int) -> int:
+        """Unix ns, where Redis' clock is at `redis_ns` now."""
+        machine_ns = self.machine_ns()
+        is_apart = abs(machine_ns - redis_ns) > _APART_NS_MAX
+        if is_apart and not self._is_apart:
+            self._log.warning(
+                "the clocks of this machine and of Redis differ; the log goes by the earlier one. Set them (NTP,"
+                " chrony)",
+                machine_ahead_s=round((machine_ns - redis_ns) / 1e9),
+            )
+        self._is_apart = is_apart
+        return redis_ns if machine_ns - redis_ns > _AHEAD_NS_MAX else machine_ns
