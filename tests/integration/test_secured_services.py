@@ -1,7 +1,7 @@
 """Sender and receiver behind TLS, clients' certificates and tokens, with the commands that call them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.servers.receiver_process import Feed, ReceiverProcess
 from tests.servers.sender_process import SenderProcess
 
 TOKEN = "a-token-of-this-test"  # noqa: S105 - of this test
+OTHER = "another-one"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ def secured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Secured:
     authority = Authority(tmp_path / "authority")
     server, client = authority.issue(), authority.issue("feed.test", name="client")
     tokens = tmp_path / "tokens.toml"
-    tokens.write_text(f'[feed]\nsha256 = "{digest(TOKEN)}"\nwrite = ["lines/*"]\nread = ["notes"]\n')
+    tokens.write_text(
+        f'[feed]\nsha256 = "{digest(TOKEN)}"\nwrite = ["lines/*"]\nread = ["notes"]\n'
+        f'[other]\nsha256 = "{digest(OTHER)}"\nwrite = ["lines/*"]\n'
+    )
     token = tmp_path / "token"
     token.write_text(f"{TOKEN}\n")
     for name, path in (("CA", authority.ca), ("CERTIFICATE", client.certificate), ("KEY", client.key)):
@@ -97,6 +101,36 @@ def test_a_sender_takes_the_streams_of_a_token_and_refuses_the_rest(
     assert "call refused" in log
     assert TOKEN not in log
     assert digest(TOKEN) not in log
+
+
+def test_each_token_has_its_own_share_of_a_senders_sessions_also_at_one_address(
+    secured: Secured,
+    kafka: KafkaBroker,
+    redis_server: RedisServer,
+    tmp_path: Path,
+    unique_name: Callable[..., str],
+) -> None:
+    settings = {**secured.settings, "BETTONG_SENDER_SESSIONS_PER_CLIENT_MAX": "1"}
+    with SenderProcess(
+        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
+    ) as sender:
+
+        def fed(stream: str, token: str, reconnect_s: float = 0.0) -> Sender:
+            credentials = replace(secured.client, token=token, token_file=None)
+            return Sender(sender.address, "lines", stream, reconnect_s=reconnect_s, credentials=credentials)
+
+        with fed("a", TOKEN) as one:
+            one.send_rows([b"zero"])
+            with pytest.raises(
+                ClientError, match="token feed has 1 sessions here, as many as one client may have"
+            ):
+                fed("b", TOKEN)
+            with fed("c", OTHER) as other:
+                other.send_rows([b"one"])
+                with pytest.raises(ClientError, match="token other has 1 sessions here"):
+                    fed("d", OTHER)
+        with fed("b", TOKEN, reconnect_s=10.0) as one:  # once the sender has seen the other's end
+            one.send_rows([b"two"])
 
 
 def test_a_receiver_shows_the_sinks_of_a_token_and_refuses_the_rest(
