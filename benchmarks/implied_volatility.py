@@ -29,14 +29,14 @@ class Guess:
 
 
 @dataclass(slots=True)
-class Told:
+class Volatility:
     """The volatility of a key in millionths, after each odd price."""
 
     key: i64
     total: i64
 
 
-def imply(number: Number, kept: Guess) -> Told | None:
+def imply(number: Number, kept: Guess) -> Volatility | None:
     """Newton's method on Black and Scholes' price, a fixed number of steps."""
     price = 5.0 + number.value / 100.0
     volatility = kept.volatility
@@ -46,8 +46,10 @@ def imply(number: Number, kept: Guess) -> Told | None:
         slope = 100.0 * math.exp(-half * half / 2.0) / math.sqrt(2.0 * math.pi)
         volatility -= (value - price) / slope
     kept.volatility = volatility
-    return Told(number.key, round(volatility * 1e6)) if number.value % 2 == 1 else None
+    return Volatility(number.key, round(volatility * 1e6)) if number.value % 2 == 1 else None
 
 
 app = bettong.Application("implied-volatility")
-app.source("numbers", schema=Number, key="key").stateful(imply, state=Guess, name="volatilities").sink("told")
+app.source("numbers", schema=Number, key="key").stateful(imply, state=Guess, name="volatilities").sink(
+    "volatilities"
+)

@@ -84,9 +84,9 @@ class Pace:
         """All of them, with the warming up."""
         return int((self.seconds + WARM_S) * self.messages_per_s / self.frame_messages)
 
-    def due_s(self, place: int) -> float:
+    def due_s(self, index: int) -> float:
         """When a frame is due, since the beginning."""
-        return place * self.frame_messages / self.messages_per_s
+        return index * self.frame_messages / self.messages_per_s
 
 
 def main(
@@ -105,7 +105,7 @@ def main(
         console.print(f"{name}: {value}")
     pace = Pace(messages_per_s, frame_messages, seconds)
     seen = once(pace, schedule=schedule, partitions=partitions, master=master, lose=lose)
-    _tell(console, seen, pace)
+    _print_report(console, seen, pace)
     if fault := wrong(seen, pace, partitions):
         console.print(f"[red]{fault}")
         raise typer.Exit(1)
@@ -156,11 +156,11 @@ def once(
             with LogWriter(kafka, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26) as writer:
                 seen.begun_s = time.time()
                 losing_s = WARM_S + pace.seconds / 3 if lose else float("inf")
-                for place in range(pace.frames):
-                    due_s = seen.begun_s + pace.due_s(place)
+                for index in range(pace.frames):
+                    due_s = seen.begun_s + pace.due_s(index)
                     time.sleep(max(0.0, due_s - time.time()))
-                    _append(writer, source, place, partitions, pace.frame_messages, due_s)
-                    if pace.due_s(place) > losing_s:
+                    _append(writer, source, index, partitions, pace.frame_messages, due_s)
+                    if pace.due_s(index) > losing_s:
                         losing_s = float("inf")
                         psutil.Process(processes(OtherProcess.EXECUTOR, suite.record.services)[0].pid).kill()
             deadline = time.time() + _LATE_S_MAX
@@ -173,8 +173,8 @@ def once(
     return seen
 
 
-def _append(writer: LogWriter, source: str, place: int, partitions: int, messages: int, due_s: float) -> None:
-    partition, number = place % partitions, place // partitions + 1
+def _append(writer: LogWriter, source: str, index: int, partitions: int, messages: int, due_s: float) -> None:
+    partition, number = index % partitions, index // partitions + 1
     frame = Frame(
         origin=Origin(f"{source}/benchmark"),
         sequence=number,
@@ -196,7 +196,7 @@ def _readings(partition: int, partitions: int, messages: int) -> list[Reading]:
     """Readings of meters that belong to a partition; the same in each frame."""
     names = (name for name in map(str, itertools.count()) if partition_of(name, partitions) == partition)
     meters = list(itertools.islice(names, 50))
-    return [Reading(meters[place % 50], 1.0) for place in range(messages)]
+    return [Reading(meters[index % 50], 1.0) for index in range(messages)]
 
 
 def _read(kafka: KafkaConnection, partitions: int, seen: Seen, done: threading.Event) -> None:
@@ -222,10 +222,10 @@ def _assignments(log: Path) -> list[float]:
     return [datetime.fromisoformat(line.split()[0]).timestamp() for line in lines]
 
 
-def _tell(console: Console, seen: Seen, pace: Pace) -> None:
+def _print_report(console: Console, seen: Seen, pace: Pace) -> None:
     console.print(
         f"{seen.counts:,} of {pace.frames * pace.frame_messages:,} messages: {seen.waits()};"
-        f" {seen.duplicates} duplicates passed over"
+        f" {seen.duplicates} duplicates skipped"
     )
     gaps = sorted(
         (after - seen.begun_s, after - before, partition)
@@ -238,9 +238,10 @@ def _tell(console: Console, seen: Seen, pace: Pace) -> None:
     for assigned_s in seen.assignments_s:
         after = [each for each in gaps if 0 <= each[0] - (assigned_s - seen.begun_s) < _ASSIGNMENT_S]
         pauses = {p: max(gap for _, gap, q in after if q == p) for p in sorted({p for _, _, p in after})}
-        told = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
+        longest = ", ".join(f"{partition}: {pause * 1e3:.0f}" for partition, pause in pauses.items())
         console.print(
-            f"assigned at {assigned_s - seen.begun_s:.2f} s; longest gaps until {_ASSIGNMENT_S:g} s later, ms: {told}"
+            f"assigned at {assigned_s - seen.begun_s:.2f} s;"
+            f" longest gaps until {_ASSIGNMENT_S:g} s later, ms: {longest}"
         )
 
 

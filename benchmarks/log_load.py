@@ -67,10 +67,10 @@ class Feeder:
             self._faults.append(answer)
 
 
-def await_folded(figures: LiveMetrics, messages: int) -> None:
+def await_folded(live: LiveMetrics, messages: int) -> None:
     """Waits until the processor has folded so many messages."""
     deadline = time.monotonic() + S_MAX
-    while sum(int(each[metrics.MESSAGES.name]) for each in figures.partitions().values()) < messages:
+    while sum(int(each[metrics.MESSAGES.name]) for each in live.partitions().values()) < messages:
         assert time.monotonic() < deadline, f"{messages} messages are not folded after {S_MAX} s"
         time.sleep(_LOOK_S)
 

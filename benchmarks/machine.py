@@ -1,4 +1,4 @@
-"""What a figure was measured on: machine and versions."""
+"""What something was measured on: machine and versions."""
 
 import os
 import platform

@@ -1,4 +1,4 @@
-"""Figures of several runs, each with what the machine was like just before: a plain loop's speed, its own hiccups."""
+"""Measurements of several runs, each with the machine's state just before: a plain loop's speed, its own hiccups."""
 
 import os
 import time
@@ -20,7 +20,7 @@ _COSTS = {"us", "ms", "s", "% of a core"}
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run gave, in the figure's unit, and CPU seconds for a million messages: of all, and by part.
+    """What one run gave, in the measurement's unit, and CPU seconds for a million messages: of all, and by part.
 
     `histogram`: of all waits, where the value is one of their percentiles; HDR's compressed encoding, in base64.
     """
@@ -50,7 +50,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure is to reach, and what it is hoped for. `of_loop`: as multiples of the plain loop."""
+    """What a measurement is to reach, and what it is hoped for. `of_loop`: as multiples of the plain loop."""
 
     bar: float
     goal: float
@@ -58,7 +58,7 @@ class Bar:
 
 
 @dataclass(slots=True)
-class Figure:
+class Measurement:
     """A name, a unit (`messages/s`, `us`, `ms`, `s`, `%`, `% of a core`, `x`), and each run with what was before it."""
 
     name: str
@@ -89,7 +89,7 @@ class Figure:
         return self.bar.bar / value if self.unit in _COSTS else value / self.bar.bar
 
 
-def look(plain_loop_per_s: Callable[[], float]) -> Before:
+def measure_machine(plain_loop_per_s: Callable[[], float]) -> Before:
     """Measures the machine for about a second and a half."""
     times = psutil.cpu_times()
     late_us = []

@@ -40,11 +40,11 @@ def right(chosen: Array, values: Array) -> tuple[int, int]:
     keys, added = chosen[order], values[order]
     running = np.cumsum(added)
     begins = np.searchsorted(keys, keys)
-    told = (running - running[begins] + added[begins] + 2)[added == 1]
-    return len(told), int(told.sum())
+    totals = (running - running[begins] + added[begins] + 2)[added == 1]
+    return len(totals), int(totals.sum())
 
 
 def sums(frame: Frame, schema: Schema) -> Array:
     """The sums that a frame of the results tells; none in one without messages."""
-    told = frame.columns
-    return np.asarray(Columns.of_payload(schema, told).columns[1]) if told is not None else np.arange(0)
+    payload = frame.columns
+    return np.asarray(Columns.of_payload(schema, payload).columns[1]) if payload is not None else np.arange(0)

@@ -48,7 +48,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Processing:
     """How they are processed; `settings` are the services', by their names in bettong.config."""
 
     schedule: Schedule
@@ -60,25 +60,25 @@ class Way:
 SUMS = Case(number_load.APPLICATION, number_load.right)
 
 
-def speed(case: Case, load_: Load, way: Way) -> Sample:
+def speed(case: Case, load_: Load, processing: Processing) -> Sample:
     """Messages a second of one run; the results are checked."""
     planned = plan(load(str(case.application)))
     (source,), (stage,) = planned.sources, planned.stages
     fed = number_load.numbers(load_.messages, keys=load_.keys, every=load_.every)
     options = SuiteOptions(
         application=str(case.application),
-        partitions=way.partitions,
-        schedule=way.schedule,
-        compiled=way.compiled,
-        settings=dict(way.settings),
+        partitions=processing.partitions,
+        schedule=processing.schedule,
+        compiled=processing.compiled,
+        settings=dict(processing.settings),
     )
     with Suite(options) as suite, RedisStore(suite.record.redis_connection, planned.application) as store:
-        splitter, batch = Splitter(way.partitions), FRAME_MESSAGES * way.partitions
+        splitter, batch = Splitter(processing.partitions), FRAME_MESSAGES * processing.partitions
         topic = stage_topic(planned.application, stage.name)
         schema = planned.sinks[0].parent.schema
         assert schema is not None
         results = sink_topic(planned.application, planned.sinks[0].name)
-        starts = {TopicPartition(results, partition): 0 for partition in range(way.partitions)}
+        starts = {TopicPartition(results, partition): 0 for partition in range(processing.partitions)}
         with (
             LogWriter(
                 suite.record.kafka_connection, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 26
@@ -91,22 +91,22 @@ def speed(case: Case, load_: Load, way: Way) -> Sample:
             ready, expected = list(number_load.frames(splitter, source, fed, batch)), case.right(*fed)
             watch = Stopwatch(suite.record.services)
             feeder.append(ready)
-            told = _results(reader, expected[0], feeder)
+            frames = _results(reader, expected[0], feeder)
             sample = watch.sample(load_.messages)
-    sums = np.concatenate([number_load.sums(frame, schema) for frame in told])
+    sums = np.concatenate([number_load.sums(frame, schema) for frame in frames])
     assert (len(sums), int(sums.sum())) == expected, "the results are wrong"
     return sample
 
 
-def hot_against_rare(messages: int, way: Way) -> Sample:
+def hot_against_rare(messages: int, processing: Processing) -> Sample:
     """The speed with one result for two messages, in percent of that with one for a thousand."""
-    rare, hot = (speed(SUMS, Load(messages, every=each), way) for each in (RARE, HOT))
+    rare, hot = (speed(SUMS, Load(messages, every=each), processing) for each in (RARE, HOT))
     return Sample(100 * hot.value / rare.value, hot.cpu_s_per_million, hot.parts)
 
 
-def many_keys_against_few(messages: int, way: Way) -> Sample:
+def many_keys_against_few(messages: int, processing: Processing) -> Sample:
     """The speed with a state of 1 M keys, in percent of that with 350."""
-    few, many = (speed(SUMS, Load(messages, keys=each), way) for each in (KEYS_FEW, KEYS_MANY))
+    few, many = (speed(SUMS, Load(messages, keys=each), processing) for each in (KEYS_FEW, KEYS_MANY))
     return Sample(100 * many.value / few.value, many.cpu_s_per_million, many.parts)
 
 
@@ -117,7 +117,9 @@ def two_against_one(*, schedule: Schedule, partitions: int) -> Sample:
         speed(
             case,
             Load(_COSTLY_MESSAGES, keys=_COSTLY_KEYS),
-            Way(schedule, partitions, compiled=False, settings={"spark_master": _EXECUTORS.format(count)}),
+            Processing(
+                schedule, partitions, compiled=False, settings={"spark_master": _EXECUTORS.format(count)}
+            ),
         )
         for count in (1, 2)
     )
@@ -128,11 +130,11 @@ def _volatilities(chosen: Array, values: Array) -> tuple[int, int]:
     """By the same function in a plain loop, after `all_keys`, of which nothing comes."""
     kept: defaultdict[int, implied_volatility.Guess] = defaultdict(implied_volatility.Guess)
     pairs = zip(number_load.all_keys(_COSTLY_KEYS), (chosen, values), strict=True)
-    told = [
+    results = [
         implied_volatility.imply(implied_volatility.Number(key, value), kept[key])
         for key, value in zip(*(np.concatenate(pair).tolist() for pair in pairs), strict=True)
     ]
-    totals = [each.total for each in told if each is not None]
+    totals = [each.total for each in results if each is not None]
     return len(totals), sum(totals)
 
 

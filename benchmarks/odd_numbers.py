@@ -22,7 +22,7 @@ class Sum:
 
 
 @dataclass(slots=True)
-class Told:
+class Total:
     """The sum of a key so far."""
 
     key: i64
@@ -30,13 +30,13 @@ class Told:
 
 
 @bettong.compiled
-def add(number: Number, kept: Sum) -> Told | None:
+def add(number: Number, kept: Sum) -> Total | None:
     """Adds a number to its key's sum."""
     kept.total += number.value
     if number.value % 2 == 1:
-        return Told(number.key, kept.total)
+        return Total(number.key, kept.total)
     return None
 
 
 app = bettong.Application("odd-numbers")
-app.source("numbers", schema=Number, key="key").stateful(add, state=Sum, name="sums").sink("told")
+app.source("numbers", schema=Number, key="key").stateful(add, state=Sum, name="sums").sink("totals")

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure as Plot
 from rich.table import Table
 
-from benchmarks.measuring import Before, Figure
+from benchmarks.measuring import Before, Measurement
 
 _COLUMNS = ("", "median", "range", "x plain loop", "CPU s/million", "bar", "goal", "machine")
 _CAPTION = (
@@ -18,29 +18,37 @@ _CAPTION = (
 )
 
 
-def table(figures: list[Figure], title: str) -> Table:
+def table(measurements: list[Measurement], title: str) -> Table:
     """For people."""
     rows = Table(*_COLUMNS, title=title, caption=_CAPTION)
-    for figure in figures:
-        values = figure.values
-        cpu = [each.cpu_s_per_million for each in figure.samples if each.cpu_s_per_million is not None]
-        bar = figure.bar
-        unit = " x" if bar and bar.of_loop else "" if figure.unit == "messages/s" else f" {figure.unit}"
-        met = "" if figure.of_bar is None else ": reached" if figure.of_bar >= 1 else ": missed"
+    for measurement in measurements:
+        values = measurement.values
+        cpu = [each.cpu_s_per_million for each in measurement.samples if each.cpu_s_per_million is not None]
+        bar = measurement.bar
+        unit = (
+            " x"
+            if bar and bar.of_loop
+            else ""
+            if measurement.unit == "messages/s"
+            else f" {measurement.unit}"
+        )
+        met = "" if measurement.of_bar is None else ": reached" if measurement.of_bar >= 1 else ": missed"
         rows.add_row(
-            figure.name,
-            f"{_number(median(values))} {figure.unit}",
+            measurement.name,
+            f"{_number(median(values))} {measurement.unit}",
             f"{_number(min(values))} - {_number(max(values))}",
-            f"{figure.of_loop:.2f}" if figure.of_loop is not None else "",
+            f"{measurement.of_loop:.2f}" if measurement.of_loop is not None else "",
             f"{median(cpu):.2f}" if cpu else "",
             f"{_number(bar.bar)}{unit}{met}" if bar else "",
             f"{_number(bar.goal)}{unit}" if bar else "",
-            _beside(figure.before),
+            _beside(measurement.before),
         )
     return rows
 
 
-def save(folder: Path, figures: list[Figure], facts: dict[str, str], asked: dict[str, str | int]) -> Path:
+def save(
+    folder: Path, measurements: list[Measurement], facts: dict[str, str], asked: dict[str, str | int]
+) -> Path:
     """Writes `<date>.json` and `<date>.svg` into the folder, which is made; returns the path of the first."""
     now = datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,37 +57,37 @@ def save(folder: Path, figures: list[Figure], facts: dict[str, str], asked: dict
         "date": now.isoformat(timespec="seconds"),
         "machine": facts,
         "asked": asked,
-        "figures": [_plain(figure) for figure in figures],
+        "figures": [_plain(measurement) for measurement in measurements],
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
     _plot(
-        figures,
+        measurements,
         f"{now:%Y-%m-%d %H:%M} UTC, {facts['processor']}, {facts['cores']} cores",
         path.with_suffix(".svg"),
     )
     return path
 
 
-def _plain(figure: Figure) -> dict[str, object]:
-    values = figure.values
+def _plain(measurement: Measurement) -> dict[str, object]:
+    values = measurement.values
     return {
-        "name": figure.name,
-        "unit": figure.unit,
+        "name": measurement.name,
+        "unit": measurement.unit,
         "median": median(values),
         "range": [min(values), max(values)],
-        "of_plain_loop": figure.of_loop,
-        "bar": dataclasses.asdict(figure.bar) if figure.bar else None,
-        "of_bar": figure.of_bar,
+        "of_plain_loop": measurement.of_loop,
+        "bar": dataclasses.asdict(measurement.bar) if measurement.bar else None,
+        "of_bar": measurement.of_bar,
         "runs": [
             dataclasses.asdict(sample) | {"before": dataclasses.asdict(before)}
-            for sample, before in zip(figure.samples, figure.before, strict=True)
+            for sample, before in zip(measurement.samples, measurement.before, strict=True)
         ],
     }
 
 
-def _plot(figures: list[Figure], title: str, path: Path) -> None:
-    speeds = [figure for figure in figures if figure.unit == "messages/s"]
-    judged = [figure for figure in figures if figure.of_bar is not None]
+def _plot(measurements: list[Measurement], title: str, path: Path) -> None:
+    speeds = [measurement for measurement in measurements if measurement.unit == "messages/s"]
+    judged = [measurement for measurement in measurements if measurement.of_bar is not None]
     panels = [each for each in (speeds, judged) if each]
     plot = Plot(figsize=(9, 1.5 + 0.4 * sum(map(len, panels)) + len(panels)), layout="constrained")
     FigureCanvasSVG(plot)
@@ -98,8 +106,8 @@ def _plot(figures: list[Figure], title: str, path: Path) -> None:
         )
         if shown is judged:
             axes.axvline(1, color="#b0413e")
-    for place, figure in enumerate(speeds):
-        every[0].plot([min(figure.values), max(figure.values)], [place, place], color="black")
+    for row, measurement in enumerate(speeds):
+        every[0].plot([min(measurement.values), max(measurement.values)], [row, row], color="black")
     plot.savefig(path)
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.log_load import Splitter
 from benchmarks.number_load import APPLICATION, all_keys, frames
-from benchmarks.number_log import FRAME_MESSAGES, SUMS, Load, Way, speed
+from benchmarks.number_log import FRAME_MESSAGES, SUMS, Load, Processing, speed
 from benchmarks.worker_alone import FRAME_BYTES_MAX
 from bettong.application.plan import plan
 from bettong.config.processor import Schedule
@@ -61,7 +61,7 @@ def main(
             found[interval_ms].append(
                 _run(
                     Load(messages, keys=keys),
-                    Way(
+                    Processing(
                         Schedule.MICRO_BATCH,
                         partitions,
                         compiled=compiled,
@@ -87,8 +87,8 @@ def main(
     )
 
 
-def _run(load_: Load, way: Way) -> Run:
-    sample = speed(SUMS, load_, way)
+def _run(load_: Load, processing: Processing) -> Run:
+    sample = speed(SUMS, load_, processing)
     return Run(sample.value, sum(cost for part, cost in sample.parts.items() if part.startswith("processor")))
 
 

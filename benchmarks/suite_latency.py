@@ -54,18 +54,18 @@ def samples(*, schedule: Schedule, partitions: int, compiled: bool = True) -> li
 
 def _send(target: str, load: Workload, pace: Pace, begun_s: float) -> None:
     """An open loop: each frame when it is due, or at once when it is overdue."""
-    place = 0
+    index = 0
     with Sender(target, "nbbo") as quotes, Sender(target, "orders") as orders:
         for each in load.rounds:
             for start in range(0, each.messages // 2, pace.frame_messages):
                 for sender, columns in ((quotes, each.quotes), (orders, each.orders)):
-                    due_s = begun_s + pace.due_s(place)
+                    due_s = begun_s + pace.due_s(index)
                     time.sleep(max(0.0, due_s - time.time()))
                     piece = {
                         name: column[start : start + pace.frame_messages] for name, column in columns.items()
                     }
                     sender.send_columns(piece, sent_ns=int(due_s * 1e9))
-                    place += 1
+                    index += 1
             quotes.flush(_FLUSH_S)
             orders.flush(_FLUSH_S)
 

@@ -31,7 +31,7 @@ from benchmarks import (
     whole_suite,
     worker_alone,
 )
-from benchmarks.measuring import Bar, Figure, Sample, look
+from benchmarks.measuring import Bar, Measurement, Sample, measure_machine
 from benchmarks.waits import PERCENTILES
 from benchmarks.workload import Workload, workload
 from bettong.config.processor import Schedule
@@ -78,15 +78,15 @@ BARS = {
     "idle, Python, resident": Bar(10, 3),
     "bettong run to first result, resident": Bar(15, 8),
 }
-WAYS = (("compiled", True), ("Python", False))
+MODES = (("compiled", True), ("Python", False))
 
 # From the log, compiled: ten million and more a second are folded, and a run has to outlast its own beginning.
 _COMPILED_MESSAGES_MIN = 32_000_000
 
 _WIDTH = 170
 
-# Names of figures, their unit, and one run, which gives a sample for each.
-Measurement = tuple[list[str], str, Callable[[], list[Sample]]]
+# Names of measurements, their unit, and one run, which gives a sample for each.
+Planned = tuple[list[str], str, Callable[[], list[Sample]]]
 
 
 def main(
@@ -105,32 +105,32 @@ def main(
         console.print(f"{name}: {value}", highlight=False)
     load = workload(messages)
     loop = partial(plain_loop.messages_per_s, load)
-    figures = []
+    measurements = []
     for names, unit, once in _measurements(load, only, schedule=schedule, partitions=partitions):
-        found = [Figure(name, unit, BARS.get(name)) for name in names]
+        found = [Measurement(name, unit, BARS.get(name)) for name in names]
         with console.status(f"{names[0]} ..."):
             for _ in range(runs):
-                before = look(loop)
-                for figure, sample in zip(found, once(), strict=True):
-                    figure.before.append(before)
-                    figure.samples.append(sample)
-        figures += found
-    console.print(report.table(figures, f"{messages:,} messages, {runs} runs"))
+                before = measure_machine(loop)
+                for measurement, sample in zip(found, once(), strict=True):
+                    measurement.before.append(before)
+                    measurement.samples.append(sample)
+        measurements += found
+    console.print(report.table(measurements, f"{messages:,} messages, {runs} runs"))
     asked: dict[str, str | int] = {"messages": messages, "runs": runs, "partitions": partitions}
-    path = report.save(results, figures, facts, asked | {"schedule": str(schedule)})
+    path = report.save(results, measurements, facts, asked | {"schedule": str(schedule)})
     console.print(f"{path}, and a plot beside it", highlight=False)
 
 
 def _measurements(
     load: Workload, only: Part | None, *, schedule: Schedule, partitions: int
-) -> Iterator[Measurement]:
+) -> Iterator[Planned]:
     if only in (None, Part.WORKER):
         yield ["plain CPython loop"], "messages/s", lambda: [Sample(plain_loop.messages_per_s(load))]
         frames = worker_alone.frames_of(load)
-        ready = {compiled: worker_alone.stage(compiled=compiled) for _, compiled in WAYS}
-        for way, compiled in WAYS:
+        ready = {compiled: worker_alone.stage(compiled=compiled) for _, compiled in MODES}
+        for mode, compiled in MODES:
             once = partial(worker_alone.speed, ready[compiled], frames, load)
-            yield [f"worker alone, {way}"], "messages/s", partial(_one, once)
+            yield [f"worker alone, {mode}"], "messages/s", partial(_one, once)
         small = worker_alone.frames_of(load, worker_alone.SMALL_FRAME_MESSAGES)
         names = [f"a small frame in the worker, p{each:g}" for each in worker_alone.PERCENTILES]
         yield names, "us", partial(worker_alone.waits, ready[True], small, load)
@@ -139,19 +139,19 @@ def _measurements(
             ("hot output against rare", worker_alone.hot_against_rare, number_log.hot_against_rare),
             ("1 M keys against 350", worker_alone.many_keys_against_few, number_log.many_keys_against_few),
         ):
-            for way, compiled in WAYS:
+            for mode, compiled in MODES:
                 once = partial(alone, load.messages, compiled=compiled)
-                yield [f"{name}, {way}, worker alone"], "%", partial(_one, once)
+                yield [f"{name}, {mode}, worker alone"], "%", partial(_one, once)
                 count = max(load.messages, _COMPILED_MESSAGES_MIN) if compiled else load.messages
-                once = partial(from_log, count, number_log.Way(schedule, partitions, compiled))
-                yield [f"{name}, {way}, {schedule}"], "%", partial(_one, once)
+                once = partial(from_log, count, number_log.Processing(schedule, partitions, compiled))
+                yield [f"{name}, {mode}, {schedule}"], "%", partial(_one, once)
     for part, name, speed in (
         (Part.LOG, "Kafka to Kafka", log_to_log.speed),
         (Part.SUITE, "whole suite", whole_suite.speed),
     ):
-        for way, compiled in WAYS if only in (None, part) else ():
+        for mode, compiled in MODES if only in (None, part) else ():
             once = partial(speed, load, schedule=schedule, compiled=compiled, partitions=partitions)
-            yield [f"{name}, {way}, {schedule}"], "messages/s", partial(_one, once)
+            yield [f"{name}, {mode}, {schedule}"], "messages/s", partial(_one, once)
     if only in (None, Part.LATENCY):
         for name, samples in (
             ("log to log", latency.samples),

@@ -41,8 +41,9 @@ class Waits:
         ]
 
     def __str__(self) -> str:
-        told = ", ".join(
+        quantiles = ", ".join(
             f"p{each:g} {sample.value:.1f} ms"
             for each, sample in zip(PERCENTILES, self.samples(), strict=True)
         )
-        return f"{told}, max {self._histogram.get_max_value() / _MS_NS:.1f} ms of {self._histogram.get_total_count():,}"
+        most_ms, count = self._histogram.get_max_value() / _MS_NS, self._histogram.get_total_count()
+        return f"{quantiles}, max {most_ms:.1f} ms of {count:,}"

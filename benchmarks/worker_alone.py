@@ -100,10 +100,10 @@ def _odd_numbers(messages: int, *, keys: int, every: int, compiled: bool) -> Sam
     worker.increment()
     load = number_load.numbers(messages, keys=keys, every=every)
     records, seconds = _fold(worker, frames(load))
-    told = [
+    totals = [
         number_load.sums(decode(record.value), application.stages[0].outputs[0].schema) for record in records
     ]
-    found = sum(map(len, told)), sum(each.sum() for each in told)
+    found = sum(map(len, totals)), sum(each.sum() for each in totals)
     assert found == number_load.right(*load), "the sums are wrong"
     return Sample(messages / seconds, seconds * 1e6 / messages)
 

@@ -62,7 +62,7 @@ def user_module() -> Any:
 def wire_messages(load: Workload) -> list[bytes]:
     """The initial quotes and the load as framed binary messages, in the order of sending."""
     data = INITIAL_QUOTES.read_bytes()
-    messages = [data[place : place + _QUOTE.size] for place in range(0, len(data), _QUOTE.size)]
+    messages = [data[offset : offset + _QUOTE.size] for offset in range(0, len(data), _QUOTE.size)]
     for each in load.rounds:
         messages += [_QUOTE.pack(_QUOTE.size - 4, 2, *row) for row in rows(each.quotes)]
         messages += [_ORDER.pack(_ORDER.size - 4, 1, *row) for row in rows(each.orders)]
@@ -73,7 +73,7 @@ def column_frames(load: Workload, frame_messages: int) -> Iterator[tuple[Source,
     """The initial quotes and the load as columns of at most `frame_messages` messages."""
     quotes, orders = planned().sources
     data = INITIAL_QUOTES.read_bytes()
-    initial = [data[place + 4 : place + _QUOTE.size] for place in range(0, len(data), _QUOTE.size)]
+    initial = [data[offset + 4 : offset + _QUOTE.size] for offset in range(0, len(data), _QUOTE.size)]
     assert quotes.decoder is not None
     assert quotes.schema is not None
     decoded = quotes.decoder.decode(quotes.schema, initial)

@@ -65,7 +65,7 @@ LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Does the steps of a tree: runs commands with their output in a log, and tells what goes on."""
+    """Does the steps of a tree: runs commands with their output in a log, and prints what goes on."""
 
     tree: Tree
     machine: Machine
@@ -82,7 +82,7 @@ class Setup:
             "archives": self._make_archives,
             "helm": self._make_helm,
         }
-        with told(step.title):
+        with timed(step.title):
             for attempt in range(1, step.attempts + 1):
                 try:
                     actions[step.name]()
@@ -100,7 +100,7 @@ class Setup:
         """Install a package of the system, as root only."""
         may_install(package, what=what, machine=self.machine)
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        with told(f"{what}: apt-get install {package}"):
+        with timed(f"{what}: apt-get install {package}"):
             self.run("apt", ["apt-get", "update"], environment)
             self.run("apt", ["apt-get", "install", "-y", "--no-install-recommends", package], environment)
 
@@ -254,7 +254,7 @@ def jar_sums(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def told(title: str) -> Iterator[None]:
+def timed(title: str) -> Iterator[None]:
     """One line on the screen: the title while it goes on, then the seconds that it took."""
     begin = time.monotonic()
     print(f"setup: {title} ...", end="", flush=True)
@@ -291,7 +291,7 @@ def alone(root: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def look() -> Machine:
+def inspect_machine() -> Machine:
     """Find out the facts about this machine."""
     java = shutil.which("java")
     banner = subprocess.run([java, "-version"], check=False, capture_output=True, text=True) if java else None
@@ -317,7 +317,7 @@ def set_up(tree: Tree, servers: Sequence[SystemServer], *, tests: bool) -> None:
     missing = [server for server in servers if not is_there(server)]
     if not missing and not todo:
         return
-    setup = Setup(tree, look())
+    setup = Setup(tree, inspect_machine())
     found = faults(setup.machine)
     if found:
         raise SetupError("\n".join(found))

@@ -39,9 +39,9 @@ _END_S_MAX = 120.0  # of a JVM that writes its archive; it needs seconds
 
 def main() -> None:
     """Records both archives, and keeps how a storage of Kafka's is formatted."""
-    place = archive(KAFKA).parent
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
+    archives = archive(KAFKA).parent
+    shutil.rmtree(archives, ignore_errors=True)
+    archives.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="bettong-setup-") as folder:
         broker = KafkaBroker(Path(folder) / "kafka")
         try:

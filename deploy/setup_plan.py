@@ -97,7 +97,7 @@ def java_major(banner: str) -> int | None:
 
 
 def java_identity() -> str:
-    """What tells this Java from another one, without running it: where its classes are, their size and time."""
+    """What distinguishes this Java from another one, without running it: where its classes are, their size and time."""
     program = shutil.which("java")
     if program is None:
         return ""

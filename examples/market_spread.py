@@ -105,8 +105,8 @@ def unix_ns(time: bytes) -> int:
 def digits(text: bytes, start: int, stop: int) -> int:
     """The decimal number in `text[start:stop]`."""
     number = 0
-    for place in range(start, stop):
-        number = number * 10 + text[place] - 48
+    for index in range(start, stop):
+        number = number * 10 + text[index] - 48
     return number
 
 

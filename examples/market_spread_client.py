@@ -34,11 +34,11 @@ class MarketSpreadClient:
 
     def initial_quotes(self, file: Path) -> int:
         """Feeds a framed file of quotes as the bytes that they are; durable when it returns how many."""
-        data, place, rows = file.read_bytes(), 0, []
-        while place < len(data):
-            (size,) = struct.unpack_from(">I", data, place)
-            rows.append(data[place + 4 : place + 4 + size])
-            place += 4 + size
+        data, offset, rows = file.read_bytes(), 0, []
+        while offset < len(data):
+            (size,) = struct.unpack_from(">I", data, offset)
+            rows.append(data[offset + 4 : offset + 4 + size])
+            offset += 4 + size
         self._quotes.send_rows(rows)
         self._quotes.flush(_ROUND_S_MAX)
         return len(rows)

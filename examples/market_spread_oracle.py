@@ -46,11 +46,11 @@ class Oracle:
 
     def initial_quotes(self, file: Path) -> int:
         """Takes a framed file of quotes; returns how many it had."""
-        data, place, count = file.read_bytes(), 0, 0
-        while place < len(data):
-            _, _, symbol, _, bid, offer = struct.unpack_from(">IB4s21sdd", data, place)
+        data, offset, count = file.read_bytes(), 0, 0
+        while offset < len(data):
+            _, _, symbol, _, bid, offer = struct.unpack_from(">IB4s21sdd", data, offset)
             self.quote(symbol, bid, offer)
-            place, count = place + 46, count + 1
+            offset, count = offset + 46, count + 1
         return count
 
     def rounds(self, rounds: Iterable[Round]) -> None:
@@ -87,7 +87,7 @@ def nanoseconds(time: bytes) -> int:
 def by_symbol(results: bytes) -> Results:
     """Result bytes, of one or several files, as lists a symbol."""
     found: Results = {}
-    for place in range(0, len(results), RESULT.size):
-        result = results[place : place + RESULT.size]
+    for offset in range(0, len(results), RESULT.size):
+        result = results[offset : offset + RESULT.size]
         found.setdefault(result[15:19], []).append(result)
     return found

@@ -4,7 +4,7 @@ bettong run examples/overdue_orders.py
 bettong send steps STEPS.jsonl     (one {"order": "A-17", "time": 1700000000000000000, "approved": false} a line)
 bettong tail overdue
 
-An order is told once, as soon as a minute has passed in the messages; sent a day later, they give the same results.
+An order is reported once, as soon as a minute has passed in the messages; sent a day later, they give the same results.
 """
 
 from dataclasses import dataclass

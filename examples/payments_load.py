@@ -73,7 +73,7 @@ def main(words: list[str]) -> None:
     given = parser.parse_args(words)
 
     def too_long(_number: int, _frame: FrameType | None) -> None:
-        sys.exit(f"not all results within {given.timeout_s} s: `kubectl get pods` tells who does not run")
+        sys.exit(f"not all results within {given.timeout_s} s: `kubectl get pods` shows who does not run")
 
     signal.signal(signal.SIGALRM, too_long)
     signal.alarm(given.timeout_s)

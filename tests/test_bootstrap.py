@@ -1,4 +1,4 @@
-"""What `make setup` decides: prerequisites, due steps, what may be installed; and how failures are told."""
+"""What `make setup` decides: prerequisites, due steps, what may be installed; and how failures are reported."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_machine_with_everything_has_no_faults() -> None:
     assert faults(GOOD) == []
 
 
-def test_all_faults_are_told_at_once_each_in_one_line_with_its_command() -> None:
+def test_all_faults_are_reported_at_once_each_in_one_line_with_its_command() -> None:
     bare = replace(GOOD, python=(3, 9), java_banner=None, tools=frozenset())
     assert faults(bare) == [
         "Python 3.9 is too old: run `make setup PYTHON=python3.11` (or newer)",
@@ -237,7 +237,7 @@ def test_the_projects_are_the_library_and_the_services(tmp_path: Path) -> None:
     assert a_tree(tmp_path).projects == [tmp_path, tmp_path / "services" / "sender"]
 
 
-def test_a_failed_command_is_told_with_its_log_and_the_end_of_it(tmp_path: Path) -> None:
+def test_a_failed_command_is_reported_with_its_log_and_the_end_of_it(tmp_path: Path) -> None:
     setup = Setup(a_tree(tmp_path), GOOD)
     command = [sys.executable, "-c", "print('the reason'); raise SystemExit(3)"]
     with pytest.raises(SetupError, match=r"exit code 3(?s:.*)packages\.log(?s:.*)the reason"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 import pytest
@@ -19,6 +19,7 @@ WORDS = {
     "deal": "assign",
     "dealer": "assignor",
     "dealt": "assigned",
+    "entrance": "StageInput, or ServerSecurity",
     "giant": "oversized row",
     "lane": "SinkTask",
     "loghole": "LogTruncated",
@@ -28,6 +29,17 @@ WORDS = {
     "waive": "skip",
     "wish": "permission",
 }
+# The same for what code defines; prose may tell a service to stop, and file.tell() is Python's.
+NAMES = {
+    "figure": "metric, or measurement",
+    "tell": "report",
+    "telling": "reporting",
+    "told": "reported",
+}
+# Where names still say so.
+LATER = re.compile(
+    r"src/bettong/(chaos/|worker/(state|operators|output)/)|services/.*/(ticker|ticks)\.py$|src/bettong/cli/chaos_tables\.py$"
+)
 HISTORY = re.compile(
     r"docs/decisions/|CHANGELOG\.md$|tests/test_tidy_names\.py$|tests/fuzz/corpus/|.*\.(lock|csv)$"
 )
@@ -50,10 +62,32 @@ def words_are_the_fields(source: Source) -> Iterator[Finding]:
                 yield number, f"`{word}` is nobody else's word: {WORDS[found]}"
 
 
-def _singular(word: str) -> str | None:
+def names_are_the_fields(source: Source) -> Iterator[Finding]:
+    """Of classes, functions, parameters, attributes and variables of the product."""
+    if not PRODUCT.match(str(source.path)) or LATER.match(str(source.path)):
+        return
+    for node in source.nodes:
+        for word in WORD.findall(_defined(node)):
+            if (found := _singular(word.lower(), NAMES)) is not None:
+                yield getattr(node, "lineno", 1), f"`{_defined(node)}` is nobody else's name: {NAMES[found]}"
+
+
+def _defined(node: ast.AST) -> str:
+    """The name that a node defines; empty where it defines none."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+        case ast.arg(arg=name):
+            return name
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+    return ""
+
+
+def _singular(word: str, among: Mapping[str, str] = WORDS) -> str | None:
     """The entry of a word, or of its plural or past."""
     return next(
-        (each for each in (word, word.removesuffix("s"), word.removesuffix("es")) if each in WORDS), None
+        (each for each in (word, word.removesuffix("s"), word.removesuffix("es")) if each in among), None
     )
 
 
@@ -136,7 +170,9 @@ def bases_of(files: Iterable[Source]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("rule", [words_are_the_fields, parameters_are_used], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    "rule", [words_are_the_fields, names_are_the_fields, parameters_are_used], ids=lambda rule: rule.__name__
+)
 def test_every_file_keeps_the_rule(rule: object) -> None:
     assert callable(rule)
     found = [f"{source.path}:{line}: {what}" for source in sources() for line, what in rule(source)]
@@ -167,6 +203,10 @@ def test_a_rule_finds_what_it_is_for() -> None:
     good = "def planes(heartbeat): ...\n"
     assert not list(words_are_the_fields(Source(python, good)))
     assert not list(words_are_the_fields(Source(PurePosixPath("docs/decisions/0010-a.md"), "a lane")))
+    names = "told_s = f()\n\ndef tell(x): ...\n\ndef f(figures): ...\n\nself.is_told = file.tell()\n"
+    assert sorted(line for line, _ in names_are_the_fields(Source(python, names))) == [1, 3, 5, 7]
+    assert not list(names_are_the_fields(Source(PurePosixPath("src/bettong/chaos/a.py"), names)))
+    assert not list(names_are_the_fields(Source(python, "configured(file.tell())\n")))
     unused = "def f(a, b, _c):\n    return a\n\ndef g(d):  # noqa: ARG001\n    return 1\n"
     assert [what.split(":")[0] for _, what in parameters_are_used(Source(python, unused))] == [
         "f does not use b",

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import log_to_log, machine, plain_loop, report
-from benchmarks.measuring import Figure, Sample, look
+from benchmarks.measuring import Measurement, Sample, measure_machine
 from benchmarks.peers import environments, race
 from benchmarks.peers.bettong.contestant import BettongSuite
 from benchmarks.peers.load import Load, framed, load
@@ -34,7 +34,7 @@ _BETTONG = "Bettong"
 class Entry:
     """A row: who, what it was told to guarantee, what records it takes, its runs, and what ended them early."""
 
-    figure: Figure
+    measurement: Measurement
     version: str
     guarantee: str
     start: race.Start | None
@@ -63,30 +63,32 @@ def main(
     console = Console()
     console.width = max(console.width, _WIDTH)
     entries = _entries(tuple(only or ("",)))
-    environments.make(peer for peer in PEERS if any(peer.name == each.figure.name for each in entries))
+    environments.make(peer for peer in PEERS if any(peer.name == each.measurement.name for each in entries))
     facts = machine.facts()
     of = load(messages)
     loop = partial(plain_loop.messages_per_s, of.workload)
     for number in range(runs):
         for entry in (each for each in entries if not each.fault):
-            with console.status(f"{entry.figure.name}, run {number + 1} of {runs} ..."):
-                before = look(loop)
+            with console.status(f"{entry.measurement.name}, run {number + 1} of {runs} ..."):
+                before = measure_machine(loop)
                 try:
                     sample = entry.once(of, partitions=partitions, processes=processes, s_max=s_max)
                 except (race.RaceError, BettongError, AssertionError) as error:
                     entry.fault = str(error).strip() or type(error).__name__
-                    console.print(f"{entry.figure.name} failed: {entry.fault}", highlight=False)
+                    console.print(f"{entry.measurement.name} failed: {entry.fault}", highlight=False)
                     continue
-            entry.figure.before.append(before)
-            entry.figure.samples.append(sample)
-            console.print(f"{entry.figure.name}: {sample.value:,.0f} messages/s", highlight=False)
-    figures = [entry.figure for entry in entries if entry.figure.samples]
-    console.print(report.table(figures, f"{messages:,} messages, {runs} runs, {processes} processes each"))
+            entry.measurement.before.append(before)
+            entry.measurement.samples.append(sample)
+            console.print(f"{entry.measurement.name}: {sample.value:,.0f} messages/s", highlight=False)
+    measurements = [entry.measurement for entry in entries if entry.measurement.samples]
+    console.print(
+        report.table(measurements, f"{messages:,} messages, {runs} runs, {processes} processes each")
+    )
     console.print(_notes(entries))
-    if figures:
+    if measurements:
         asked: dict[str, str | int] = {"messages": messages, "runs": runs, "partitions": partitions}
-        who = {f"who: {entry.figure.name}": _note(entry) for entry in entries}
-        path = report.save(results, figures, facts | who, asked | {"processes": processes})
+        who = {f"who: {entry.measurement.name}": _note(entry) for entry in entries}
+        path = report.save(results, measurements, facts | who, asked | {"processes": processes})
         console.print(f"{path}, and a plot beside it", highlight=False)
     raise typer.Exit(any(entry.fault for entry in entries))
 
@@ -97,13 +99,13 @@ def _entries(chosen: tuple[str, ...]) -> list[Entry]:
     for schedule in Schedule:
         suite = BettongSuite(schedule)
         name = f"{_BETTONG}, {schedule}"
-        entries.append(Entry(Figure(name, "messages/s", None), _own(), suite.guarantee, suite.start))
-        own = Figure(f"{name}, its own frames", "messages/s", None)
+        entries.append(Entry(Measurement(name, "messages/s", None), _own(), suite.guarantee, suite.start))
+        own = Measurement(f"{name}, its own frames", "messages/s", None)
         guarantee = "exactly once, for who reads frames; a snapshot each second"
         entries.append(Entry(own, _own(), guarantee, None, schedule))
     entries += [
         Entry(
-            Figure(peer.name, "messages/s", None),
+            Measurement(peer.name, "messages/s", None),
             peer.version,
             peer.guarantee,
             peer.start,
@@ -111,9 +113,9 @@ def _entries(chosen: tuple[str, ...]) -> list[Entry]:
         )
         for peer in PEERS
     ]
-    wanted = [entry for entry in entries if entry.figure.name.startswith(chosen)]
+    wanted = [entry for entry in entries if entry.measurement.name.startswith(chosen)]
     if not wanted:
-        names = ", ".join(repr(entry.figure.name) for entry in entries)
+        names = ", ".join(repr(entry.measurement.name) for entry in entries)
         raise typer.BadParameter(f"nobody's name begins with {chosen}: there are {names}")
     return wanted
 
@@ -125,8 +127,8 @@ def _own() -> str:
 def _notes(entries: list[Entry]) -> Table:
     notes = Table("", "version", "told to guarantee", "runs", "failed", title="who ran")
     for entry in entries:
-        runs = str(len(entry.figure.samples))
-        notes.add_row(entry.figure.name, entry.version, entry.guarantee, runs, entry.fault)
+        runs = str(len(entry.measurement.samples))
+        notes.add_row(entry.measurement.name, entry.version, entry.guarantee, runs, entry.fault)
     return notes
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from benchmarks.peers.roster import ROOT, Peer
-from deploy.bootstrap import Setup, jar_sums, look, told
+from deploy.bootstrap import Setup, inspect_machine, jar_sums, timed
 from deploy.setup_plan import SetupError, Tree, digest, uv_settings, wrong_jars
 
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"
@@ -14,7 +14,7 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:2.8:copy"
 
 def make(peers: Iterable[Peer]) -> None:
     """Makes those that are missing or whose lock has changed. Raises SetupError, with the end of a log."""
-    setup = Setup(Tree(ROOT), look())
+    setup = Setup(Tree(ROOT), inspect_machine())
     for peer in peers:
         if not peer.own_environment:
             continue
@@ -24,7 +24,7 @@ def make(peers: Iterable[Peer]) -> None:
             continue
         uv, log, settings = str(setup.tree.uv), f"peer-{peer.folder}", uv_settings(os.environ)
         python = str(peer.environment / "bin" / "python")
-        with told(f"packages of {peer.name} in {peer.environment.relative_to(ROOT)}"):
+        with timed(f"packages of {peer.name} in {peer.environment.relative_to(ROOT)}"):
             setup.run(
                 log, [uv, "venv", "--clear", "--python", sys.executable, str(peer.environment)], settings
             )

@@ -33,11 +33,11 @@ _BATCH = 10_000
 
 
 class RaceError(Exception):
-    """A run that gave no figure: the contestant died, was too slow, or wrong."""
+    """A run that gave no measurement: the contestant died, was too slow, or wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Trial:
     """Where a contestant runs: the broker with both topics, a folder for what it keeps, how wide it may be."""
 
     bootstrap: str
@@ -56,7 +56,7 @@ class Running(Protocol):
         """Raises RaceError when it has died."""
 
 
-Start = Callable[[Place], AbstractContextManager[Running]]
+Start = Callable[[Trial], AbstractContextManager[Running]]
 
 
 def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: float) -> Sample:
@@ -65,9 +65,9 @@ def run(start: Start, load: Load, *, partitions: int, processes: int, s_max: flo
         folder = Path(made)
         with KafkaBroker(folder / "kafka") as broker:
             _create_topics(broker.bootstrap, partitions)
-            place = Place(broker.bootstrap, folder / "contestant", partitions, processes)
-            place.folder.mkdir()
-            with start(place) as running, _Output(broker.bootstrap, partitions) as output:
+            trial = Trial(broker.bootstrap, folder / "contestant", partitions, processes)
+            trial.folder.mkdir()
+            with start(trial) as running, _Output(broker.bootstrap, partitions) as output:
                 deadline = time.monotonic() + s_max
                 feed(broker.bootstrap, load.opening)
                 output.read(load.opening_bytes, running, deadline)

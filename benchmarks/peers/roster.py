@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.peers.race import Place, RaceError, Running
+from benchmarks.peers.race import RaceError, Running, Trial
 from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.processes import Command, Process
 
@@ -27,27 +27,27 @@ _TERMINAL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 Arguments = tuple[str, ...]
 
 
-def _alike(*arguments: str) -> Callable[[Place], list[Arguments]]:
+def _alike(*arguments: str) -> Callable[[Trial], list[Arguments]]:
     """The same call for each process: they share the work through Kafka's consumer group."""
-    return lambda place: [arguments] * place.processes
+    return lambda trial: [arguments] * trial.processes
 
 
-def _once(*arguments: str) -> Callable[[Place], list[Arguments]]:
+def _once(*arguments: str) -> Callable[[Trial], list[Arguments]]:
     """One call: the peer starts its own processes."""
     return lambda _: [arguments]
 
 
-def _bytewax(program: str) -> Callable[[Place], list[Arguments]]:
+def _bytewax(program: str) -> Callable[[Trial], list[Arguments]]:
     """A program here, with a snapshot each second."""
 
-    def calls(place: Place) -> list[Arguments]:
-        ports = free_ports(place.processes)
+    def calls(trial: Trial) -> list[Arguments]:
+        ports = free_ports(trial.processes)
         addresses = ";".join(f"{LOOPBACK}:{port}" for port in ports)
         module = f"benchmarks.peers.bytewax.{program}"
-        run = ("-m", "bytewax.run", module, "-r", str(place.folder), "-s", "1", "-b", "0")
-        if place.processes == 1:
+        run = ("-m", "bytewax.run", module, "-r", str(trial.folder), "-s", "1", "-b", "0")
+        if trial.processes == 1:
             return [run]
-        return [(*run, "-i", str(number), "-a", addresses) for number in range(place.processes)]
+        return [(*run, "-i", str(number), "-a", addresses) for number in range(trial.processes)]
 
     return calls
 
@@ -63,10 +63,10 @@ class Peer:
     name: str
     folder: str
     guarantee: str
-    commands: Callable[[Place], list[Arguments]]
+    commands: Callable[[Trial], list[Arguments]]
     package: str = "pyspark"
     own_environment: bool = True
-    prepare: Callable[[Place], Arguments] | None = None
+    prepare: Callable[[Trial], Arguments] | None = None
     jar: str = ""
     frames: bool = False
 
@@ -86,10 +86,10 @@ class Peer:
         return pinned(self.package, self.lock.read_text()) if self.own_environment else version(self.package)
 
     @contextmanager
-    def start(self, place: Place) -> Iterator[Running]:
+    def start(self, trial: Trial) -> Iterator[Running]:
         """Runs its processes until left; see `race.Start`."""
         if self.prepare is not None:
-            preparing = Process(self._command(place, self.prepare(place), "prepare"))
+            preparing = Process(self._command(trial, self.prepare(trial), "prepare"))
             try:
                 if (ending := preparing.wait(_PREPARE_S_MAX)) is None or ending.status:
                     raise RaceError(_last_words(preparing))
@@ -97,8 +97,8 @@ class Peer:
                 preparing.kill()
         processes: list[Process] = []
         try:
-            for number, arguments in enumerate(self.commands(place)):
-                processes.append(Process(self._command(place, arguments, str(number))))
+            for number, arguments in enumerate(self.commands(trial)):
+                processes.append(Process(self._command(trial, arguments, str(number))))
             yield _Processes(processes)
         finally:
             for process in processes:
@@ -106,19 +106,19 @@ class Peer:
             for process in processes:
                 process.stop()
 
-    def _command(self, place: Place, arguments: Arguments, number: str) -> Command:
-        state = place.folder / f"state-{number}"
+    def _command(self, trial: Trial, arguments: Arguments, number: str) -> Command:
+        state = trial.folder / f"state-{number}"
         state.mkdir(exist_ok=True)
         environment = {
             "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}",
-            "PEER_KAFKA": place.bootstrap,
+            "PEER_KAFKA": trial.bootstrap,
             "PEER_STATE": str(state),
-            "PEER_PARTITIONS": str(place.partitions),
-            "PEER_PROCESSES": str(place.processes),
+            "PEER_PARTITIONS": str(trial.partitions),
+            "PEER_PROCESSES": str(trial.processes),
             "TMPDIR": str(state),
         }
         call = (str(self.environment / "bin" / "python"), *arguments)
-        return Command(f"{self.name} {number}", call, place.folder / f"{number}.log", environment, state)
+        return Command(f"{self.name} {number}", call, trial.folder / f"{number}.log", environment, state)
 
 
 class _Processes:
@@ -165,7 +165,7 @@ _BYTEWAX = Peer(
     "state exactly once, output at least once; a snapshot each second",
     _bytewax("program"),
     package="bytewax",
-    prepare=lambda place: ("-m", "bytewax.recovery", str(place.folder), str(place.processes)),
+    prepare=lambda trial: ("-m", "bytewax.recovery", str(trial.folder), str(trial.processes)),
 )
 
 PEERS = [

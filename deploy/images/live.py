@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
-PLACE = Path("/tmp/live")  # noqa: S108 - the container's own; the Tiltfile names it too
+FOLDER = Path("/tmp/live")  # noqa: S108 - the container's own; the Tiltfile names it too
 MARK = ".changed"
 _LOOK_S = 0.2
 _STOP_S_MAX = 40.0  # a processor lets its batch end
@@ -27,26 +27,26 @@ _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPWR)
 
 def main(words: Sequence[str]) -> int:
     """Runs the words until they end by themselves or by a signal; their exit code."""
-    lay_out(Path(sysconfig.get_path("purelib")), PLACE)
-    return run(words, PLACE)
+    lay_out(Path(sysconfig.get_path("purelib")), FOLDER)
+    return run_command(words, FOLDER)
 
 
-def lay_out(packages: Path, place: Path) -> None:
+def lay_out(packages: Path, folder: Path) -> None:
     """Copies our packages, without byte code: that of images is never compared with its source."""
-    if place.exists():
+    if folder.exists():
         return  # the container was started again; what was changed here stays
-    fresh = place.with_name(f"{place.name}.new")
+    fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     for package in packages.glob("bettong*"):
         if (package / "__init__.py").exists():
             shutil.copytree(package, fresh / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     (fresh / MARK).touch()
-    fresh.rename(place)
+    fresh.rename(folder)
 
 
-def run(words: Sequence[str], place: Path) -> int:
-    """Runs the words with `place` before all other packages, and again after each change of its mark.
+def run_command(words: Sequence[str], folder: Path) -> int:
+    """Runs the words with `folder` before all other packages, and again after each change of its mark.
 
     Passes signals on. Returns the exit code, 128 and the signal's number for one that a signal ended.
     """
@@ -58,11 +58,11 @@ def run(words: Sequence[str], place: Path) -> int:
 
     for number in _PASSED_ON:
         signal.signal(number, pass_on)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_paths(place))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_paths(folder))}
     while True:
-        seen = (place / MARK).stat().st_mtime_ns
+        seen = (folder / MARK).stat().st_mtime_ns
         child = subprocess.Popen(words, env=environment)
-        while (status := child.poll()) is None and (place / MARK).stat().st_mtime_ns == seen:
+        while (status := child.poll()) is None and (folder / MARK).stat().st_mtime_ns == seen:
             time.sleep(_LOOK_S)
         if status is not None:
             return status if status >= 0 else 128 - status
@@ -70,8 +70,8 @@ def run(words: Sequence[str], place: Path) -> int:
         _end(child)
 
 
-def _paths(place: Path) -> list[str]:
-    return [str(place), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+def _paths(folder: Path) -> list[str]:
+    return [str(folder), *filter(None, [os.environ.get("PYTHONPATH", "")])]
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

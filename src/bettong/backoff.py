@@ -1,4 +1,4 @@
-"""Pauses between attempts that fail, longer each time: the one place that says how they grow.
+"""Pauses between attempts that fail, longer each time: the one module that says how they grow.
 
 pause_s    the rule, for who counts failures itself
 Backoff    for a loop that goes on until it is stopped
@@ -64,7 +64,7 @@ def attempts(
     A pause takes up to what `pause_s` says, by chance. `on_pause` gets the number of the attempt that failed.
     """
 
-    def tell(state: RetryCallState) -> None:
+    def report_pause(state: RetryCallState) -> None:
         if on_pause is not None:
             on_pause(state.attempt_number)
 
@@ -72,7 +72,7 @@ def attempts(
         retry=retry_if_exception(may_pass),
         stop=stop_after_delay(for_s),
         wait=wait_random_exponential(first_s, max_s),
-        before_sleep=tell,
+        before_sleep=report_pause,
         sleep=sleep,
         reraise=True,
     )

@@ -123,7 +123,7 @@ class DeliveryTable:
         self._hear(origin, now_ns)
 
     def end(self, origin: Origin, *, acknowledged: int, now_ns: int) -> None:
-        """Notes that the origin has sent its last frame, `acknowledged`; what is late is told for a while yet.
+        """Notes that the origin has sent its last frame, `acknowledged`; what is late is still reported for a while.
 
         Nothing ends for who has taken later frames: then another session goes on.
         """
@@ -132,7 +132,7 @@ class DeliveryTable:
             self.highest[origin] = acknowledged
         self._hear(origin, now_ns)
         if ends:
-            # Of an END that is told again, the origin may have been forgotten just now.
+            # Of an END that comes again, the origin may have been forgotten just now.
             self.highest[origin] = acknowledged
             self.heard_ns.pop(origin, None)
             self.ended_ns[origin] = self.age_ns

@@ -137,7 +137,7 @@ class ClusterError(BettongError):
 
 
 # A process that ends with one of these would end with it again, were it only started again: the same code,
-# settings and log lead to the same place. An operator has to act.
+# settings and log lead to the same end. An operator has to act.
 FINAL_ERRORS: tuple[type[BettongError], ...] = (
     ApplicationError,
     LogTruncatedError,

@@ -60,7 +60,7 @@ UNREADABLE = Metric(
 TICKS = Metric(
     "ticks",
     "records",
-    "that told partitions how far event time has come, for no frame did: of a sender's sources",
+    "that brought partitions the watermark, for no frame did: of a sender's sources",
 )
 WATERMARK_LAG = Metric(
     "watermark_lag_s",
@@ -104,8 +104,8 @@ LAG = Metric(
 STALLED = Metric(
     "stalled_s",
     "s",
-    "for how long a stage's partition, `stalled_s/STAGE/PARTITION`, has folded nothing although records wait; told from"
-    " 3 s on",
+    "for how long a stage's partition, `stalled_s/STAGE/PARTITION`, has folded nothing although records wait; reported"
+    " from 3 s on",
 )
 RATE = Metric("messages_per_s", "messages/s", "folded by a partition of the resident schedule, of late")
 BATCH = Metric("batch", "batch", "the last micro-batch")
@@ -234,7 +234,7 @@ BESIDE: Mapping[str, tuple[str, str]] = {
     ),
     "bettong_partition_figures_readable": (
         "",
-        "1 when Redis told the processor the metrics of partitions for this scrape; 0: they are left out",
+        "1 when Redis gave the processor the metrics of partitions for this scrape; 0: they are left out",
     ),
 }
 STANDBY = "standby"

@@ -35,9 +35,9 @@ def another(request: pytest.FixtureRequest, tmp_path: Path, unique_name: Name) -
         return lambda: ObjectSnapshots(url, application)
     if request.param == "s3:":
         request.getfixturevalue("s3_server")
-    place = f"s3://{BUCKET}/a/folder" if request.param == "s3:" else f"file://{tmp_path}/a folder"
+    url = f"s3://{BUCKET}/a/folder" if request.param == "s3:" else f"file://{tmp_path}/a folder"
     nowhere = RedisStore("redis://127.0.0.1:1/0", application)
-    return lambda: snapshot_store(place, application, nowhere)
+    return lambda: snapshot_store(url, application, nowhere)
 
 
 @pytest.fixture
@@ -99,10 +99,10 @@ def test_an_increment_saved_again_replaces_what_may_have_been_damaged(store: Sna
 
 
 def test_stages_and_partitions_do_not_mix(store: SnapshotStore) -> None:
-    places = [("a", 1), ("a", 11), ("a-1", 1), ("a_b", 1), ("A", 1), ("1-1", 1)]
-    for number, (stage, partition) in enumerate(places):
+    partitions = [("a", 1), ("a", 11), ("a-1", 1), ("a_b", 1), ("A", 1), ("1-1", 1)]
+    for number, (stage, partition) in enumerate(partitions):
         store.save(stage, partition, whole(number), state(number))
-    for number, (stage, partition) in enumerate(places):
+    for number, (stage, partition) in enumerate(partitions):
         assert store.increments(stage, partition) == [whole(number)]
         assert store.load(stage, partition, whole(number)) == state(number)
 
@@ -112,8 +112,8 @@ def test_clearing_leaves_nothing_and_saving_goes_on(store: SnapshotStore) -> Non
         store.save("check", partition, whole(1), state(1))
         store.save("count", partition, whole(2), state(2))
     store.clear()
-    places = [(stage, partition) for stage in ("check", "count") for partition in range(3)]
-    assert [store.increments(*place) for place in places] == [[]] * 6
+    partitions = [(stage, partition) for stage in ("check", "count") for partition in range(3)]
+    assert [store.increments(*place) for place in partitions] == [[]] * 6
     store.save("check", 0, whole(3), state(3))
     assert store.increments("check", 0) == [whole(3)]
 

@@ -38,7 +38,7 @@ class _ForgetsToUndo(SqliteLedger):
         super().commit(partition, position)
 
 
-class _SharesItsPlace(SqliteLedger):
+class _SharesItsFile(SqliteLedger):
     """Does not shut out older ones."""
 
     def _own(self, partition: int) -> None:
@@ -53,7 +53,7 @@ class _LosesItsPosition(SqliteLedger):
         return None
 
 
-@pytest.mark.parametrize("kind", [_ForgetsToUndo, _SharesItsPlace, _LosesItsPosition])
+@pytest.mark.parametrize("kind", [_ForgetsToUndo, _SharesItsFile, _LosesItsPosition])
 def test_the_contract_finds_a_broken_sink(kind: Callable[[Path], SqliteLedger], tmp_path: Path) -> None:
     def fails(test: str) -> bool:
         suite = TestSqliteLedger()

@@ -38,8 +38,8 @@ def feed(target: str, source: str, stream: str, frames: list[list[bytes]]) -> An
         path = [folder, sysconfig.get_path("purelib")]
         find = f"import runpy, sys; sys.path += {path!r}; del sys.argv[0]"
         run = "runpy.run_path(sys.argv[0], run_name='__main__')"
-        told = _run("-I", "-S", "-c", f"{find}; {run}", str(_CLIENT), target, source, stream, text=rows)
-    return Answer(**json.loads(told))
+        reported = _run("-I", "-S", "-c", f"{find}; {run}", str(_CLIENT), target, source, stream, text=rows)
+    return Answer(**json.loads(reported))
 
 
 def _run(*arguments: str, text: str = "") -> str:

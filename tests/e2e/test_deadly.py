@@ -43,7 +43,7 @@ REASONS = {
     5: "KeyboardInterrupt: why",
     6: "CancelledError: why",
 }
-TOLD_S_MAX = 10.0
+REPORTED_S_MAX = 10.0
 PARTITIONS = 4
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 
@@ -130,7 +130,7 @@ class StatusWatch(BlockThread):
     """Looks at what the processor says of itself all the time; what it says may be there for less than a second."""
 
     def __init__(self, record: SuiteRecord) -> None:
-        super().__init__("status", close_s_max=TOLD_S_MAX)
+        super().__init__("status", close_s_max=REPORTED_S_MAX)
         self._record = record
         self._seen_s: dict[str, float] = {}
 
@@ -196,7 +196,7 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
         named_s = watch.first_seen_s(
             r"numbers/\d is held up: workers died \d time\(s\) at offset \d+, origin numbers/feed, sequence 5"
         )
-        assert named_s - begun_s < TOLD_S_MAX
+        assert named_s - begun_s < REPORTED_S_MAX
         monkeypatch.setenv(HARMLESS, "1")
         put_out, again = output_of(suite.record)
     assert put_out == again
@@ -235,11 +235,11 @@ def test_an_interrupt_is_nothing_and_status_names_a_message_that_takes_long(
         sender.flush(60)
         begun_s = time.monotonic()
 
-        def told() -> bool:
+        def reported() -> bool:
             record = processor_of(LiveMetrics(store))
             detail = record[metrics.DETAIL.name]
             named = "origin numbers/feed, sequence 3, index 1: folded for" in detail
             return named and "numbers/" in detail and record[metrics.STATE.name] != "running"
 
-        eventually(told, seconds=30, what="status names it")
-        assert time.monotonic() - begun_s < TOLD_S_MAX
+        eventually(reported, seconds=30, what="status names it")
+        assert time.monotonic() - begun_s < REPORTED_S_MAX

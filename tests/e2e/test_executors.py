@@ -87,8 +87,8 @@ def test_any_number_of_executors_gives_the_same_results(
         fed(start_suite, example, schedule, executors=executors, kills=kills)
         for schedule, executors, kills in runs
     ]
-    for place, each in enumerate(found):
-        assert each == found[0], f"run {place}"
+    for index, each in enumerate(found):
+        assert each == found[0], f"run {index}"
 
 
 def fed(

@@ -43,8 +43,8 @@ def test_orders_on_all_symbols_are_rejected_for_exactly_the_fifteen_rejecting_on
         if line
     }
     orders = [
-        ORDER.pack(1, 1 + place % 2, 7, b"%06d" % place, symbol, 10.0 * place, 1.5, b"20160902-15:47:52.250")
-        for place, symbol in enumerate(symbols)
+        ORDER.pack(1, 1 + index % 2, 7, b"%06d" % index, symbol, 10.0 * index, 1.5, b"20160902-15:47:52.250")
+        for index, symbol in enumerate(symbols)
     ]
     answer = feed(market.sender, "orders", "all-symbols", [orders[:100], orders[100:]])
     assert answer == Answer(source="orders", takes_rows=True, acknowledged=2)

@@ -55,8 +55,8 @@ def run(say: Callable[..., str]) -> Run:
     """The JSON objects that a command on the application prints."""
 
     def run(command: str, *rest: str) -> list[dict[str, object]]:
-        told = say(*command.split(), str(PROGRAM), *rest)
-        return [json.loads(text) for text in told.splitlines() if text.startswith("{")]
+        reported = say(*command.split(), str(PROGRAM), *rest)
+        return [json.loads(text) for text in reported.splitlines() if text.startswith("{")]
 
     return run
 
@@ -85,7 +85,7 @@ def test_a_function_that_raises_gives_a_dead_letter_and_the_stream_goes_on(
         status = say("status")
         return "divide" in status and "ZeroDivisionError" in status
 
-    eventually(is_shown, seconds=60, what="the receiver has told it")
+    eventually(is_shown, seconds=60, what="the receiver has reported it")
 
 
 def test_a_dead_letter_is_found_and_sent_again_and_a_second_time_is_nothing_new(run: Run) -> None:

@@ -90,10 +90,10 @@ def test_the_processor_stops_for_good_and_goes_on_with_that_very_message_once_me
         assert lines(folder) == [(100.0, 1), (50.0, 2)]
 
     log = (folder / "logs" / "processor.log").read_text()
-    (told,) = [line for line in log.splitlines() if line.startswith("bettong: error:")]
-    assert "'divide' (on_error=\"stop\") cannot process a message: ZeroDivisionError: " in told
-    assert "origin numbers/feed, sequence 3, index 0" in told
-    assert told.endswith('goes on with this very message: {"group":"a","value":0}')
+    (reported,) = [line for line in log.splitlines() if line.startswith("bettong: error:")]
+    assert "'divide' (on_error=\"stop\") cannot process a message: ZeroDivisionError: " in reported
+    assert "origin numbers/feed, sequence 3, index 0" in reported
+    assert reported.endswith('goes on with this very message: {"group":"a","value":0}')
 
     program.write_text(MENDED)
     with Suite(options):

@@ -53,9 +53,9 @@ def test_tasks_that_spark_runs_twice_change_nothing(start_suite: StartSuite, tmp
             client.initial_quotes(INITIAL_QUOTES)
             client.rounds(LOAD[:2])
             running.settle()
-            for place, each in enumerate(LOAD[2:]):
-                stopped = cluster.python_workers(place % 2) if place < STOPS else []
-                assert stopped or place >= STOPS
+            for index, each in enumerate(LOAD[2:]):
+                stopped = cluster.python_workers(index % 2) if index < STOPS else []
+                assert stopped or index >= STOPS
                 before = copies(events)
                 try:
                     for worker in stopped:

@@ -146,7 +146,7 @@ class Row:
     says: tuple[str, ...]
     mend: Act
     code: int = 7
-    observable_s: float = 0.0  # from the fault to when it can be told from what is usual
+    observable_s: float = 0.0  # from the fault to when it differs from what is usual
     goes_on: bool = True  # once it is mended, all of it
 
 
@@ -334,21 +334,23 @@ def test_status_is_true_within_two_seconds(
     if row.code == 0:
         eventually(lambda: status()[0] == 0, seconds=MENDED_S, what=f"all goes on: {status()}")
     row.break_(world)
-    broken_s, asked_s, told = time.monotonic(), 0.0, (0, "")
+    broken_s, asked_s, reported = time.monotonic(), 0.0, (0, "")
 
-    def told_truly() -> bool:
-        nonlocal asked_s, told
+    def reported_truly() -> bool:
+        nonlocal asked_s, reported
         asked_s = time.monotonic()
-        told = status()
-        return told[0] == row.code and all(re.search(each, told[1], re.MULTILINE) for each in row.says)
+        reported = status()
+        return reported[0] == row.code and all(
+            re.search(each, reported[1], re.MULTILINE) for each in row.says
+        )
 
     try:
-        eventually(told_truly, seconds=30, what=f"{row.says} and {row.code}")
+        eventually(reported_truly, seconds=30, what=f"{row.says} and {row.code}")
     except AssertionError as error:
-        raise AssertionError(f"{error}; it says {told}") from None
+        raise AssertionError(f"{error}; it says {reported}") from None
     finally:
         row.mend(world)
-    assert asked_s - broken_s <= row.observable_s + TRUE_S, told
+    assert asked_s - broken_s <= row.observable_s + TRUE_S, reported
     if row is TABLE[-1]:
         dead = rf"processor(-2)? +given up +.*stopped for good: exit code {PoisonError.exit_code}: .*cannot process"
         eventually(lambda: re.search(dead, status()[1]), what=f"its process has ended: {status()}")

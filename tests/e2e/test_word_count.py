@@ -35,20 +35,20 @@ def test_word_count_equals_a_plain_counter_under_each_schedule_and_when_killed(
     quarter = len(LINES) // 4
     running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=settings)
     send(running, LINES[:quarter])
-    finished(running, told_to_prometheus)
+    finished(running, scraped_metrics)
     running = start_suite(APPLICATION, schedule=Schedule.RESIDENT, keep=kept, settings=settings)
     send(running, LINES[quarter : 2 * quarter])
     running.settle()
-    told_to_prometheus(running)
+    scraped_metrics(running)
     killed(running, quarter)
     finished(running)
     running = start_suite(APPLICATION, schedule=Schedule.MICRO_BATCH, keep=kept, settings=SETTINGS)
     send(running, LINES[-FRAME_LINES:])
     found = finished(running)
     for word, lines in found.items():
-        told = [json.loads(line) for line in lines]
+        reported = [json.loads(line) for line in lines]
         right = [{"word": word, "total": total} for total in range(1, len(lines) + 1)]
-        assert told == right, "grows by one, in order"
+        assert reported == right, "grows by one, in order"
     seen = {word: len(lines) for word, lines in found.items()}
     assert seen == Counter(word for line in LINES for word in line.lower().split())
 
@@ -96,18 +96,18 @@ def finished(
     return dict(words)
 
 
-def told_to_prometheus(running: RunningSuite) -> None:
-    """Each service tells Prometheus what `bettong status` shows."""
+def scraped_metrics(running: RunningSuite) -> None:
+    """Each service's endpoint serves what `bettong status` shows."""
     logs = {name: running.suite.record.services[name].log for name in SERVICES}
     found = {name: Scraped.of(log) for name, log in logs.items()}
     sender, processor, receiver = (found[name] for name in SERVICES)
-    told = overview(running.metrics.live(), running.metrics.partitions())
-    assert sender["bettong_sender_messages_total"] == told.messages
+    reported = overview(running.metrics.live(), running.metrics.partitions())
+    assert sender["bettong_sender_messages_total"] == reported.messages
     assert sender["bettong_sender_sessions"] == 0
-    assert receiver["bettong_receiver_messages_total", "counts"] == told.results
-    assert receiver["bettong_receiver_dead_letters_total"] == told.dead_letters == 0
+    assert receiver["bettong_receiver_messages_total", "counts"] == reported.results
+    assert receiver["bettong_receiver_dead_letters_total"] == reported.dead_letters == 0
     # Of this process; the results are counted over restarts.
-    assert 0 < receiver["bettong_receiver_latency_seconds_count"] <= told.results
+    assert 0 < receiver["bettong_receiver_latency_seconds_count"] <= reported.results
     assert receiver["bettong_receiver_latency_seconds_sum"] > 0
     assert processor["bettong_partition_figures_readable"] == 1
     for each in found.values():

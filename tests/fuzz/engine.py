@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from deploy.bootstrap import Setup, look
+from deploy.bootstrap import Setup, inspect_machine
 from deploy.setup_plan import SetupError, Tree, digest, uv_settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +16,7 @@ LOCK = Path(__file__).with_name("requirements.lock")
 
 def fetch_atheris() -> Path:
     """The folder to put on Python's path. Raises SetupError where there is none for this machine or this Python."""
-    setup = Setup(Tree(ROOT), look())
+    setup = Setup(Tree(ROOT), inspect_machine())
     folder = setup.tree.share / "atheris"
     stamp = folder / "lock.stamp"
     fingerprint = digest((sys.version, LOCK.read_text()))

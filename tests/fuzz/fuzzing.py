@@ -57,13 +57,13 @@ def fuzz(names: Sequence[str], *, seed: int, seconds: float, engine: Path | None
         environment = os.environ | {"PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")])}
         command = [sys.executable, *child, ",".join(names), str(under_way), str(seed), str(seconds)]
         limit_s = seconds * len(names) + _GRACE_S
-        with (Path(folder) / "said").open("w+b") as told:
+        with (Path(folder) / "said").open("w+b") as raised:
             try:
                 done = subprocess.run(
                     command,
                     cwd=ROOT,
                     env=environment,
-                    stdout=told,
+                    stdout=raised,
                     stderr=subprocess.PIPE,
                     check=False,
                     timeout=limit_s,
@@ -71,8 +71,8 @@ def fuzz(names: Sequence[str], *, seed: int, seconds: float, engine: Path | None
                 code, said = done.returncode, done.stderr.decode(errors="replace")
             except subprocess.TimeoutExpired:
                 code, said = 1, f"it did not end within {_GRACE_S:g} s after its time"
-            told.seek(0)
-            counts = [int(line) for line in told.read().split()] if engine is None else []
+            raised.seek(0)
+            counts = [int(line) for line in raised.read().split()] if engine is None else []
         if engine is not None and code == 0:
             counts = [left_behind(under_way)[0]]
         outcomes = [Outcome(name, count) for name, count in zip(names, counts, strict=False)]
@@ -95,8 +95,8 @@ def write_seeds(harness: Harness) -> None:
     """Puts the valid samples into the corpus, as they are now."""
     folder = CORPUS / harness.name
     folder.mkdir(parents=True, exist_ok=True)
-    for place, data in enumerate(harness.seeds()):
-        (folder / f"seed-{place}.bin").write_bytes(data)
+    for index, data in enumerate(harness.seeds()):
+        (folder / f"seed-{index}.bin").write_bytes(data)
 
 
 def say(line: str) -> None:

@@ -67,8 +67,8 @@ def main(arguments: list[str]) -> None:
             signal.setitimer(signal.ITIMER_REAL, INPUT_S_MAX)
             harness.read(data)
 
-        told = [f"-{option}={value}" for option, value in options.items()]
-        atheris.Setup([sys.argv[0], *told, str(found), str(CORPUS / name)], read)
+        reported = [f"-{option}={value}" for option, value in options.items()]
+        atheris.Setup([sys.argv[0], *reported, str(found), str(CORPUS / name)], read)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         atheris.Fuzz()
 

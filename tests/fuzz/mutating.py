@@ -23,33 +23,33 @@ def mutated(random: Random, inputs: Sequence[bytes], words: Sequence[bytes]) -> 
 
 
 def _change(random: Random, data: bytearray, inputs: Sequence[bytes], words: Sequence[bytes]) -> None:
-    place = random.randrange(len(data) + 1)
+    offset = random.randrange(len(data) + 1)
     kind = random.randrange(9)
-    if kind == 0 and place < len(data):
-        data[place] ^= 1 << random.randrange(8)
-    elif kind == 1 and place < len(data):
-        data[place] = random.choice(_BYTES)
+    if kind == 0 and offset < len(data):
+        data[offset] ^= 1 << random.randrange(8)
+    elif kind == 1 and offset < len(data):
+        data[offset] = random.choice(_BYTES)
     elif kind == 2:
         size = random.choice((2, 4, 8))
         number = random.choice(_NUMBERS) * random.choice((1, -1)) % 2 ** (8 * size)
-        place -= place % size
-        data[place : place + size] = number.to_bytes(size, random.choice(("little", "big")))
+        offset -= offset % size
+        data[offset : offset + size] = number.to_bytes(size, random.choice(("little", "big")))
     elif kind == 3:
-        del data[place : place + random.randrange(1, 17)]
+        del data[offset : offset + random.randrange(1, 17)]
     elif kind == 4:
-        data[place:place] = data[place : place + random.randrange(1, 33)]
+        data[offset:offset] = data[offset : offset + random.randrange(1, 33)]
     elif kind == 5:
         other = random.choice(inputs)
         start = random.randrange(len(other) + 1)
-        data[place : place + random.randrange(33)] = other[start : start + random.randrange(65)]
+        data[offset : offset + random.randrange(33)] = other[start : start + random.randrange(65)]
     elif kind == 6 and words:
-        data[place : place + random.choice((0, 0, 4, 8))] = random.choice(words)
+        data[offset : offset + random.choice((0, 0, 4, 8))] = random.choice(words)
     elif kind == 7:
-        data[place:place] = random.randbytes(random.randrange(1, 9))
+        data[offset:offset] = random.randbytes(random.randrange(1, 9))
     elif random.randrange(50) == 0:
-        data[place:place] = random.choice((b"[", b"{", b'{"a":', b"\x0a\xff", b"9", b"-")) * _NESTED
+        data[offset:offset] = random.choice((b"[", b"{", b'{"a":', b"\x0a\xff", b"9", b"-")) * _NESTED
     else:
-        del data[place:]
+        del data[offset:]
 
 
 def floats() -> tuple[bytes, ...]:

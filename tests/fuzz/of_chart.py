@@ -45,12 +45,12 @@ def values_of(data: bytes) -> dict[str, Any]:
     values = copy.deepcopy({**REAL, **random.choice(list(WAYS.values()))})
     for _ in range(random.choice((1, 1, 2, 4))):
         path = random.choice(list(_paths(defaults)))
-        place = values
+        section = values
         for part in path[:-1]:
-            if not isinstance(place.get(part), dict):
-                place[part] = {}
-            place = place[part]
-        place[path[-1]] = copy.deepcopy(random.choice(_ODD))
+            if not isinstance(section.get(part), dict):
+                section[part] = {}
+            section = section[part]
+        section[path[-1]] = copy.deepcopy(random.choice(_ODD))
     return values
 
 

@@ -45,8 +45,8 @@ def _portions(kind: Format) -> Callable[[bytes], None]:
     def read_portions(data: bytes) -> None:
         for schema in SCHEMAS:
             # As a client has it, from the sender's Welcome.
-            told = pa.ipc.read_schema(schema.arrow.serialize())
-            wanted = Wanted(told, takes_rows=kind is Format.BINARY, messages_max=7, bytes_max=10_000)
+            reported = pa.ipc.read_schema(schema.arrow.serialize())
+            wanted = Wanted(reported, takes_rows=kind is Format.BINARY, messages_max=7, bytes_max=10_000)
             with contextlib.suppress(BettongError):
                 _in_a_file(data, lambda path, wanted=wanted: _sent(path, kind, wanted))  # type: ignore[misc]
 
@@ -70,7 +70,7 @@ _LAYOUTS: tuple[Decoder, ...] = (
 
 def read_layout(data: bytes) -> None:
     """Rows for decoders of binary layouts: they refuse, and never raise."""
-    rows = [data[place : place + 22] for place in range(0, min(len(data), 500), 22)]
+    rows = [data[offset : offset + 22] for offset in range(0, min(len(data), 500), 22)]
     for decoder in _LAYOUTS:
         decoded = decoder.decode(SCHEMAS[0], rows)
         assert decoded.columns is not None

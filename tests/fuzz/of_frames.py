@@ -70,9 +70,9 @@ SCHEMAS = (schema_of(Fixed), schema_of(Varying))
 def samples(schema: Schema, count: int) -> Columns:
     """Some messages."""
     if schema.message is Fixed:
-        made: list[object] = [Fixed(place, place % 2 == 0, f"c{place}", place / 3) for place in range(count)]
+        made: list[object] = [Fixed(index, index % 2 == 0, f"c{index}", index / 3) for index in range(count)]
     else:
-        made = [Varying(place, f"text {place} é", b"b" * place, b"abc") for place in range(count)]
+        made = [Varying(index, f"text {index} é", b"b" * index, b"abc") for index in range(count)]
     return Columns.of_messages(schema, made)
 
 
@@ -196,9 +196,9 @@ def _frames() -> Iterator[bytes]:
 
 
 def _columns() -> Iterator[bytes]:
-    for place, schema in enumerate(SCHEMAS):
+    for index, schema in enumerate(SCHEMAS):
         for count in (0, 1, 9):
-            yield bytes([place]) + samples(schema, count).payload()
+            yield bytes([index]) + samples(schema, count).payload()
 
 
 def _results() -> Iterator[bytes]:

@@ -58,10 +58,10 @@ def hoards(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "told"), [(dies, "-11"), (raises, "KeyError"), (endless, "-14"), (hoards, "MemoryError")]
+    ("read", "reported"), [(dies, "-11"), (raises, "KeyError"), (endless, "-14"), (hoards, "MemoryError")]
 )
 def test_whatever_goes_wrong_is_found_with_its_input(
-    read: object, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    read: object, reported: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     name = read.__name__  # type: ignore[attr-defined]
     planted = tmp_path / "planted.py"
@@ -79,7 +79,7 @@ def test_whatever_goes_wrong_is_found_with_its_input(
     assert outcome.name == name
     assert outcome.finding is not None
     assert b"!" in outcome.finding
-    assert told in outcome.said
+    assert reported in outcome.said
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:

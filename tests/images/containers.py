@@ -119,7 +119,7 @@ def configuration(
             _memory("/dev/shm", "mode=1777", _SHM),  # noqa: S108 - the container's
             _memory("/tmp", "mode=1777"),  # noqa: S108 - the container's
             *(_given(Path(path), path) for path in ("/etc/hosts", "/etc/resolv.conf")),
-            *(_given(path, place) for path, place in folders.items()),
+            *(_given(path, path_inside) for path, path_inside in folders.items()),
         ],
         "linux": {
             "namespaces": [{"type": kind} for kind in ("pid", "mount", "ipc")],
@@ -129,9 +129,9 @@ def configuration(
     }
 
 
-def _memory(place: str, *options: str) -> dict[str, Any]:
-    return {"destination": place, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", *options]}
+def _memory(path_inside: str, *options: str) -> dict[str, Any]:
+    return {"destination": path_inside, "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", *options]}
 
 
-def _given(path: Path, place: str) -> dict[str, Any]:
-    return {"destination": place, "type": "bind", "source": str(path), "options": ["rbind", "ro"]}
+def _given(path: Path, path_inside: str) -> dict[str, Any]:
+    return {"destination": path_inside, "type": "bind", "source": str(path), "options": ["rbind", "ro"]}

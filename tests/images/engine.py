@@ -115,8 +115,8 @@ class Engine:
         return self._run(self._words(*words)).stdout
 
     def _words(self, *words: str) -> list[str]:
-        places = [f"--root={self._storage}", f"--runroot={self._mounts}"]
-        return ["buildah", *places, "--storage-driver=overlay", *words]
+        folders = [f"--root={self._storage}", f"--runroot={self._mounts}"]
+        return ["buildah", *folders, "--storage-driver=overlay", *words]
 
     def _run(self, words: list[str], *, check: bool = True) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(words, check=False, capture_output=True, text=True, timeout=_STEP_S_MAX)

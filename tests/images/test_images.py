@@ -176,8 +176,8 @@ class Deployment:
 
 
 def spark(kind: str, port: str, page: str) -> tuple[str, ...]:
-    places = ("--host", LOOPBACK, "--port", port, "--webui-port", page)
-    return ("spark-class", f"org.apache.spark.deploy.{kind.lower()}.{kind}", *places)
+    addresses = ("--host", LOOPBACK, "--port", port, "--webui-port", page)
+    return ("spark-class", f"org.apache.spark.deploy.{kind.lower()}.{kind}", *addresses)
 
 
 def is_running(redis: str, name: str) -> bool:

@@ -28,7 +28,7 @@ def topic(admin: LogAdmin, unique_name: Callable[..., str]) -> str:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
+def reported(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     """What a command has printed since this was asked last, errors behind the rest."""
 
     def text() -> str:

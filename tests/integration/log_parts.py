@@ -90,10 +90,12 @@ def batches(broker: KafkaBroker, topic: str, partition: int) -> list[int]:
     """Where each batch begins in the one segment of a log."""
     content = _segment(broker, topic, partition).read_bytes()
     # A batch: 8 bytes of offset, 4 of the length of what follows.
-    found, place = [], 0
-    while place + 12 <= len(content) and (length := int.from_bytes(content[place + 8 : place + 12], "big")):
-        found.append(place)
-        place += 12 + length
+    found, offset = [], 0
+    while offset + 12 <= len(content) and (
+        length := int.from_bytes(content[offset + 8 : offset + 12], "big")
+    ):
+        found.append(offset)
+        offset += 12 + length
     return found
 
 

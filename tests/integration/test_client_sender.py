@@ -105,7 +105,7 @@ def test_the_sender_says_what_the_source_takes(sender: SenderProcess) -> None:
         assert quotes.source.frame_bytes_max == FRAME_BYTES_MAX
 
 
-def test_streams_have_names_of_their_own_unless_told(sender: SenderProcess) -> None:
+def test_streams_have_names_of_their_own_unless_given(sender: SenderProcess) -> None:
     with (
         Sender(sender.address, "orders") as first,
         Sender(sender.address, "orders", new_name=lambda: "chosen") as second,

@@ -81,7 +81,7 @@ class World:
 
     sender: NumbersSender
     kafka: str
-    told: Callable[[], str]
+    reported: Callable[[], str]
 
     def send(self, *rows: bytes) -> None:
         with Sender(self.sender.address, "numbers") as sender:
@@ -94,7 +94,7 @@ class World:
         if command == "retry":
             line += ["--sender", self.sender.address]
         code = end_well(command_line, line, name="bettong")
-        return code, self.told()
+        return code, self.reported()
 
     def listed(self, *arguments: str) -> list[dict[str, object]]:
         code, text = self.run("list", "--json", *arguments)
@@ -134,10 +134,10 @@ def world(
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path: Path,
-    told: Callable[[], str],
+    reported: Callable[[], str],
 ) -> Iterator[World]:
     with NumbersSender(unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url) as sender:
-        yield World(sender, kafka.bootstrap, told)
+        yield World(sender, kafka.bootstrap, reported)
 
 
 def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: World) -> None:
@@ -151,8 +151,8 @@ def test_what_the_decoder_refused_is_listed_shown_and_sent_again_once(world: Wor
     name = str(dead_letters[1]["id"])
     code, text = world.run("show", name)
     assert code == 0
-    for told in ("ValueError: starts with !", "goes to source numbers", "!b=2", "as received"):
-        assert told in text
+    for reported in ("ValueError: starts with !", "goes to source numbers", "!b=2", "as received"):
+        assert reported in text
     assert world.run("show", str(dead_letters[0]["id"]))[1].endswith("21 ff 00 3d 35\n")
 
     code, text = world.run("retry", "--all", "--dry-run")
@@ -238,13 +238,13 @@ def test_lists_have_pages_filters_and_counts(world: World) -> None:
 
 
 def test_wrong_names_and_places_say_what_to_do(world: World, tmp_path: Path) -> None:
-    for name, code, told in (
+    for name, code, reported in (
         ("0.99.0", 1, "there is no dead letter 0.99.0 in"),
         ("77.0.0", 1, "there is no dead letter 77.0.0 in"),
         ("first", 2, "'first' names no dead letter; expected e.g. 0.12.3"),
     ):
         assert world.run("show", name)[0] == code
-        assert told in world.run("show", name)[1]
+        assert reported in world.run("show", name)[1]
     assert world.run("retry")[0] == 2
     assert world.run("retry", "--all", "--only", "0.0.0")[0] == 2
     world.send(b"!a=1")
@@ -252,13 +252,13 @@ def test_wrong_names_and_places_say_what_to_do(world: World, tmp_path: Path) -> 
     (dead_letter,) = world.listed()
     assert world.run("show", str(dead_letter["id"]), "--as", "json")[0] == 1
     program = str(world.sender.program)
-    for line, code, told in (
+    for line, code, reported in (
         (["list", program, "--dir", str(tmp_path / "none")], 6, "or say where it runs with --kafka"),
         (["list", program, "--kafka", NOBODY], 5, "no answer from Kafka"),
         (["retry", program, "--all", "--kafka", world.kafka], 6, "give --sender HOST:PORT"),
     ):
         assert end_well(command_line, ["dead-letters", *line], name="bettong") == code
-        assert told in world.told()
+        assert reported in world.reported()
 
 
 def test_an_application_without_dead_letters_has_none(world: World) -> None:

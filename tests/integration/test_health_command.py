@@ -75,9 +75,9 @@ def container(
     return found
 
 
-def test_it_runs_when_it_says_so(container: Container, told: Callable[[], str]) -> None:
+def test_it_runs_when_it_says_so(container: Container, reported: Callable[[], str]) -> None:
     assert container.health("--running") == 7
-    assert told() == "here: says nothing\n"
+    assert reported() == "here: says nothing\n"
     container.speak("waiting")
     assert container.health("--running") == 7
     container.speak("waiting", lag=3)  # one partition is held up, the others are folded
@@ -86,22 +86,24 @@ def test_it_runs_when_it_says_so(container: Container, told: Callable[[], str]) 
     assert container.health("--running") == 0
 
 
-def test_it_is_well_when_it_stands_by(container: Container, told: Callable[[], str]) -> None:
+def test_it_is_well_when_it_stands_by(container: Container, reported: Callable[[], str]) -> None:
     container.speak("standby", detail="other is at work")
     assert container.health("--running") == 0
-    assert told() == "here: standby\n"
+    assert reported() == "here: standby\n"
 
 
-def test_it_has_stalled_when_records_wait_for_too_long(container: Container, told: Callable[[], str]) -> None:
+def test_it_has_stalled_when_records_wait_for_too_long(
+    container: Container, reported: Callable[[], str]
+) -> None:
     container.speak("running")
     append_all(container.kafka, container.topic, 0, [b"a", b"b", b"c"])
     assert container.health() == 0
     container.age(300)
     assert container.health() == 0
-    told()
+    reported()
     container.age(300)
     assert container.health() == 7
-    assert told().startswith("here: 0 records folded, 3 wait, for 6")
+    assert reported().startswith("here: 0 records folded, 3 wait, for 6")
     container.metrics.write_partition("notes", 0, {"offset": 2})
     assert container.health("--stalled-s", "1") == 0
 

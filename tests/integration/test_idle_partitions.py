@@ -59,8 +59,8 @@ def world(kafka: KafkaBroker, redis_server: RedisServer, unique_name: Callable[.
 
 
 def expired(world: World) -> int:
-    told = world.metrics.partitions().get(PartitionId(world.stage.name, 0), {})
-    return int(told.get(metrics.EXPIRED.name, 0))
+    reported = world.metrics.partitions().get(PartitionId(world.stage.name, 0), {})
+    return int(reported.get(metrics.EXPIRED.name, 0))
 
 
 @pytest.mark.parametrize("ahead_s", [0, 30 * 3600], ids=["right", "30 hours ahead"])
@@ -112,7 +112,7 @@ def test_a_processor_ends_a_state_in_a_partition_that_no_record_reaches(
     )
     with processor, RedisStore(redis_server.url, name) as store:
 
-        def told(metric: metrics.Metric) -> int:
+        def reported(metric: metrics.Metric) -> int:
             found = LiveMetrics(store).partitions().get(PartitionId("payments", 0), {})
             return int(found.get(metric.name) or 0)
 
@@ -120,11 +120,11 @@ def test_a_processor_ends_a_state_in_a_partition_that_no_record_reaches(
         frame = replace(decode(payments_frame(processor, 1)), ingest_ns=due_ns - TTL_NS)
         with LogWriter(kafka.bootstrap, frame_bytes_max=FRAME_BYTES_MAX, buffer_bytes_max=1 << 24) as writer:
             writer.append(topic, 0, encode(frame), lambda _: None)
-        eventually(lambda: told(metrics.KEYS) == 1, seconds=MINUTE_S)
-        assert told(metrics.DUE) == due_ns
-        eventually(lambda: told(metrics.EXPIRED) == 1, seconds=MINUTE_S)
+        eventually(lambda: reported(metrics.KEYS) == 1, seconds=MINUTE_S)
+        assert reported(metrics.DUE) == due_ns
+        eventually(lambda: reported(metrics.EXPIRED) == 1, seconds=MINUTE_S)
         print(f"{schedule}: {(time.time_ns() - due_ns) / SECOND_NS:.2f} s after its time")  # noqa: T201 - measured
         assert_ended(frames(kafka.bootstrap, topic, 0), due_ns)
-        assert (told(metrics.KEYS), told(metrics.DUE), told(metrics.OFFSET)) == (0, 0, 2)
+        assert (reported(metrics.KEYS), reported(metrics.DUE), reported(metrics.OFFSET)) == (0, 0, 2)
         for other in range(1, PARTITIONS):
             assert frames(kafka.bootstrap, topic, other) == []

@@ -110,12 +110,12 @@ def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_t
     outcomes: list[Outcome] = []
     stop = threading.Event()
     appended = 0
-    told: list[str] = []
-    places = {(own_topic, 0): 0, (own_topic, 1): 0}
+    reported: list[str] = []
+    starts = {(own_topic, 0): 0, (own_topic, 1): 0}
     # So small a buffer that appending blocks while the broker is away.
     with (
         writer(own_broker, buffer_bytes_max=FRAME_BYTES_MAX) as log,
-        reader(own_broker, places, on_wait=told.append) as records,
+        reader(own_broker, starts, on_wait=reported.append) as records,
     ):
 
         def append() -> None:
@@ -128,7 +128,7 @@ def test_a_broker_killed_in_the_middle_loses_nothing_doubles_nothing_and_keeps_t
         thread.start()
         read_all(records, 500)
         own_broker.kill()
-        eventually(lambda: records.poll(50, 100) or told, seconds=30)
+        eventually(lambda: records.poll(50, 100) or reported, seconds=30)
         own_broker.start()
         wanted = len(outcomes) + 2000
         eventually(lambda: len(outcomes) > wanted, seconds=60)

@@ -77,10 +77,10 @@ def test_all_truncated_partitions_are_named_and_a_broker_that_is_silent_is_asked
         asked.append(partition)
 
     monkeypatch.setattr(LogReader, "_bounds", silent)
-    with reader(kafka, {(topic, 0): 4, (topic, 1): 5}) as log, pytest.raises(LogTruncatedError) as told:
+    with reader(kafka, {(topic, 0): 4, (topic, 1): 5}) as log, pytest.raises(LogTruncatedError) as raised:
         read_all(log, 1)
-    assert f"{topic}/0: offset 4 is needed" in str(told.value)
-    assert f"{topic}/1: offset 5 is needed" in str(told.value)
+    assert f"{topic}/0: offset 4 is needed" in str(raised.value)
+    assert f"{topic}/1: offset 5 is needed" in str(raised.value)
     assert len(asked) == 1
 
 
@@ -123,14 +123,14 @@ def test_a_reader_says_that_the_broker_is_away_and_goes_on_when_it_is_back(
     own_broker: KafkaBroker, own_topic: str
 ) -> None:
     append_all(own_broker, own_topic, 0, [b"a"])
-    told: list[str] = []
-    with reader(own_broker, {(own_topic, 0): 0}, on_wait=told.append) as log:
+    reported: list[str] = []
+    with reader(own_broker, {(own_topic, 0): 0}, on_wait=reported.append) as log:
         assert [record.value for record in read_all(log, 1)] == [b"a"]
         assert log.poll(100, 1) == []
-        assert (told, log.is_suspect) == ([], False)
+        assert (reported, log.is_suspect) == ([], False)
         own_broker.kill()
-        eventually(lambda: log.poll(100, 1) or told, seconds=20)
-        assert (own_broker.bootstrap in told[0], log.is_suspect) == (True, True)
+        eventually(lambda: log.poll(100, 1) or reported, seconds=20)
+        assert (own_broker.bootstrap in reported[0], log.is_suspect) == (True, True)
         own_broker.start()
         append_all(own_broker, own_topic, 0, [b"b"])
         assert ([record.value for record in read_all(log, 1)], log.is_suspect) == ([b"b"], False)

@@ -54,8 +54,12 @@ def process(
 def delivered(broker: KafkaBroker, name: str, partition: int) -> list[int]:
     """The numbers of a partition of the sink, from the one partition of the topic that has its key."""
     records = committed(broker.bootstrap, f"{name}.out")
-    mine = [(place, value) for place, key, value in records if key == b"p%d" % partition]
-    assert len({place for place, _ in mine}) <= 1
+    mine = [
+        (partition_of_record, value)
+        for partition_of_record, key, value in records
+        if key == b"p%d" % partition
+    ]
+    assert len({partition_of_record for partition_of_record, _ in mine}) <= 1
     return [json.loads(value)["number"] for _, value in mine]
 
 
@@ -152,7 +156,7 @@ def test_a_transaction_that_was_open_in_a_crash_is_seen_by_nobody(kafka: KafkaBr
             assert alive.open() == {b"k": b"1"}
             alive.append([Outgoing(0, None, b"second")], {b"k": b"2"})
             with pytest.raises(LogUnavailableError, match="another process has taken over"):
-                dead._told("committing", producer.commit_transaction)
+                dead._translated_call("committing", producer.commit_transaction)
     assert [value for _, _, value in committed(kafka.bootstrap, name)] == [b"first", b"second"]
 
 
@@ -201,12 +205,12 @@ def test_a_record_that_is_too_large_is_a_dead_letter_and_the_others_go_on(
         ),
     ],
 )
-def test_options_that_cannot_be_are_told_by_name(options: dict[str, object], words: str) -> None:
+def test_options_that_cannot_be_are_reported_by_name(options: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         ClientOptions("partner", {"bootstrap_servers": "h:1", **options})
 
 
-def test_a_cluster_that_is_away_and_an_option_of_the_wrong_type_are_told() -> None:
+def test_a_cluster_that_is_away_and_an_option_of_the_wrong_type_are_reported() -> None:
     with (
         closing(topic("127.0.0.1:1", "any")) as one,
         pytest.raises(LogUnavailableError, match=r"127\.0\.0\.1:1"),

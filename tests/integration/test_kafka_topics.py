@@ -23,23 +23,23 @@ Name = Callable[..., str]
 
 
 def test_waiting_says_so_and_ends_when_the_broker_answers(own_broker: KafkaBroker, unique_name: Name) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     own_broker.kill()
     own_broker.launch()
     topic = unique_name("log")
     with LogAdmin(own_broker.bootstrap) as admin:
-        admin.wait(120, told.append)
+        admin.wait(120, reported.append)
         assert admin.create_topics([topic], partitions=1, replication=1, frame_bytes_max=5000) == (topic,)
-    assert told
-    assert all(own_broker.bootstrap in line for line in told)
+    assert reported
+    assert all(own_broker.bootstrap in line for line in reported)
 
 
 def test_waiting_for_a_broker_that_never_comes_ends_and_leaves_no_thread() -> None:
     before = threading.active_count()
-    told: list[str] = []
+    reported: list[str] = []
     with pytest.raises(LogUnavailableError, match=NOBODY), LogAdmin(NOBODY) as admin:
-        admin.wait(2, told.append)
-    assert told
+        admin.wait(2, reported.append)
+    assert reported
     assert threading.active_count() == before
 
 

@@ -123,7 +123,7 @@ def test_a_bucket_that_is_not_there_is_told_from_a_folder_that_is_not_there(
         assert not isinstance(caught.value, StoreUnavailableError), "waiting would not mend it"
 
 
-def test_wrong_and_missing_credentials_are_told_and_never_quoted(
+def test_wrong_and_missing_credentials_are_reported_and_never_quoted(
     tmp_path: Path, application: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Four calls make the bucket and the user; from then on credentials count.
@@ -185,7 +185,7 @@ def test_a_forked_process_goes_on_with_connections_of_its_own(s3_server: S3Serve
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    (("url", "said")),
     [
         ("nonsense://bucket", "no file system of fsspec is called nonsense; expected redis"),
         ("gs://bucket", r"the package for gs:// is not installed here: .*gcsfs"),
@@ -194,9 +194,9 @@ def test_a_forked_process_goes_on_with_connections_of_its_own(s3_server: S3Serve
         ("file:///proc/nowhere", "cannot be made: .*name a folder that may be written"),
     ],
 )
-def test_places_that_cannot_be_are_refused_at_start(place: str, said: str) -> None:
+def test_urls_that_cannot_be_are_refused_at_start(url: str, said: str) -> None:
     with pytest.raises(SettingsError, match=f"BETTONG_SNAPSHOTS: .*{said}"):
-        prepare(place)
+        prepare(url)
 
 
 def test_a_package_that_is_missing_is_named_with_the_remedy() -> None:

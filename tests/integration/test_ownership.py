@@ -148,7 +148,7 @@ def test_a_second_client_is_refused_at_every_sender_and_told_by_whom_until_the_f
     assert numbers(kafka, one) == list(range(10, 50))
 
 
-def test_two_clients_of_the_library_under_one_name_are_told_in_about_the_lease_time(
+def test_two_clients_of_the_library_under_one_name_are_refused_in_about_the_lease_time(
     pods: tuple[SenderProcess, SenderProcess],
 ) -> None:
     sender, _ = pods

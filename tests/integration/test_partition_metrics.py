@@ -52,16 +52,16 @@ def test_a_task_that_runs_twice_never_takes_metrics_back_and_a_later_run_may(
             record = live.partitions()[PartitionId("stage", 0)]
             return record[metrics.OFFSET.name], record[metrics.MESSAGES.name]
 
-        def tell(offset: int, *, begun_ms: int) -> None:
-            told = {metrics.OFFSET.name: offset, metrics.MESSAGES.name: 10 * offset}
-            partition_metrics.write("stage", 0, told, begun_ms)
+        def report(offset: int, *, begun_ms: int) -> None:
+            reported = {metrics.OFFSET.name: offset, metrics.MESSAGES.name: 10 * offset}
+            partition_metrics.write("stage", 0, reported, begun_ms)
 
         begun_ms = time.time_ns() // 1_000_000
-        tell(9, begun_ms=begun_ms)
-        tell(10, begun_ms=begun_ms)
-        tell(9, begun_ms=begun_ms)
+        report(9, begun_ms=begun_ms)
+        report(10, begun_ms=begun_ms)
+        report(9, begun_ms=begun_ms)
         assert found() == ("10", "100")
-        tell(99, begun_ms=begun_ms - 1)
+        report(99, begun_ms=begun_ms - 1)
         assert found() == ("10", "100")
-        tell(3, begun_ms=begun_ms + 1)
+        report(3, begun_ms=begun_ms + 1)
         assert found() == ("3", "30")

@@ -132,7 +132,7 @@ def test_rows_that_postgres_refuses_are_dead_letters_once_through_kills_and_the_
 def test_on_error_says_what_becomes_of_a_row_that_postgres_refuses(
     receiver: ReceiverProcess, feed: Feed, store: Store, postgres: PostgresServer, table: str, on_error: str
 ) -> None:
-    receiver.destinations += f", on_error={on_error!r}"
+    receiver.keywords += f", on_error={on_error!r}"
     postgres.run(f"ALTER TABLE {table} ADD CONSTRAINT small CHECK (number <> 4)")
     receiver.start()
     feed.append("notes", 0, [frame(0, sequence) for sequence in range(1, 4)])
@@ -214,14 +214,14 @@ def test_a_table_that_does_not_fit_is_waited_for_with_all_that_is_wrong(
     postgres.run(f"ALTER TABLE {table} ALTER price TYPE text, DROP key, ADD who int NOT NULL")
     receiver.launch()
     eventually(lambda: "does not fit" in store.metrics().get("detail", ""), seconds=60)
-    told = store.metrics()
-    assert told["state"] == "waiting"
+    reported = store.metrics()
+    assert reported["state"] == "waiting"
     for words in (
         "no column 'key', expected one of type text",
         "column 'price' is text, expected double precision",
         "column 'who' is NOT NULL without a default",
     ):
-        assert words in told["detail"]
+        assert words in reported["detail"]
     feed.append("notes", 0, [frame(0, 1)])
     postgres.run(f"DROP TABLE {table}")
     postgres.run(f"CREATE TABLE {table} {_TABLE}")
@@ -314,7 +314,7 @@ def test_a_constraint_that_is_checked_at_the_commit_refuses_its_rows_only(
     assert postgres.run(f"SELECT key FROM {table} ORDER BY id") == [("a",), ("b",)]  # noqa: S608 - our own
 
 
-def test_a_row_that_postgres_refuses_is_told_and_stores_no_position(
+def test_a_row_that_postgres_refuses_is_reported_and_stores_no_position(
     postgres: PostgresServer, table: str
 ) -> None:
     with closing(connector(postgres.url, table)) as one:
@@ -352,6 +352,6 @@ def test_a_server_that_is_away_or_refuses_a_password_is_unavailable_and_secrets_
         one.open(BEGINNINGS)
     assert "nobody" in str(caught.value)
     assert "secret" not in str(caught.value)
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as raised:
         connector("no address with a secret", table)
-    assert "with a secret" not in str(told.value)
+    assert "with a secret" not in str(raised.value)

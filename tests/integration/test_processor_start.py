@@ -119,7 +119,7 @@ def test_it_waits_for_a_broker_that_is_away_says_so_and_runs_when_it_comes(
     )
     processor.terminate()
     assert processor.status() == 0
-    assert "Traceback" not in processor.said()
+    assert "Traceback" not in processor.logged()
 
 
 def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Start, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_processor_that_was_killed_in_its_first_batch_starts_again(start: Star
 
 
 @pytest.fixture(params=[REDIS, pytest.param(f"s3://{BUCKET}/clean", marks=pytest.mark.long)])
-def place(request: pytest.FixtureRequest) -> str:
+def snapshots_url(request: pytest.FixtureRequest) -> str:
     """Where snapshots are kept."""
     where = str(request.param)
     if where != REDIS:
@@ -144,9 +144,9 @@ def place(request: pytest.FixtureRequest) -> str:
 
 
 def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
-    start: Start, kafka: KafkaBroker, redis_server: RedisServer, place: str
+    start: Start, kafka: KafkaBroker, redis_server: RedisServer, snapshots_url: str
 ) -> None:
-    processor = start(SUMS, BETTONG_SCHEDULE="micro-batch", BETTONG_SNAPSHOTS=place)
+    processor = start(SUMS, BETTONG_SCHEDULE="micro-batch", BETTONG_SNAPSHOTS=snapshots_url)
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     topic = stage_topic(processor.name, "payments")
 
@@ -166,7 +166,7 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     processor.terminate()
     assert processor.status() == 0
     with RedisStore(redis_server.url, processor.name) as store:
-        snapshots = snapshot_store(place, processor.name, store)
+        snapshots = snapshot_store(snapshots_url, processor.name, store)
         for partition in range(PARTITIONS):
             assert chains(snapshots.increments("payments", partition))[0][-1].offset == 1
     processor.launch()
@@ -178,10 +178,10 @@ def test_a_clean_stop_saves_all_states_and_a_new_start_folds_nothing_again(
     eventually(lambda: folded() == {"2"}, seconds=2 * MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
-    assert "folding the log again" not in processor.said()
+    assert "folding the log again" not in processor.logged()
 
 
-def test_a_java_that_dies_is_told_in_one_line(start: Start) -> None:
+def test_a_java_that_dies_is_reported_in_one_line(start: Start) -> None:
     processor = start()
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
     assert processor.process is not None
@@ -190,15 +190,15 @@ def test_a_java_that_dies_is_told_in_one_line(start: Start) -> None:
     java.kill()
     assert processor.status() == 6
     assert processor.last_line().startswith("bettong: error: Spark's Java process ended")
-    assert "Traceback" not in processor.said()
-    assert "py4j" not in processor.said()
+    assert "Traceback" not in processor.logged()
+    assert "py4j" not in processor.logged()
 
 
 def test_a_stop_ends_the_wait_for_redis(start: Start, tmp_path: Path) -> None:
     with RedisServer(tmp_path / "redis") as away:
         url = away.url
     processor = start(redis=url)
-    eventually(lambda: "waiting for Redis" in processor.said(), seconds=2 * MINUTE_S, what="it says so")
+    eventually(lambda: "waiting for Redis" in processor.logged(), seconds=2 * MINUTE_S, what="it says so")
     processor.terminate()
     assert processor.status() == 0
 
@@ -209,7 +209,7 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     """Without a task nothing is folded: it says so, and only then that it runs."""
     processor = start(BETTONG_CHECKPOINT="/proc/foo", BETTONG_SPARK_UI="true")
     eventually(processor.answers, seconds=2 * MINUTE_S, what="it runs")
-    assert "partitions are assigned" in processor.said()
+    assert "partitions are assigned" in processor.logged()
     eventually(lambda: processor.metrics().get(metrics.LAG.name) == "0", seconds=MINUTE_S)
     page = spark_page(processor)
     (job,) = slot_jobs(page)
@@ -219,8 +219,8 @@ def test_the_resident_schedule_says_what_it_waits_for_and_stops_cleanly(
     eventually(lambda: processor.metrics().get(metrics.STATE.name) == "running", seconds=MINUTE_S)
     processor.terminate()
     assert processor.status() == 0
-    assert "schedule stopped" in processor.said()
-    assert "Traceback" not in processor.said()
+    assert "schedule stopped" in processor.logged()
+    assert "Traceback" not in processor.logged()
 
 
 def spark_page(processor: ProcessorProcess) -> str:
@@ -284,7 +284,7 @@ def test_topics_of_another_number_of_partitions_are_refused(start: Start, kafka:
     ],
     ids=["master", "checkpoint"],
 )
-def test_settings_that_spark_refuses_are_told_in_one_line(
+def test_settings_that_spark_refuses_are_reported_in_one_line(
     start: Start, settings: dict[str, str], words: str
 ) -> None:
     processor = start(**settings)

@@ -33,7 +33,7 @@ def receiver(
 
 def raw(partition: int, sequence: int, previous: int, *, sent_ns: int = 0) -> bytes:
     """A frame of two messages that tell which frame they are."""
-    messages = [b"<%d.%d.%d>" % (partition, sequence, place) for place in range(2)]
+    messages = [b"<%d.%d.%d>" % (partition, sequence, index) for index in range(2)]
     return rows(
         messages, origin=f"raw/notes-in/{partition}", sequence=sequence, previous=previous, sent_ns=sent_ns
     )
@@ -270,7 +270,7 @@ def test_files_go_on_while_redis_is_away_and_redis_catches_up(
         eventually(lambda: receiver.content("raw", 0) == expected(0, 100), what="files go on")
         eventually(lambda: receiver.said("delivering"), seconds=30, what="it says what Redis does not take")
         redis.start()
-        newest = [b"<0.%d.%d>" % (number, place) for number in range(96, 101) for place in range(2)]
+        newest = [b"<0.%d.%d>" % (number, index) for number in range(96, 101) for index in range(2)]
         eventually(lambda: store.results("raw") == newest, seconds=30, what="Redis has the newest")
     finally:
         receiver.kill()

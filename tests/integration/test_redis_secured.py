@@ -33,15 +33,15 @@ def test_metrics_go_by_tls_under_the_user_of_the_url(server: SecuredRedis) -> No
 
 
 @pytest.mark.parametrize(("user", "password"), [(USER, "guessed-word"), ("stranger", SECRET)])
-def test_a_wrong_password_is_told_at_once_and_not_shown(
+def test_a_wrong_password_is_reported_at_once_and_not_shown(
     server: SecuredRedis, user: str, password: str
 ) -> None:
     with (
         RedisStore(url_of(server, user, password), "shop") as store,
-        pytest.raises(StoreError, match="refuses this user or password; correct BETTONG_REDIS") as told,
+        pytest.raises(StoreError, match="refuses this user or password; correct BETTONG_REDIS") as raised,
     ):
         store.wait(20.0, lambda _: None)
-    assert password not in str(told.value)
+    assert password not in str(raised.value)
 
 
 def test_a_strangers_certificate_and_plain_text_are_refused(server: SecuredRedis, tmp_path: Path) -> None:
@@ -50,6 +50,6 @@ def test_a_strangers_certificate_and_plain_text_are_refused(server: SecuredRedis
         url_of(server, authority=stranger.ca),
         f"redis://{USER}:{SECRET}@{server.address}/0",
     ):
-        with RedisStore(url, "shop") as store, pytest.raises(StoreError, match="does not answer") as told:
+        with RedisStore(url, "shop") as store, pytest.raises(StoreError, match="does not answer") as raised:
             store.wait(0.2, lambda _: None)
-        assert SECRET not in str(told.value)
+        assert SECRET not in str(raised.value)

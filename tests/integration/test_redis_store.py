@@ -175,32 +175,32 @@ def test_clearing_leaves_no_key_behind(store: RedisStore, client: Redis, applica
 
 
 def test_waiting_says_so_without_the_password_and_ends_in_time() -> None:
-    told: list[str] = []
+    reported: list[str] = []
     began = time.monotonic()
     with pytest.raises(StoreError) as raised:
-        RedisStore(NOBODY, "app").wait(1.5, told.append)
+        RedisStore(NOBODY, "app").wait(1.5, reported.append)
     assert time.monotonic() - began < 10
     assert "redis://127.0.0.1:1/0 does not answer; is it running" in str(raised.value)
-    assert told
-    assert not [line for line in (*told, str(raised.value)) if "secret" in line]
+    assert reported
+    assert not [line for line in (*reported, str(raised.value)) if "secret" in line]
 
 
 def test_waiting_ends_when_the_server_answers(tmp_path: Path) -> None:
     server = RedisServer(tmp_path)
-    told: list[str] = []
+    reported: list[str] = []
     store = RedisStore(server.url, "app")
 
-    def tell(line: str) -> None:
-        told.append(line)
+    def report(line: str) -> None:
+        reported.append(line)
         server.launch()
 
     try:
-        store.wait(60, tell)
+        store.wait(60, report)
         assert LiveMetrics(store).live() == {}
     finally:
         store.close()
         server.stop()
-    assert told
+    assert reported
 
 
 @pytest.mark.parametrize(
@@ -268,17 +268,17 @@ def test_a_short_absence_is_not_noticed(own_server: RedisServer) -> None:
 def test_a_wrong_password_is_an_error_at_once(own_server: RedisServer) -> None:
     with Redis.from_url(own_server.url) as client:
         client.config_set("requirepass", "right")
-        told: list[str] = []
+        reported: list[str] = []
         wrong = own_server.url.replace("redis://", "redis://:wrong@")
         with RedisStore(wrong, "app") as store:
             with pytest.raises(
                 StoreError, match="refuses this user or password; correct BETTONG_REDIS"
             ) as raised:
-                store.wait(30, told.append)
+                store.wait(30, reported.append)
             assert "wrong" not in str(raised.value).replace("wrong password", "").replace("WRONGPASS", "")
-        assert told == []
+        assert reported == []
         with RedisStore(own_server.url.replace("redis://", "redis://:right@"), "app") as store:
-            store.wait(30, told.append)
+            store.wait(30, reported.append)
 
 
 def test_a_full_server_says_so(own_server: RedisServer) -> None:

@@ -66,10 +66,10 @@ class World:
     """An application, its log, its snapshots, and the command."""
 
     def __init__(
-        self, name: str, folder: Path, kafka: KafkaBroker, redis: str, told: Callable[[], str]
+        self, name: str, folder: Path, kafka: KafkaBroker, redis: str, reported: Callable[[], str]
     ) -> None:
         self.name, self.kafka, self.redis = name, kafka, redis
-        self._folder, self._told = folder, told
+        self._folder, self._reported = folder, reported
         self.write()
         self.topic = stage_topic(name, "payments")
         with LogAdmin(kafka.bootstrap) as admin:
@@ -128,9 +128,9 @@ class World:
 
     def run(self, *arguments: str, kafka: str | None = None) -> tuple[int, str]:
         """The command: its exit code and what it printed."""
-        places = ["--kafka", kafka or self.kafka.bootstrap, "--redis", self.redis]
-        code = end_well(command_line, ["replay", str(self.file), *arguments, *places], name="bettong")
-        return code, self._told()
+        addresses = ["--kafka", kafka or self.kafka.bootstrap, "--redis", self.redis]
+        code = end_well(command_line, ["replay", str(self.file), *arguments, *addresses], name="bettong")
+        return code, self._reported()
 
     def events(self, *arguments: str) -> list[dict[str, Any]]:
         code, text = self.run("--json", *arguments)
@@ -144,12 +144,12 @@ def world(
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path: Path,
-    told: Callable[[], str],
+    reported: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
     monkeypatch.setenv("COLUMNS", "160")
 
-    return World(unique_name("replay"), tmp_path, kafka, redis_server.url, told)
+    return World(unique_name("replay"), tmp_path, kafka, redis_server.url, reported)
 
 
 def test_a_keys_history_is_told_from_the_beginning(world: World) -> None:
@@ -176,11 +176,11 @@ def test_a_keys_history_is_told_from_the_beginning(world: World) -> None:
     ]
     code, text = world.run("--key", "ann")
     assert code == 0
-    for told in (f"partition {ANN} of stage payments", 'add: {"total": 5} -> {"total": 18}', "thirteen"):
-        assert told in text
+    for reported in (f"partition {ANN} of stage payments", 'add: {"total": 5} -> {"total": 18}', "thirteen"):
+        assert reported in text
 
 
-def test_until_and_last_bound_what_is_told(world: World) -> None:
+def test_until_and_last_bound_what_is_reported(world: World) -> None:
     world.log(*[("ann", number) for number in range(10)])
     assert [each["offset"] for each in world.events("--key", "ann", "--until", "4")] == [0, 1, 2, 3]
     assert [each["offset"] for each in world.events("--key", "ann", "--last", "2")] == [8, 9]
@@ -227,7 +227,7 @@ def test_where_the_processor_stopped_the_history_ends_and_says_why(world: World)
 
 def test_wrong_stages_keys_and_places_say_what_to_do(world: World) -> None:
     world.write(more=MORE)
-    for arguments, code, told in (
+    for arguments, code, reported in (
         (["--key", "ann"], 2, "several stages, give --stage: payments, by-amount, keyless"),
         (["--key", "ann", "--stage", "nowhere"], 2, "--stage nowhere: there is no such stage, only payments"),
         (["--key", "ann", "--stage", "by-amount"], 2, "by-amount: 'ann' is no whole number"),
@@ -238,7 +238,7 @@ def test_wrong_stages_keys_and_places_say_what_to_do(world: World) -> None:
     ):
         found, text = world.run(*arguments)
         assert found == code, text
-        assert told in text
+        assert reported in text
     code, text = world.run("--key", "ann", "--stage", "payments", kafka=NOBODY)
     assert code == 5
     assert "no answer from Kafka" in text

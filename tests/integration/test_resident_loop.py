@@ -285,7 +285,7 @@ class Still:
         return value if time.monotonic() - self._since_s > 0.5 and value > 1 else None
 
 
-def test_metrics_tell_lag_rate_and_latency(world: World) -> None:
+def test_metrics_report_lag_rate_and_latency(world: World) -> None:
     world.start(0)
     world.group.assign({0: [0]})
     world.feed(0, 50)
@@ -297,34 +297,40 @@ def test_metrics_tell_lag_rate_and_latency(world: World) -> None:
 
     def measured() -> dict[str, str] | None:
         world.feed(0, 1)
-        told = written()
-        return told if told.get(metrics.LATENCY_P99.name) and float(told[metrics.RATE.name] or 0) else None
+        reported = written()
+        return (
+            reported
+            if reported.get(metrics.LATENCY_P99.name) and float(reported[metrics.RATE.name] or 0)
+            else None
+        )
 
-    told = eventually(measured)
-    assert 0 < float(told[metrics.LATENCY_P50.name]) <= float(told[metrics.LATENCY_MAX.name]) < 60_000
+    reported = eventually(measured)
+    assert 0 < float(reported[metrics.LATENCY_P50.name]) <= float(reported[metrics.LATENCY_MAX.name]) < 60_000
     # One message at a time, each waited for: within what two cores can do.
-    assert 0 < float(told[metrics.RATE.name]) < 10_000
+    assert 0 < float(reported[metrics.RATE.name]) < 10_000
 
     def quiet() -> bool:
-        told = written()
-        return told[metrics.RATE.name] == "0" and not told[metrics.LATENCY_P99.name]
+        reported = written()
+        return reported[metrics.RATE.name] == "0" and not reported[metrics.LATENCY_P99.name]
 
     eventually(quiet, what="a partition without messages has no latency")
 
 
-def test_metrics_of_an_idle_partition_are_told_again_after_redis_has_lost_them(world: World) -> None:
+def test_metrics_of_an_idle_partition_are_reported_again_after_redis_has_lost_them(world: World) -> None:
     world.start(0)
     world.group.assign({0: [0]})
     world.feed(0, 5)
 
-    def is_told() -> bool:
+    def is_reported() -> bool:
         record = world.metrics.partitions().get(PartitionId(world.stage.name, 0), {})
         return record.get(metrics.OFFSET.name) == "5"
 
-    eventually(is_told)
+    eventually(is_reported)
     record = world.redis.key("partition", f"{world.stage.name}/0")
     eventually(
-        lambda: world.redis.ask("losing a record", lambda client: client.delete(record)) and not is_told(),
+        lambda: (
+            world.redis.ask("losing a record", lambda client: client.delete(record)) and not is_reported()
+        ),
         what="the record is gone",
     )
-    eventually(is_told, what="its offset is told again, though nothing has changed")
+    eventually(is_reported, what="its offset is reported again, though nothing has changed")

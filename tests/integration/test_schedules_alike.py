@@ -205,4 +205,4 @@ def by_origin(records: Iterable[Record]) -> Output:
         frame = decode(value)
         of_origin = found[topic, partition, frame.origin]
         assert of_origin.setdefault((frame.sequence, frame.kind.value), value) == value
-    return {place: list(values.values()) for place, values in found.items()}
+    return {partition: list(values.values()) for partition, values in found.items()}

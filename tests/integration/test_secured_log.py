@@ -68,14 +68,14 @@ def test_who_is_not_let_in_is_told_which_setting_to_correct(
     broker: SecuredBroker, tmp_path: Path, what: str
 ) -> None:
     connection, setting = wrong_connections(broker, tmp_path)[what]
-    with LogAdmin(connection) as admin, pytest.raises(LogError, match=setting) as told:
+    with LogAdmin(connection) as admin, pytest.raises(LogError, match=setting) as raised:
         admin.wait(0.1, lambda _: None)
     passes = what in {"authority", "plain text", "no password"}
-    assert isinstance(told.value, LogUnavailableError) is passes, (
+    assert isinstance(raised.value, LogUnavailableError) is passes, (
         "a password that is refused is not waited for"
     )
-    assert PASSWORD not in str(told.value)
-    assert "guessed-word" not in str(told.value)
+    assert PASSWORD not in str(raised.value)
+    assert "guessed-word" not in str(raised.value)
 
 
 def test_writers_and_readers_are_refused_with_the_same_words(broker: SecuredBroker, tmp_path: Path) -> None:
@@ -122,10 +122,10 @@ def test_redis_refuses_a_wrong_password_a_wrong_authority_and_plain_text(
         ),
     }
     for words, (each, kind) in wrong.items():
-        with RedisStore(each, "shop") as store, pytest.raises(kind, match=words) as told:
+        with RedisStore(each, "shop") as store, pytest.raises(kind, match=words) as raised:
             store.wait(0.1, lambda _: None)
-        assert SECRET not in str(told.value)
-        assert "guessed-word" not in str(told.value)
+        assert SECRET not in str(raised.value)
+        assert "guessed-word" not in str(raised.value)
 
 
 def test_a_new_password_counts_from_the_next_connection_on(redis: SecuredRedis, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_new_password_counts_from_the_next_connection_on(redis: SecuredRedis, 
         store.wait(5.0, lambda _: None)
 
 
-def test_a_password_that_cannot_be_read_is_told_at_the_start_and_waited_for_later(
+def test_a_password_that_cannot_be_read_is_reported_at_the_start_and_waited_for_later(
     redis: SecuredRedis, tmp_path: Path
 ) -> None:
     word = tmp_path / "word"
@@ -151,16 +151,16 @@ def test_a_password_that_cannot_be_read_is_told_at_the_start_and_waited_for_late
         word.unlink()
         redis.kill()
         redis.start()
-        told: list[str] = []
+        reported: list[str] = []
 
-        def tell(what: str) -> None:
-            told.append(what)
+        def report(what: str) -> None:
+            reported.append(what)
             word.write_text(SECRET)
 
         with pytest.raises(StoreUnavailableError, match="BETTONG_REDIS_PASSWORD_FILE: cannot read"):
-            store.wait(0.1, told.append)
-        assert told, "tried again, like a Redis that is away"
-        store.wait(5.0, tell)
+            store.wait(0.1, reported.append)
+        assert reported, "tried again, like a Redis that is away"
+        store.wait(5.0, report)
 
 
 class Service(Server):

@@ -92,8 +92,8 @@ def test_a_sender_takes_the_streams_of_a_token_and_refuses_the_rest(
         with Sender(sender.address, "lines") as fed:
             fed.send_rows([b"zero"])
         assert end_well(app, ["send", "lines", str(lines), "--to", sender.address], name="bettong") == 0
-        for client, kind, told in strangers(secured.client):
-            with pytest.raises(kind, match=told):
+        for client, kind, reported in strangers(secured.client):
+            with pytest.raises(kind, match=reported):
                 Sender(sender.address, "lines", reconnect_s=0.0, credentials=client)
         with pytest.raises(RefusedError, match="token 'feed' may not write quotes/s"):
             Sender(sender.address, "quotes", "s")
@@ -152,10 +152,10 @@ def test_a_receiver_shows_the_sinks_of_a_token_and_refuses_the_rest(
         command = ["tail", "notes", "--receiver", receiver.address, "--count", "1"]
         assert end_well(app, command, name="bettong") == 0
         assert seen.decode() in capsys.readouterr().out
-        for client, kind, told in strangers(secured.client):
+        for client, kind, reported in strangers(secured.client):
             with (
                 Subscriber(receiver.address, "notes", reconnect_s=0.0, credentials=client) as results,
-                pytest.raises(kind, match=told),
+                pytest.raises(kind, match=reported),
             ):
                 next(results)
         with (

@@ -290,7 +290,7 @@ def test_a_client_that_vanishes_comes_back_and_each_message_counts_once(
     assert orders_in(kafka.bootstrap, sender, "vanishing") == expected(messages)
 
 
-def test_live_metrics_tell_state_and_counts(sender: SenderProcess) -> None:
+def test_live_metrics_report_state_and_counts(sender: SenderProcess) -> None:
     before = int(sender.metrics()["messages"])
     with opened(sender.address, stream="counted") as session:
         session.send(rows_frame(1, orders(range(25))))

@@ -62,8 +62,8 @@ def sender(
         yield process
 
 
-def told(frames: dict[int, list[Frame]], origin: Origin) -> dict[int, list[int]]:
-    """What TICKs tell of an origin, by partition."""
+def reported(frames: dict[int, list[Frame]], origin: Origin) -> dict[int, list[int]]:
+    """The watermarks that TICKs carry of an origin, by partition."""
     return {
         partition: [
             frame.watermarks[origin]
@@ -86,7 +86,7 @@ def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_th
         def complete() -> bool:
             found.update(frames_in(kafka.bootstrap, topic))
             return {
-                partition for partition, each in told(found, Origin(origin)).items() if at in each
+                partition for partition, each in reported(found, Origin(origin)).items() if at in each
             } == OTHERS
 
         eventually(complete, seconds=60, what=f"TICKs of {origin}")
@@ -110,7 +110,7 @@ def test_partitions_that_get_nothing_are_told_how_far_clients_have_come_until_th
         frames = await_ticks("orders/other", NOW_NS + 5)
         (early,) = (each for frame in frames[2] if frame.kind is FrameKind.DATA for each in refused_in(frame))
         assert (early.index, early.message) == (0, b'{"sensor":%d,"at":%d}' % (sensor_of(2), FAR_AHEAD_NS))
-        assert told(frames, Origin("orders/short")) == {0: []} | {each: [NOW_NS] for each in OTHERS}, (
+        assert reported(frames, Origin("orders/short")) == {0: []} | {each: [NOW_NS] for each in OTHERS}, (
             "told once"
         )
         short.finish()

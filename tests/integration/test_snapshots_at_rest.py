@@ -58,9 +58,9 @@ def test_the_newest_state_is_a_snapshot_soon_after_its_log_rests(
         snapshots = snapshot_store(REDIS, name, store)
 
         def folded() -> list[int]:
-            told = LiveMetrics(store).partitions()
+            reported = LiveMetrics(store).partitions()
             return [
-                int(told.get(PartitionId("payments", each), {}).get(metrics.OFFSET.name, 0))
+                int(reported.get(PartitionId("payments", each), {}).get(metrics.OFFSET.name, 0))
                 for each in range(PARTITIONS)
             ]
 

@@ -58,10 +58,10 @@ class World:
     """An application with a record for each account in the log, snapshots of it, and the command."""
 
     def __init__(
-        self, name: str, folder: Path, kafka: KafkaBroker, redis: str, told: Callable[[], str]
+        self, name: str, folder: Path, kafka: KafkaBroker, redis: str, reported: Callable[[], str]
     ) -> None:
         self.name, self.kafka, self.redis, self.folder = name, kafka, redis, folder
-        self._told = told
+        self._reported = reported
         self.file = folder / "app.py"
         self.file.write_text(PROGRAM.replace("{name!r}", repr(name)))
         self.topic = stage_topic(name, "payments")
@@ -108,10 +108,10 @@ class World:
                     RedisSnapshots(store).save("payments", partition, whole(len(values)), worker.snapshot())
 
     def run(self, command: str, *arguments: str) -> tuple[int, str]:
-        places = ["--kafka", self.kafka.bootstrap, "--redis", self.redis]
-        line = ["state", command, str(self.file), *arguments, *places]
+        addresses = ["--kafka", self.kafka.bootstrap, "--redis", self.redis]
+        line = ["state", command, str(self.file), *arguments, *addresses]
         code = end_well(command_line, line, name="bettong")
-        return code, self._told()
+        return code, self._reported()
 
 
 @pytest.fixture
@@ -120,16 +120,16 @@ def world(
     redis_server: RedisServer,
     unique_name: Callable[..., str],
     tmp_path: Path,
-    told: Callable[[], str],
+    reported: Callable[[], str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> World:
     monkeypatch.setenv("BETTONG_STATE_DIR", str(tmp_path / "shared"))
 
-    return World(unique_name("state"), tmp_path, kafka, redis_server.url, told)
+    return World(unique_name("state"), tmp_path, kafka, redis_server.url, reported)
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
-def test_states_are_listed_told_and_exported(
+def test_states_are_listed_shown_and_exported(
     world: World, monkeypatch: pytest.MonkeyPatch, *, compiled: bool
 ) -> None:
     monkeypatch.setenv("BETTONG_COMPILED", str(compiled).lower())

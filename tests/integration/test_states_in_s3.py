@@ -18,7 +18,7 @@ from bettong_processor.micro_batch.uploads import Stores
 from tests.integration.test_processor_partitions import World
 from tests.servers.s3 import BUCKET, S3Server
 
-PLACE = f"s3://{BUCKET}/states"
+URL = f"s3://{BUCKET}/states"
 # Nothing listens there.
 REDIS = "redis://127.0.0.1:1/0"
 
@@ -27,7 +27,7 @@ REDIS = "redis://127.0.0.1:1/0"
 def world(kafka: KafkaBroker, s3_server: S3Server, tmp_path: Path, unique_name: Callable[..., str]) -> World:
     name = unique_name("objects")
     world = World(name, kafka.bootstrap, REDIS, tmp_path)
-    durable = snapshot_store(PLACE, name, RedisStore(REDIS, name))
+    durable = snapshot_store(URL, name, RedisStore(REDIS, name))
     world.stores = Stores(local=world.stores.local, durable=durable)
     return world
 
@@ -77,18 +77,18 @@ def test_the_commands_read_states_from_s3(
         "from tests.integration.test_processor_partitions import application\n"
         f"app = application({world.programs.plan.application!r})\n"
     )
-    monkeypatch.setenv("BETTONG_SNAPSHOTS", f"{PLACE}/")
+    monkeypatch.setenv("BETTONG_SNAPSHOTS", f"{URL}/")
     monkeypatch.setenv("BETTONG_STATE_DIR", str(tmp_path / "shared"))
 
-    def told(*line: str) -> str:
-        places = ["--kafka", kafka.bootstrap, "--redis", REDIS, "--dir", str(tmp_path / "no suite")]
-        code = end_well(command_line, [*line, *places], name="bettong")
+    def reported(*line: str) -> str:
+        addresses = ["--kafka", kafka.bootstrap, "--redis", REDIS, "--dir", str(tmp_path / "no suite")]
+        code = end_well(command_line, [*line, *addresses], name="bettong")
         captured = capsys.readouterr()
         assert code == 0, captured
         return captured.out
 
-    found = json.loads(told("state", "get", str(file), "m"))
+    found = json.loads(reported("state", "get", str(file), "m"))
     assert (found["offset"], found["state"]) == (10, {"total": sum(range(10))})
-    events = told("replay", str(file), "--key", "m", "--from-snapshot", "--until", "11", "--json")
+    events = reported("replay", str(file), "--key", "m", "--from-snapshot", "--until", "11", "--json")
     (step,) = json.loads(events)["states"]
     assert (step["before"], step["after"]) == ({"total": sum(range(10))}, {"total": sum(range(11))})

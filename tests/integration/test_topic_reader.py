@@ -73,7 +73,7 @@ def test_an_offset_that_is_not_there_is_an_error_with_its_name(topic: str, kafka
             eventually(lambda: reader.poll(100, 10) and False, seconds=10)
 
 
-def test_a_topic_that_is_not_there_a_cluster_that_is_away_and_a_wrong_option_are_told(
+def test_a_topic_that_is_not_there_a_cluster_that_is_away_and_a_wrong_option_are_reported(
     topic: str, kafka: KafkaBroker
 ) -> None:
     with reader_of(kafka.bootstrap, f"{topic}-not") as reader, pytest.raises(LogError, match="no such topic"):

@@ -33,7 +33,7 @@ class Container:
     read: Read
     token: Callable[[str, str], str]
     _variables: dict[str, str] = field(default_factory=dict)
-    _places: dict[str, str] = field(default_factory=dict)
+    _folders: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         (self.spec,) = self.pod["spec"]["containers"]
@@ -95,18 +95,20 @@ class Container:
     def _volumes(self) -> None:
         """Makes a folder of each volume, and writes what is in it."""
         volumes = {each["name"]: each for each in self.pod["spec"].get("volumes", [])}
-        self._places = {"/dev/shm": str(self.folder / "shm")}  # noqa: S108 - a container's
+        self._folders = {"/dev/shm": str(self.folder / "shm")}  # noqa: S108 - a container's
         for mount in self.spec.get("volumeMounts", []):
             volume = volumes[mount["name"]]
             if "persistentVolumeClaim" in volume:
-                self._places[mount["mountPath"]] = self._claimed(volume["persistentVolumeClaim"]["claimName"])
+                self._folders[mount["mountPath"]] = self._claimed(
+                    volume["persistentVolumeClaim"]["claimName"]
+                )
             else:
-                self._places[mount["mountPath"]] = str(self.folder / mount["name"])
-        for place in self._places.values():
-            Path(place).mkdir(parents=True, exist_ok=True)
+                self._folders[mount["mountPath"]] = str(self.folder / mount["name"])
+        for folder in self._folders.values():
+            Path(folder).mkdir(parents=True, exist_ok=True)
         for mount in self.spec.get("volumeMounts", []):
             for name, text in self._files(volumes[mount["name"]]).items():
-                (Path(self._places[mount["mountPath"]]) / name).write_text(self._here(text))
+                (Path(self._folders[mount["mountPath"]]) / name).write_text(self._here(text))
 
     def _claimed(self, claim: str) -> str:
         found = self.read("/api/v1/namespaces/{}/persistentvolumeclaims/{}", self._namespace, claim)
@@ -132,7 +134,7 @@ class Container:
     def _here(self, text: str) -> str:
         """With paths, names and "any address" as they are here, and variables filled in."""
         filled = _REFERENCE.sub(lambda match: self._variables.get(match[1], match[0]), text)
-        moves = {**self._places, **self.names, "0.0.0.0": self.address}  # noqa: S104 - replaced by the pod's own
+        moves = {**self._folders, **self.names, "0.0.0.0": self.address}  # noqa: S104 - replaced by the pod's own
         longest = sorted(moves, key=len, reverse=True)
         # A path begins where no other path ends; a name stands for an address where a port follows.
         words = [

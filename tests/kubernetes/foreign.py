@@ -125,7 +125,7 @@ def main() -> None:
 
 
 def _downloaded(module: str) -> Path:
-    told = subprocess.run(
+    reported = subprocess.run(
         ["go", "mod", "download", "-json", module],
         cwd=Path(__file__).parent / "tools",
         env={**os.environ, "GOTOOLCHAIN": "local"},
@@ -133,7 +133,7 @@ def _downloaded(module: str) -> Path:
         check=True,
         timeout=_DOWNLOAD_S_MAX,
     )
-    return Path(json.loads(told.stdout)["Dir"])
+    return Path(json.loads(reported.stdout)["Dir"])
 
 
 if __name__ == "__main__":

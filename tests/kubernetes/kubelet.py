@@ -22,7 +22,7 @@ from kubernetes import client, config
 from bettong.local.processes import Process
 from tests.kubernetes.containers import Container, Object
 from tests.kubernetes.probes import Probe
-from tests.kubernetes.service_addresses import ServiceAddresses, ready_places
+from tests.kubernetes.service_addresses import ServiceAddresses, ready_addresses
 
 NODE = "real"
 _LOOK_S = 0.2
@@ -140,7 +140,7 @@ class Kubelet:
             if name not in self.services.addresses and service["spec"].get("clusterIP") != "None":
                 self.services.add(service, self.address())
         slices = self.api.call("GET", f"/apis/discovery.k8s.io/v1/{there}/endpointslices")["items"]
-        self.services.endpoints = ready_places(slices, lambda address: "127." + address.partition(".")[2])
+        self.services.endpoints = ready_addresses(slices, lambda address: "127." + address.partition(".")[2])
 
     def _look(self) -> None:
         pods = self.api.call("GET", f"/api/v1/pods?fieldSelector=spec.nodeName%3D{NODE}")["items"]
@@ -165,7 +165,7 @@ class PodThread(threading.Thread):
         self._kubelet, self._pod = kubelet, pod
         self._path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         self._address = kubelet.address()
-        self._restarts, self._told = 0, ""
+        self._restarts, self._reported = 0, ""
         self._grace_s: float | None = None
         self._left = threading.Event()
         self.killed = threading.Event()
@@ -225,7 +225,7 @@ class PodThread(threading.Thread):
                     self._kubelet.faults.append(f"{self.name}: a probe failed: {process.obituary()}")
                     return
                 ready = started and ("readinessProbe" not in probes or probes["readinessProbe"].holds)
-                self._tell({"running": {}}, "Running", ready=ready, started=started)
+                self._report({"running": {}}, "Running", ready=ready, started=started)
                 self._left.wait(_LOOK_S)
             if process.ending is None and not self.killed.is_set():
                 self._bid_farewell(container, process)
@@ -257,15 +257,15 @@ class PodThread(threading.Thread):
         state = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed"}}
         policy = self._pod["spec"]["restartPolicy"]
         if policy == "Always" or (policy == "OnFailure" and code):
-            self._tell(state, "Running", ready=False, started=False)
+            self._report(state, "Running", ready=False, started=False)
             self._kubelet.faults.append(f"{self.name}: starts again: {process.obituary()}")
             return True
-        self._tell(state, "Failed" if code else "Succeeded", ready=False, started=False)
+        self._report(state, "Failed" if code else "Succeeded", ready=False, started=False)
         return False
 
-    def _tell(self, state: Object, phase: str, *, ready: bool, started: bool) -> None:
+    def _report(self, state: Object, phase: str, *, ready: bool, started: bool) -> None:
         said = f"{state} {phase} {ready} {started} {self._restarts}"
-        if said == self._told:
+        if said == self._reported:
             return
         truth, address = "True" if ready else "False", "10." + self._address.partition(".")[2]
         conditions = [
@@ -293,4 +293,4 @@ class PodThread(threading.Thread):
         }
         with contextlib.suppress(client.ApiException):  # it may be gone; else it is told at the next look
             self._kubelet.api.call("PATCH", f"{self._path}/status", {"status": status})
-            self._told = said
+            self._reported = said

@@ -61,8 +61,8 @@ class ServiceAddresses:
         there = self.endpoints.get((name, port), [])
         with contextlib.suppress(OSError, asyncio.CancelledError):
             if there:
-                place = there[next(self._turn) % len(there)]
-                inner, outer = await asyncio.open_connection(*place)
+                address = there[next(self._turn) % len(there)]
+                inner, outer = await asyncio.open_connection(*address)
                 try:
                     await asyncio.gather(_copy(reader, outer), _copy(inner, writer))
                 finally:
@@ -86,7 +86,7 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         writer.write_eof()
 
 
-def ready_places(
+def ready_addresses(
     slices: list[Any], here: Callable[[str], str]
 ) -> dict[tuple[str, str], list[tuple[str, int]]]:
     """Where the ready pods of each Service and port are; `here`: the address that an address of the API stands for."""
@@ -95,6 +95,6 @@ def ready_places(
         name = each["metadata"]["labels"]["kubernetes.io/service-name"]
         for port, endpoint in itertools.product(each.get("ports") or [], each.get("endpoints") or []):
             if endpoint["conditions"].get("ready"):
-                places = found.setdefault((name, port["name"]), [])
-                places += [(here(address), port["port"]) for address in endpoint["addresses"]]
+                addresses = found.setdefault((name, port["name"]), [])
+                addresses += [(here(address), port["port"]) for address in endpoint["addresses"]]
     return found

@@ -1,4 +1,4 @@
-"""Tools that cannot be built are told with the reason, and the first lines of pytest say whose tests are left out."""
+"""Tools that cannot be built are reported with the reason, and pytest first says whose tests are left out."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+def reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     monkeypatch.setattr("sys.argv", ["building", "--chart-tools", "--jobs", "1", "--seconds", "0"])
     building.main()
     return capsys.readouterr().out
 
 
-def test_what_is_not_built_in_time_is_given_up_and_told(
+def test_what_is_not_built_in_time_is_given_up_and_reported(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     go = cache / "bin" / "go"
@@ -31,7 +31,7 @@ def test_what_is_not_built_in_time_is_given_up_and_told(
     go.write_text("#!/bin/sh\nexec sleep 600\n")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", str(go.parent), prepend=":")
-    assert "kube-score could not be built, its tests are left out: the time is over" in told(
+    assert "kube-score could not be built, its tests are left out: the time is over" in reported(
         monkeypatch, capsys
     )
     assert not KUBE_SCORE.are_built()
@@ -44,19 +44,19 @@ def test_without_go_it_is_told_what_to_install(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("PATH", str(cache))
-    assert "helm-unittest could not be built, its tests are left out: go is missing: install" in told(
+    assert "helm-unittest could not be built, its tests are left out: go is missing: install" in reported(
         monkeypatch, capsys
     )
 
 
-def test_what_is_there_is_told_and_not_built_again(
+def test_what_is_there_is_reported_and_not_built_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for tools in CHART_TOOLS.values():
         tools.folder.mkdir(parents=True)
         for name in tools.programs:
             (tools.folder / name).touch()
-    assert [line.partition(":")[0] for line in told(monkeypatch, capsys).splitlines()] == [
+    assert [line.partition(":")[0] for line in reported(monkeypatch, capsys).splitlines()] == [
         "kube-score is in the cache",
         "helm-unittest is in the cache",
     ]

@@ -31,8 +31,8 @@ def test_both_tables_name_the_same_charts() -> None:
     assert [row[0] for row in rows("| chart |")[1:]] == rows("| | **Bettong** |")[0][2:]
 
 
-def test_what_helm_test_does_by_default_is_told() -> None:
+def test_what_helm_test_does_by_default_is_reported() -> None:
     """Without `test.source` no message is sent."""
-    (told,) = (row[1] for row in rows("| | **Bettong** |") if row[0] == "`helm test`")
+    (reported,) = (row[1] for row in rows("| | **Bettong** |") if row[0] == "`helm test`")
     sends = bool(yaml.safe_load((FOLDER / "values.yaml").read_text())["test"]["source"])
-    assert ("message" in told.partition(";")[0]) is sends
+    assert ("message" in reported.partition(";")[0]) is sends

@@ -47,7 +47,7 @@ def test_status_shows_the_pods_of_the_only_release(desk: Desk) -> None:
     assert "workers: 1 of 1 live, 1 slots for 4 partitions a stage" in out
 
 
-def test_a_release_that_is_not_there_is_told_with_those_that_are(desk: Desk) -> None:
+def test_a_release_that_is_not_there_is_reported_with_those_that_are(desk: Desk) -> None:
     code, _, err = desk.call("status", "other")
     assert code == ClusterError.exit_code
     assert "no release 'other' of Bettong in namespace desk; there are trial" in err
@@ -73,16 +73,16 @@ def test_workers_that_an_autoscaler_counts_are_not_scaled(desk: Desk, release: S
     assert "scaled by the autoscaler auto" in err
 
 
-def test_workers_that_a_quota_refuses_are_told_with_the_reason(desk: Desk, release: Space) -> None:
+def test_workers_that_a_quota_refuses_are_reported_with_the_reason(desk: Desk, release: Space) -> None:
     release.kubectl("create", "quota", "few", "--hard=pods=8")
     code, out, _ = desk.call("scale", "4", "--timeout", "5")
-    shown, told, _ = desk.call("status")
+    shown, reported, _ = desk.call("status")
     release.kubectl("delete", "quota", "few")
     assert desk.call("scale", "1")[0] == 0
     assert (code, shown) == (NOT_RUNNING, NOT_RUNNING)
-    for text in (out, told):
+    for text in (out, reported):
         assert "exceeded quota: few, requested: pods=1, used: pods=8, limited: pods=8" in text
-    assert "workers: 2 of 4 live" in told
+    assert "workers: 2 of 4 live" in reported
 
 
 def test_all_components_are_restarted_one_after_another(desk: Desk, release: Space) -> None:
@@ -203,7 +203,7 @@ class User:
         """Whether the command has nothing to complain about."""
         return self.errors() == ""
 
-    def is_told(self, resource: str, verb: str) -> bool:
+    def is_allowed(self, resource: str, verb: str) -> bool:
         """Whether the command names what is missing of the Role."""
         return f"resources ['{resource}'], verbs ['{verb}']" in self.errors()
 
@@ -232,7 +232,7 @@ def test_a_role_of_just_what_is_listed_is_enough_and_all_of_it_is_needed(
                     tried.add((resource, verb))
                     user.loses(number, verb)
                     eventually(
-                        functools.partial(user.is_told, resource, verb),
+                        functools.partial(user.is_allowed, resource, verb),
                         seconds=10,
                         what=f"{command} says that {verb} of {resource} is missing",
                     )
@@ -247,7 +247,7 @@ def test_without_a_kubeconfig_it_is_told_where_one_was_looked_for(
     assert f"no kubeconfig: {tmp_path}/none is not there" in err
 
 
-def test_a_context_that_is_not_there_is_told_with_those_that_are(desk: Desk) -> None:
+def test_a_context_that_is_not_there_is_reported_with_those_that_are(desk: Desk) -> None:
     code, _, err = desk.call("status", "--context", "there")
     assert code == ClusterError.exit_code
     assert "has here" in err

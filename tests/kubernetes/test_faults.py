@@ -161,10 +161,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(
     ("values", "message"), FAULTS, ids=lambda each: each if isinstance(each, str) else ""
 )
-def test_what_is_wrong_is_told(chart: Chart, values: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(CallError) as told:
+def test_what_is_wrong_is_reported(chart: Chart, values: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(CallError) as raised:
         chart.render(merged(REAL, values))
-    assert message in str(told.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(

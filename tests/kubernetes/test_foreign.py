@@ -47,10 +47,10 @@ def test_a_field_that_there_is_not_is_refused(
     chart: Chart, kind: str, path: Sequence[str | int], value: Any
 ) -> None:
     each: Any = rendered(chart, kind)
-    place = each
+    section = each
     for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] = value
+        section = section[step]
+    section[path[-1]] = value
     with pytest.raises(jsonschema.ValidationError):
         validate(each)
 

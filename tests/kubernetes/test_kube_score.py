@@ -132,10 +132,10 @@ def scored(objects: list[Object], *words: str) -> Iterator[tuple[str, str, str]]
         timeout=60,
     )
     assert done.stdout, done.stderr
-    told: list[dict[str, Any]] = json.loads(done.stdout)
+    reported: list[dict[str, Any]] = json.loads(done.stdout)
     carriers = {pod.owner for each in objects for pod in pods_of(each)}
-    assert carriers <= {f"{each['type_meta']['kind']}/{each['object_meta']['name']}" for each in told}
-    for each in told:
+    assert carriers <= {f"{each['type_meta']['kind']}/{each['object_meta']['name']}" for each in reported}
+    for each in reported:
         name = re.sub("^trial-bettong-", "", each["object_meta"]["name"])
         for check in each["checks"]:
             if not check["skipped"] and check["grade"] < PASSED:

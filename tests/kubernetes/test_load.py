@@ -231,5 +231,5 @@ def flows(load: Load) -> None:
 
 def ready(space: Space, kind: str, name: str) -> None:
     """All pods of a workload are new and ready."""
-    place = f"{kind}/{RELEASE}-bettong-{name}"
-    space.kubectl("rollout", "status", place, f"--timeout={STEP_S_MAX:.0f}s")
+    workload = f"{kind}/{RELEASE}-bettong-{name}"
+    space.kubectl("rollout", "status", workload, f"--timeout={STEP_S_MAX:.0f}s")

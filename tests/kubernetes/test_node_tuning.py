@@ -153,10 +153,10 @@ def test_every_setting_is_a_value_or_the_charts_to_decide() -> None:
         ({"resources": {"cpu": "0"}}, "at '/resources/cpu': '0' does not match"),
     ],
 )
-def test_what_is_wrong_is_told(tuning: Chart, values: Mapping[str, Any], message: str) -> None:
-    with pytest.raises(CallError) as told:
+def test_what_is_wrong_is_reported(tuning: Chart, values: Mapping[str, Any], message: str) -> None:
+    with pytest.raises(CallError) as raised:
         tuning.render(merged(values))
-    assert message in str(told.value)
+    assert message in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_what_is_wrong_is_told(tuning: Chart, values: Mapping[str, Any], message
 def test_settings_that_would_end_every_pod_at_its_start_are_refused(
     tuning: Chart, settings: Mapping[str, Any], message: str
 ) -> None:
-    with pytest.raises(CallError) as told:
+    with pytest.raises(CallError) as raised:
         tuning.render({"settings": settings})
-    assert message in str(told.value)
+    assert message in str(raised.value)
     with pytest.raises(ValidationError):
         TunerSettings(**settings)
 

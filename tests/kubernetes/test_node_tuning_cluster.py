@@ -117,9 +117,9 @@ def test_its_account_may_get_and_patch_nodes_alone(api: client.CoreV1Api) -> Non
         "patch its namespace": lambda: api.patch_namespace(SPACE, body),
     }
     for what, call in refused.items():
-        with pytest.raises(ApiException) as told:
+        with pytest.raises(ApiException) as raised:
             call()
-        assert told.value.status == 403, what
+        assert raised.value.status == 403, what
     api.patch_node("fake-1", body)
 
 
@@ -147,7 +147,7 @@ def tuner_of(folder: Path, api: client.CoreV1Api, mode: Mode) -> Iterator[tuple[
         yield Tuner(settings, Effects(node, keeping), TunerMetrics(), Node(api, "fake-0")), node
 
 
-def told(cluster: ControlPlane) -> str:
+def reported(cluster: ControlPlane) -> str:
     return str(cluster.get("node", "fake-0")["metadata"]["annotations"][ANNOTATION])
 
 
@@ -182,7 +182,7 @@ def test_an_uninstall_removes_pods_and_rights_and_the_annotation_stays(
     }
     with tuner_of(tmp_path, api_of(cluster, space), Mode.APPLY) as (tuner, node):
         tuner.check()
-        said = told(cluster)
+        said = reported(cluster)
         assert '"mode":"apply"' in said
         cluster.helm(major, "uninstall", RELEASE, "--namespace", space)
         eventually(lambda: left_of(cluster, space) == [], seconds=60)
@@ -190,10 +190,10 @@ def test_an_uninstall_removes_pods_and_rights_and_the_annotation_stays(
         tuner.revert()
     assert node.text(SWAPPINESS) == FILES[SWAPPINESS]
     assert re.search(r"node fake-0: the API server says 40[13] \w+; not tried again", caplog.text)
-    assert told(cluster) == said
+    assert reported(cluster) == said
 
 
-def test_a_revert_before_the_uninstall_is_told(
+def test_a_revert_before_the_uninstall_is_reported(
     cluster: ControlPlane, leaving: tuple[int, str], tmp_path: Path
 ) -> None:
     major, space = leaving
@@ -214,6 +214,6 @@ def test_a_revert_before_the_uninstall_is_told(
     assert re.search(r'fake-0 +\{"mode":"revert","done":true', shown)
     cluster.helm(major, "uninstall", RELEASE, "--namespace", space)
     eventually(lambda: left_of(cluster, space) == [], seconds=60)
-    assert '"mode":"revert"' in told(cluster)
+    assert '"mode":"revert"' in reported(cluster)
     cluster.kubectl("annotate", "nodes", "--all", "bettong/node-tuning-")
     assert ANNOTATION not in cluster.get("node", "fake-0")["metadata"]["annotations"]

@@ -59,10 +59,14 @@ def test_the_services_take_what_the_chart_tells_them(chart: Chart, monkeypatch: 
     for name, value in data.items():
         monkeypatch.setenv(name, value)
     settings = read(ProcessorSettings)
-    place = settings.kafka_connection
-    assert (place.security, place.user, str(place.ca)) == ("sasl_ssl", "ann", "/etc/bettong/kafka-tls/ca.crt")
-    assert str(place.key) == "/etc/bettong/kafka-tls/tls.key"
-    assert str(place.password_file) == "/etc/bettong/kafka-sasl/password"
+    connection = settings.kafka_connection
+    assert (connection.security, connection.user, str(connection.ca)) == (
+        "sasl_ssl",
+        "ann",
+        "/etc/bettong/kafka-tls/ca.crt",
+    )
+    assert str(connection.key) == "/etc/bettong/kafka-tls/tls.key"
+    assert str(connection.password_file) == "/etc/bettong/kafka-sasl/password"
     assert str(settings.redis_connection.password_file) == "/etc/bettong/redis-auth/word"
     assert settings.redis_connection.user == "bettong"
 

@@ -23,8 +23,8 @@ def unittest(folder: Path) -> str:
 def test_the_suites_of_a_chart_pass(folder: Path, tmp_path: Path) -> None:
     suites = len(list(folder.glob("tests/*_test.yaml")))
     assert suites
-    told = unittest(shutil.copytree(folder, tmp_path / folder.name))
-    assert f"{suites} passed, {suites} total" in told
+    reported = unittest(shutil.copytree(folder, tmp_path / folder.name))
+    assert f"{suites} passed, {suites} total" in reported
 
 
 @pytest.mark.chart_tool("helm-unittest")

@@ -261,10 +261,12 @@ def test_the_users_variable_takes_the_place_of_the_charts(chart: Chart) -> None:
 
 
 def test_what_comes_and_goes_goes_to_the_senders_nodes(chart: Chart) -> None:
-    place = {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"operator": "Exists"}]}
-    given = merged(MATRIX["bundled-burstable"], {"sender": {"initialReplicas": 2, **place}})
+    scheduling = {"nodeSelector": {"disk": "ssd"}, "tolerations": [{"operator": "Exists"}]}
+    given = merged(MATRIX["bundled-burstable"], {"sender": {"initialReplicas": 2, **scheduling}})
     pods = chart.render(given).pods
-    there = {owner.rpartition("-")[2] for owner, pod in pods.items() if place.items() <= pod.spec.items()}
+    there = {
+        owner.rpartition("-")[2] for owner, pod in pods.items() if scheduling.items() <= pod.spec.items()
+    }
     assert there == {"sender", "counts", "test", "kafka", "redis"}
 
 

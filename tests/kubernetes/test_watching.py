@@ -17,7 +17,7 @@ def owner_of(name: str) -> str:
     return f"{'StatefulSet' if name == 'driver' else 'Deployment'}/{RELEASE}-bettong-{name}"
 
 
-def test_without_a_word_nothing_is_told_and_no_foreign_object_is_rendered(chart: Chart) -> None:
+def test_without_a_word_nothing_is_scraped_and_no_foreign_object_is_rendered(chart: Chart) -> None:
     rendered = chart.render(MATRIX["least-burstable"])
     assert {each["apiVersion"].partition("/")[0] for each in rendered.objects} <= {
         "v1",
@@ -29,7 +29,7 @@ def test_without_a_word_nothing_is_told_and_no_foreign_object_is_rendered(chart:
     assert "metrics" not in str(rendered.objects).lower()
 
 
-def test_every_service_of_ours_tells_its_metrics_once(chart: Chart) -> None:
+def test_every_service_of_ours_reports_its_metrics_once(chart: Chart) -> None:
     """A pod behind two services with the port would be read twice."""
     rendered = chart.render(FULL)
     (monitor,) = rendered.of("ServiceMonitor").values()

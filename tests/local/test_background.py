@@ -141,7 +141,9 @@ def test_down_removes_only_folders_of_a_suite(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("command", [("up", APPLICATION, "--dir"), ("run", APPLICATION, "--keep")])
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(shell: Shell, command: tuple[object, ...]) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_in_one_line(
+    shell: Shell, command: tuple[object, ...]
+) -> None:
     done = shell(*command, "/proc/foo")
     assert done.returncode == 6
     assert done.stderr.startswith("bettong: error: /proc/foo cannot be used:")

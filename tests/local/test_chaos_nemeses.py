@@ -231,5 +231,5 @@ def test_a_small_disk_is_full_when_it_is_filled_or_says_why_there_is_none() -> N
             (small.suite / "more").write_bytes(b"x" * 4096)
         small.free()
         (small.suite / "more").write_bytes(b"x" * 4096)
-        place = small.suite.parent
-    assert not place.exists()
+        folder = small.suite.parent
+    assert not folder.exists()

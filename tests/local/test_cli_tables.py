@@ -177,11 +177,11 @@ def test_lag_is_told_from_where_logs_end_and_not_at_all_where_nobody_knows() -> 
 
 
 def test_a_partition_stands_still_once_its_driver_has_said_so_for_a_while() -> None:
-    def told(seconds: str) -> dict[str, dict[str, str]]:
+    def reported(seconds: str) -> dict[str, dict[str, str]]:
         return {"p": {"service": "processor", "lag": "3", "lag/nbbo/0": "3", "stalled_s/nbbo/0": seconds}}
 
     (soon,), (late,) = (
-        partition_rows(told(each), {PartitionId("nbbo", 0): {"offset": "7"}}) for each in ("3.5", "12.0")
+        partition_rows(reported(each), {PartitionId("nbbo", 0): {"offset": "7"}}) for each in ("3.5", "12.0")
     )
     assert stalled([soon]) == []
     assert stalled([late]) == ["[red]nbbo/0 stands still at offset 7 for 12 s: 3 records wait[/red]"]

@@ -114,7 +114,7 @@ def test_check_prints_the_graph(example: str, shown_parts: list[str], bettong: C
         ("x = 1", "expected one Application in the file, found none"),
     ],
 )
-def test_check_tells_a_mistake_in_one_line(
+def test_check_reports_a_mistake_in_one_line(
     code: str, error: str, bettong: Callable[..., Ran], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -220,7 +220,7 @@ def test_an_error_of_a_service_is_one_line_and_its_exit_code(
     assert bettong("receiver", "--application", "app.py") == (5, "", "bettong: error: no broker answers\n")
 
 
-def test_settings_that_are_missing_or_wrong_are_told_all_at_once(
+def test_settings_that_are_missing_or_wrong_are_reported_all_at_once(
     bettong: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("BETTONG_APPLICATION", raising=False)

@@ -90,13 +90,13 @@ time.sleep(600)
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
-        places = [Path(text) for text in owner.stdout.readline().split()]
+        folders = [Path(text) for text in owner.stdout.readline().split()]
         sweep()
-        assert all(place.is_dir() for place in places)
+        assert all(place.is_dir() for place in folders)
         owner.kill()
     eventually(lambda: owner.poll() is not None)
     sweep()
-    assert not any(place.exists() for place in places)
+    assert not any(place.exists() for place in folders)
 
 
 def test_the_logs_of_the_last_runs_are_kept(tmp_path: Path) -> None:

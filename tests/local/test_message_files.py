@@ -125,7 +125,7 @@ def test_what_is_too_large_for_a_frame_is_halved(tmp_path: Path) -> None:
         (Format.PARQUET, b"no parquet", "[Pp]arquet"),
     ],
 )
-def test_content_that_does_not_fit_is_told_with_its_place(
+def test_content_that_does_not_fit_is_reported_with_its_position(
     kind: Format, content: bytes, text: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "file"
@@ -157,7 +157,7 @@ def test_bytes_are_refused_for_a_source_without_a_decoder(tmp_path: Path) -> Non
             list(portions(path, kind, wanted(takes_rows=False)))
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BettongError, match="cannot be read"):
         list(portions(tmp_path / "missing", Format.JSON, wanted()))
 
@@ -225,7 +225,7 @@ def test_a_number_is_no_text_of_a_fixed_width_either(value: object, tmp_path: Pa
 
 
 @dataclass
-class Told:
+class Values:
     """Fields whose kinds the sender tells."""
 
     whole: bettong.u64
@@ -236,29 +236,32 @@ class Told:
     text: str
 
 
-TOLD = Told(2**64 - 1, 0.5, flag=True, code=b"ab\0\xff", blob=b"\xff\0", text="base64:AAAA")
+VALUES = Values(2**64 - 1, 0.5, flag=True, code=b"ab\0\xff", blob=b"\xff\0", text="base64:AAAA")
 
 
-def told(tmp_path: Path, lines: bytes) -> list[Told]:
+def reported(tmp_path: Path, lines: bytes) -> list[Values]:
     """The messages that a file of JSON becomes."""
     path = tmp_path / "told.jsonl"
     path.write_bytes(lines)
     # As a client has it, from the sender's Welcome.
-    schema = pa.ipc.read_schema(schema_of(Told).arrow.serialize())
+    schema = pa.ipc.read_schema(schema_of(Values).arrow.serialize())
     found = [portion.body for portion in portions(path, Format.JSON, wanted(schema, takes_rows=False))]
     payloads = [body.serialize().to_pybytes() for body in found]  # type: ignore[union-attr]
     return [
         each
         for payload in payloads
-        for each in Columns.of_external_payload(schema_of(Told), payload).messages()
+        for each in Columns.of_external_payload(schema_of(Values), payload).messages()
     ]
 
 
 @pytest.mark.parametrize("ratio", [0.5, math.inf, -math.inf, math.nan, 1e300])
 def test_what_results_print_is_sent_as_it_was(ratio: float, tmp_path: Path) -> None:
-    messages = [replace(TOLD, ratio=ratio), replace(TOLD, whole=0, flag=False, blob=b"base64:", code=b"abcd")]
-    lines = b"".join(json_line(schema_of(Told), message) + b"\n" for message in messages)
-    assert list(map(repr, told(tmp_path, lines))) == list(map(repr, messages))
+    messages = [
+        replace(VALUES, ratio=ratio),
+        replace(VALUES, whole=0, flag=False, blob=b"base64:", code=b"abcd"),
+    ]
+    lines = b"".join(json_line(schema_of(Values), message) + b"\n" for message in messages)
+    assert list(map(repr, reported(tmp_path, lines))) == list(map(repr, messages))
 
 
 @pytest.mark.parametrize(
@@ -277,7 +280,7 @@ def test_values_of_json_are_the_ones_that_are_nearest(
 ) -> None:
     line = json.dumps({"whole": 1, "ratio": 1, "flag": True, "code": "abcd", "blob": "", "text": ""})
     given = re.sub(f'"{field}": [^,}}]*', f'"{field}": {value}', line)
-    assert getattr(told(tmp_path, given.encode())[0], field) == found
+    assert getattr(reported(tmp_path, given.encode())[0], field) == found
 
 
 @pytest.mark.parametrize(
@@ -300,18 +303,18 @@ def test_values_of_json_are_the_ones_that_are_nearest(
         ("text", r'"\ud800"', "surrogates"),
     ],
 )
-def test_values_that_do_not_fit_are_told_with_file_and_line(
+def test_values_that_do_not_fit_are_reported_with_file_and_line(
     field: str, value: str, error: str, tmp_path: Path
 ) -> None:
     line = json.dumps({"whole": 1, "ratio": 1, "flag": True, "code": "abcd", "blob": "", "text": ""})
     bad = re.sub(f'"{field}": [^,}}]*', lambda _: f'"{field}": {value}', line)
     with pytest.raises(SchemaError, match=rf"told\.jsonl, lines? .*{error}"):
-        told(tmp_path, f"{line}\n{bad}\n".encode())
+        reported(tmp_path, f"{line}\n{bad}\n".encode())
 
 
 @pytest.mark.parametrize("values", [[2], [0, 1, 255]])
 def test_other_tables_are_refused_for_a_bool_too(values: list[int]) -> None:
-    schema = pa.schema([schema_of(Told).arrow.field("flag")])
+    schema = pa.schema([schema_of(Values).arrow.field("flag")])
     assert batch_of(schema, {"flag": [True, False]}).to_pydict() == {"flag": [1, 0]}
     array = pa.array(values, pa.uint8())
     for table in ({"flag": values}, {"flag": array}, pa.RecordBatch.from_arrays([array], schema=schema)):
@@ -321,7 +324,7 @@ def test_other_tables_are_refused_for_a_bool_too(values: list[int]) -> None:
 
 @pytest.mark.parametrize("values", [[2**64], [2**63, -1], [10**30]])
 def test_numbers_beyond_64_bits_are_refused_and_those_within_are_taken(values: list[int]) -> None:
-    schema = pa.schema([schema_of(Told).arrow.field("whole")])
+    schema = pa.schema([schema_of(Values).arrow.field("whole")])
     assert batch_of(schema, {"whole": [2**63, 0]}).to_pydict() == {"whole": [2**63, 0]}
     with pytest.raises(SchemaError, match="'whole' does not fit uint64"):
         batch_of(schema, {"whole": values})

@@ -63,7 +63,7 @@ def test_this_machine_is_tuned_and_set_back(
         child = subprocess.Popen([COMMAND], env=variables, stderr=out)
         try:
             eventually(
-                lambda: log.read_text().count("sysctls /proc/sys/") >= len(FILES), what="both are told of"
+                lambda: log.read_text().count("sysctls /proc/sys/") >= len(FILES), what="both are reported"
             )
             for path in FILES:
                 changed = path.read_text() != before[path]

@@ -41,7 +41,7 @@ def test_the_last_lines_are_those_of_this_start(tmp_path: Path) -> None:
     assert second.tail() == ["of the second"]
 
 
-def test_a_signal_is_told_by_its_name(tmp_path: Path) -> None:
+def test_a_signal_is_reported_by_its_name(tmp_path: Path) -> None:
     child = Process(command(tmp_path, SLEEP))
     os.kill(child.pid, signal.SIGKILL)
     assert str(child.wait(10)) == "signal SIGKILL"

@@ -122,7 +122,7 @@ class FormattedByTool(KafkaBroker):
 
 def test_what_setup_has_kept_formats_a_storage_as_kafkas_tool_does(tmp_path: Path) -> None:
     copied, formatted = KafkaBroker(tmp_path / "copied"), FormattedByTool(tmp_path / "formatted")
-    told = []
+    reported = []
     for broker in (copied, formatted):
         broker.prepare()
         data = broker.directory / "data"
@@ -131,9 +131,9 @@ def test_what_setup_has_kept_formats_a_storage_as_kafkas_tool_does(tmp_path: Pat
         properties = dict(line.split("=") for line in lines if not line.startswith("#"))
         checkpoint = (data / "bootstrap.checkpoint").read_bytes()
         # Times and checksums differ.
-        told.append((sorted(properties), properties["version"], len(checkpoint), features(checkpoint)))
-    assert told[0] == told[1]
-    assert b"metadata.version" in told[0][-1]
+        reported.append((sorted(properties), properties["version"], len(checkpoint), features(checkpoint)))
+    assert reported[0] == reported[1]
+    assert b"metadata.version" in reported[0][-1]
     assert not copied.command.log.exists(), "no Java ran; else `make setup` has kept nothing"
 
 

@@ -80,7 +80,7 @@ class Running:
         """All processes below the command; each is told from a later one with the same number."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
-    def places(self) -> list[Path]:
+    def folders(self) -> list[Path]:
         """Folders that must be gone at the end: the run's own, and its part of shared memory."""
         record = self.record
         assert record is not None
@@ -132,11 +132,11 @@ def test_nothing_is_left_when_it_is_ended_while_it_starts(
     number: signal.Signals, status: int, running: Running
 ) -> None:
     running.launched()
-    family, places = running.family(), running.places()
+    family, folders = running.family(), running.folders()
     assert len(family) >= 5
     assert running.end(number) == status
     assert gone(family)
-    assert not [place for place in places if place.exists()]
+    assert not [place for place in folders if place.exists()]
     assert not leftovers(running.folder)
     assert "Traceback" not in running.output()
 
@@ -230,7 +230,7 @@ def test_a_service_that_dies_is_started_again_until_it_dies_too_often_and_the_ot
     os.kill(running.process.pid, signal.SIGSTOP)  # else the next receiver may be there before one has looked
     try:
         os.kill(record.services["receiver"].pid, signal.SIGKILL)
-        eventually(lambda: status()[0] == 7, what="status tells that the receiver is dead")
+        eventually(lambda: status()[0] == 7, what="status shows that the receiver is dead")
     finally:
         os.kill(running.process.pid, signal.SIGCONT)
     eventually(
@@ -271,10 +271,10 @@ def test_all_processes_die_with_an_owner_that_is_killed_and_the_next_run_clears_
     eventually(
         lambda: "java" in [each.name() for each in processor.children()], seconds=START_S, what="Spark's Java"
     )
-    family, places = running.family(), running.places()
+    family, folders = running.family(), running.folders()
     running.end(signal.SIGKILL)
     eventually(lambda: gone(family), seconds=20, what="all processes gone with their owner")
     assert running.record is None
     other = start(running.folder)
-    eventually(lambda: not [place for place in places if place.exists()], seconds=START_S)
+    eventually(lambda: not [place for place in folders if place.exists()], seconds=START_S)
     assert other.end(signal.SIGINT) == 130

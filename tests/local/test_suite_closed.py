@@ -128,15 +128,15 @@ def test_a_stranger_is_told_nothing_at_any_port(record: SuiteRecord) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 5 * len(asked)
     grpc = {each.rpartition(":")[2] for each in (record.sender, record.receiver)}
-    told = [line for line in lines if line.partition(" ")[0] not in grpc and not line.endswith(" b''")]
+    reported = [line for line in lines if line.partition(" ")[0] not in grpc and not line.endswith(" b''")]
     # Spark's Python daemon forks a process for whoever connects, says its number, and then asks for Spark's secret.
     daemons = {str(port) for port in ports_of(process for process in processes(record) if is_daemon(process))}
-    told = [line for line in told if not (line.partition(" ")[0] in daemons and is_process_id(line))]
+    reported = [line for line in reported if not (line.partition(" ")[0] in daemons and is_process_id(line))]
     # py4j tells strangers that it does not know a word, and for each that it knows that they must log in first.
     refusals = ("-NOAUTH", "-ERR", "Unknown command received", "Authentication error")
-    assert [line for line in told if not any(each in line for each in refusals)] == []
+    assert [line for line in reported if not any(each in line for each in refusals)] == []
     for refusal in ("-NOAUTH", "Authentication error"):
-        assert any(refusal in line for line in told), f"Redis and py4j were among them: {told}"
+        assert any(refusal in line for line in reported), f"Redis and py4j were among them: {reported}"
 
 
 def test_sender_and_receiver_refuse_who_has_no_token_and_serve_who_has(record: SuiteRecord) -> None:
@@ -158,7 +158,7 @@ def test_sender_and_receiver_refuse_who_has_no_token_and_serve_who_has(record: S
 def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteRecord, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong")
-    for place in (
+    for connection in (
         KafkaConnection(record.kafka),
         KafkaConnection(
             record.kafka,
@@ -168,7 +168,7 @@ def test_kafka_and_redis_refuse_who_does_not_know_the_password(record: SuiteReco
             password_file=wrong,
         ),
     ):
-        with pytest.raises(LogError), LogAdmin(place) as admin:
+        with pytest.raises(LogError), LogAdmin(connection) as admin:
             admin.ends(["word-count.dead-letters"])
     with pytest.raises(StoreError), RedisStore(RedisConnection(record.redis), record.name) as store:
         LiveMetrics(store).live()

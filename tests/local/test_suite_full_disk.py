@@ -46,7 +46,9 @@ def prepared(folder: Path, *, deaths_max: int = 5) -> tuple[Suite, Fragile, list
     return suite, server, said
 
 
-def test_a_record_that_cannot_be_written_is_told_once_and_written_when_there_is_room(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_written_is_reported_once_and_written_when_there_is_room(
+    tmp_path: Path,
+) -> None:
     suite, _, said = prepared(tmp_path)
     blocked = tmp_path / "suite"
     blocked.write_text("no folder can be here")

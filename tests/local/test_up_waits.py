@@ -56,6 +56,6 @@ def test_up_succeeds_only_when_all_goes_on(
     monkeypatch.setattr(readiness, "await_running", lambda _: rows)
     arguments = ["up", str(APPLICATION), "--dir", str(tmp_path)]
     assert end_well(command_line, arguments, name="bettong") == code
-    told = capsys.readouterr().err
-    assert words in told
-    assert ("goes on by itself once that is mended" in told) == bool(rows)
+    reported = capsys.readouterr().err
+    assert words in reported
+    assert ("goes on by itself once that is mended" in reported) == bool(rows)

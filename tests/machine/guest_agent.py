@@ -69,7 +69,7 @@ class GuestAgent(Closing):
         return int(self._call("guest-exec", arguments)["pid"])
 
     def ended(self, number: int) -> Ended | None:
-        """How it ended, told once; None while it runs."""
+        """How it ended, reported once; None while it runs."""
         found = self._call("guest-exec-status", {"pid": number})
         if not found["exited"]:
             return None

@@ -110,7 +110,7 @@ class GuestTuner:
         self._number = self._agent.start(f"{self._script('--mode apply')} 2> {_LOG}", self._variables)
 
     def metrics(self) -> Scraped:
-        """What it tells Prometheus; nothing while it does not answer."""
+        """Its metrics; nothing while it does not answer."""
         ask = "exec 3<>/dev/tcp/127.0.0.1/7400; printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
         ended = self._agent.run(f'bash -c "{ask}"')
         return Scraped(ended.text.partition("\r\n\r\n")[2] if ended.status == 0 else "")

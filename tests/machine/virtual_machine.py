@@ -37,8 +37,8 @@ class VirtualMachine(Server):
         words += ["-cpu", "max,vendor=GenuineIntel,monitor=off"]
         words += ["-smp", f"{CPUS},sockets=1,cores=2,threads=2"]
         words += ["-kernel", str(disk.kernel), "-initrd", str(disk.initrd)]
-        told = "console=ttyS0 root=/dev/vda ro init=/sbin/first_process.sh net.ifnames=0 panic=-1 mitigations=off"
-        words += ["-append", told]
+        reported = "console=ttyS0 root=/dev/vda ro init=/sbin/first_process.sh net.ifnames=0 panic=-1 mitigations=off"
+        words += ["-append", reported]
         words += ["-drive", f"file={disk.root},if=virtio,format=raw,snapshot=on"]
         for name in ("node", "swap"):
             words += ["-drive", f"file={name}.img,if=virtio,format=raw"]

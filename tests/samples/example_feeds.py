@@ -44,11 +44,11 @@ def market_rounds() -> list[Round]:
 
 
 def market(sources: dict[str, Source]) -> Feed:
-    data, place, quotes = INITIAL_QUOTES.read_bytes(), 0, []
-    while place < len(data):
-        (size,) = struct.unpack_from(">I", data, place)
-        quotes.append(data[place + 4 : place + 4 + size])
-        place += 4 + size
+    data, offset, quotes = INITIAL_QUOTES.read_bytes(), 0, []
+    while offset < len(data):
+        (size,) = struct.unpack_from(">I", data, offset)
+        quotes.append(data[offset + 4 : offset + 4 + size])
+        offset += 4 + size
     feed: Feed = [("nbbo", frame) for frame in of_rows(quotes, 50)]
     for each in market_rounds():
         for name, found in (("nbbo", each.quotes), ("orders", each.orders)):

@@ -119,7 +119,7 @@ def dead_letter(message: bytes, *, sequence: int = 7, index: int = 2) -> bytes:
 
 def note_frame(partition: int, sequence: int) -> bytes:
     """A frame of the sink `notes` with two notes, whose numbers go on from those of the frame before."""
-    notes = [Note(f"p{partition}", 2 * sequence + place, 0.5) for place in range(2)]
+    notes = [Note(f"p{partition}", 2 * sequence + index, 0.5) for index in range(2)]
     return columns(notes, origin=f"notes/notes-in/{partition}", sequence=sequence, previous=sequence - 1)
 
 

@@ -118,7 +118,7 @@ def written(*states: Any) -> bytes:
 def read(data: bytes) -> list[Any]:
     one = fold()
     one.load(SavedStates(data), log_ns=0, begins=True)
-    return [one._states[place] for place in range(len(one._states))]
+    return [one._states[slot] for slot in range(len(one._states))]
 
 
 def again(*states: Any) -> list[Any]:

@@ -17,15 +17,21 @@ def committed(bootstrap: str, topic: str) -> list[tuple[int, bytes | None, bytes
         allow_auto_create_topics=False,
     )
     try:
-        places = [TopicPartition(topic, each) for each in sorted(consumer.partitions_for_topic(topic) or ())]
-        consumer.assign(places)
-        ends = consumer.end_offsets(places)
-        found: dict[int, list[tuple[int, bytes | None, bytes]]] = {place.partition: [] for place in places}
+        partitions = [
+            TopicPartition(topic, each) for each in sorted(consumer.partitions_for_topic(topic) or ())
+        ]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        found: dict[int, list[tuple[int, bytes | None, bytes]]] = {
+            partition.partition: [] for partition in partitions
+        }
 
         def complete() -> bool:
-            for place, records in consumer.poll(timeout_ms=200).items():
-                found[place.partition] += [(place.partition, each.key, each.value) for each in records]
-            return all((consumer.position(place) or 0) >= end for place, end in ends.items())
+            for partition, records in consumer.poll(timeout_ms=200).items():
+                found[partition.partition] += [
+                    (partition.partition, each.key, each.value) for each in records
+                ]
+            return all((consumer.position(partition) or 0) >= end for partition, end in ends.items())
 
         eventually(complete, seconds=40, what=f"all of {topic}")
     finally:

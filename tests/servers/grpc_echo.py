@@ -1,4 +1,4 @@
-"""A small server behind an entrance, and calls to it."""
+"""A small server with a ServerSecurity, and calls to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -14,7 +14,7 @@ from bettong.client import Credentials
 from bettong.config.access import ListSources, Read, Write, digest
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import Entrance, Permissions
+from bettong.edges.grpc_server import Permissions, ServerSecurity
 from bettong.logs import Logger
 from bettong.v1 import subscribe_pb2
 from bettong.v1.ingest_pb2 import (
@@ -69,14 +69,14 @@ class Echo(IngestServiceServicer, SubscribeServiceServicer):
 
 @asynccontextmanager
 async def served(settings: dict[str, Any], permissions: Permissions = PERMISSIONS) -> AsyncIterator[str]:
-    """The address of a server behind an entrance of these settings."""
+    """The address of a server with the ServerSecurity of these settings."""
     log: Logger = structlog.get_logger()
-    entrance = Entrance(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
-    server = grpc.aio.server(interceptors=entrance.interceptors)
+    security = ServerSecurity(read(ReceiverSettings, {"application": "x.py", **settings}), permissions, log)
+    server = grpc.aio.server(interceptors=security.interceptors)
     add_IngestServiceServicer_to_server(Echo(), server)
     add_SubscribeServiceServicer_to_server(Echo(), server)
     health_pb2_grpc.add_HealthServicer_to_server(health.aio.HealthServicer(), server)
-    port = entrance.listen(server, "127.0.0.1:0")
+    port = security.listen(server, "127.0.0.1:0")
     await server.start()
     try:
         yield f"127.0.0.1:{port}"
@@ -134,9 +134,9 @@ def hello(source: str, stream: str) -> IngestRequest:
 
 def refusal_of(call: Call, address: str, credentials: Credentials) -> tuple[grpc.StatusCode, str]:
     """How a call is refused, which it must be."""
-    with pytest.raises(grpc.RpcError) as told:
+    with pytest.raises(grpc.RpcError) as raised:
         call(address, credentials)
-    error: Any = told.value
+    error: Any = raised.value
     return error.code(), error.details()
 
 

@@ -1,4 +1,4 @@
-"""What a health check of a service is told, by gRPC's standard protocol."""
+"""What a health check of a service answers, by gRPC's standard protocol."""
 
 import grpc
 from grpc_health.v1 import health_pb2

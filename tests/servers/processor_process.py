@@ -1,39 +1,28 @@
 """A processor as a process of its own, for tests against a real broker, Redis and Spark."""
 
-import sys
 from pathlib import Path
 
 from bettong import metrics
 from bettong.application.plan import plan
 from bettong.edges.application_file import load
-from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.identifiers import Origin
-from bettong.local.processes import Command
-from bettong.local.server import Server
 from bettong.local.services import spark_folders
+from tests.servers.service_process import ServiceProcess
 
 PARTITIONS = 2
 _START_S_MAX = 120.0  # ten seconds alone; the machine of a test run is busy
 
 
-class ProcessorProcess(Server):
+class ProcessorProcess(ServiceProcess):
     """`bettong processor` for the application that `source`, Python text, describes under `name`."""
 
     def __init__(
         self, name: str, source: str, folder: Path, *, kafka: str, redis: str, **settings: str
     ) -> None:
-        self.name = name
-        self._redis = redis
-        self._file, self._source = folder / "app.py", source
+        self._source = source
         environment = {
-            "BETTONG_APPLICATION": str(self._file),
-            "BETTONG_KAFKA": kafka,
-            "BETTONG_REDIS": redis,
-            "BETTONG_PARTITIONS": str(PARTITIONS),
-            "BETTONG_INSTANCE": "processor-1",
-            "BETTONG_LIVE_INTERVAL_MS": "100",
             "BETTONG_SPARK_MASTER": "local[1]",
             "BETTONG_CHECKPOINT": str(folder / "checkpoint"),
             "BETTONG_STATE_DIR": str(folder / "state"),
@@ -42,27 +31,25 @@ class ProcessorProcess(Server):
             **settings,
         }
         super().__init__(
-            Command("processor", (sys.executable, "-m", "bettong", "processor"), folder / "log", environment),
+            "processor",
+            name,
+            folder,
+            ("-m", "bettong", "processor"),
+            environment,
+            kafka=kafka,
+            redis=redis,
+            partitions=PARTITIONS,
             answers=lambda: self.metrics().get(metrics.STATE.name) == "running",
             start_s_max=_START_S_MAX,
         )
 
-    def prepare(self) -> None:
-        """See Server."""
-        self._file.write_text(self._source)
-
-    def metrics(self) -> dict[str, str]:
-        """The live record; empty while there is none."""
-        with RedisStore(self._redis, self.name) as store:
-            return LiveMetrics(store).live().get("processor-1", {})
-
-    def said(self) -> str:
-        """All that it wrote."""
-        return self.command.log.read_text()
+    def application(self) -> str:
+        """See ServiceProcess."""
+        return self._source
 
     def last_line(self) -> str:
         """What it ended with."""
-        return self.said().strip().splitlines()[-1]
+        return self.logged().strip().splitlines()[-1]
 
     def status(self) -> int:
         """Waits for its end, and gives its exit code."""

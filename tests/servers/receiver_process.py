@@ -1,30 +1,23 @@
 """A receiver as a process of its own, and a log to feed it with, for tests against a real broker and Redis."""
 
 import json
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from bettong.application.plan import Plan
 from bettong.edges.kafka_log import LogAdmin, LogWriter
-from bettong.edges.redis_store import LiveMetrics, RedisSink, RedisStore
+from bettong.edges.redis_store import RedisSink, RedisStore
 from bettong.inspection.live.dead_letters import DeadLetterLog
-from bettong.local.addresses import LOOPBACK, free_ports
-from bettong.local.probes import grpc_serves
-from bettong.local.processes import Command
-from bettong.local.server import Server
 from bettong.topics import sink_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from tests.samples.result_frames import planned
-from tests.servers.service_program import program_of
+from tests.servers.service_process import GrpcServiceProcess, live_record
 
 PARTITIONS = 3
 FRAME_BYTES_MAX = 1024 * 1024
-_ROOT = Path(__file__).resolve().parent.parent.parent
-_START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
 
 
-class ReceiverProcess(Server):
+class ReceiverProcess(GrpcServiceProcess):
     """A receiver of `tests.samples.result_frames.application(name, ...)` with its files in `folder / "results"`."""
 
     def __init__(
@@ -39,45 +32,19 @@ class ReceiverProcess(Server):
         **settings: str | None,
     ) -> None:
         """A setting of None is left out. `destinations`: keywords of the application, as they are written."""
-        self.name = name
-        self.destinations = destinations
-        self._connections = folder / "connections.json"
-        if connections is not None:
-            self._connections.write_text(json.dumps(connections))
-            settings = {"BETTONG_CONNECTIONS": str(self._connections), **settings}
         self.results = folder / "results"
-        self.log = folder / "receiver.log"
-        self.address = f"{LOOPBACK}:{free_ports(1)[0]}"
-        self._file = folder / "app.py"
-        environment = {
-            "PYTHONPATH": str(_ROOT),
-            "BETTONG_APPLICATION": str(self._file),
-            "BETTONG_KAFKA": kafka,
-            "BETTONG_REDIS": redis,
-            "BETTONG_PARTITIONS": str(PARTITIONS),
-            "BETTONG_FRAME_BYTES_MAX": str(FRAME_BYTES_MAX),
-            "BETTONG_INSTANCE": "receiver-1",
-            "BETTONG_LIVE_INTERVAL_MS": "100",
-            "BETTONG_RECEIVER_LISTEN": self.address,
-            "BETTONG_RECEIVER_DIR": str(self.results),
-            **settings,
-        }
         super().__init__(
-            Command(
-                "receiver",
-                (sys.executable, "-c", program_of("receiver")),
-                self.log,
-                {key: value for key, value in environment.items() if value is not None},
-            ),
-            answers=lambda: grpc_serves(self.address),
-            start_s_max=_START_S_MAX,
-        )
-
-    def prepare(self) -> None:
-        """See Server."""
-        self._file.write_text(
-            "import bettong\nfrom tests.samples.result_frames import application\n"
-            f"app = application({self.name!r}, {self.destinations})\n"
+            "receiver",
+            name,
+            folder,
+            {"BETTONG_RECEIVER_DIR": str(self.results), **settings},
+            samples="tests.samples.result_frames",
+            keywords=destinations,
+            connections=json.dumps(connections) if connections is not None else "",
+            kafka=kafka,
+            redis=redis,
+            partitions=PARTITIONS,
+            frame_bytes_max=FRAME_BYTES_MAX,
         )
 
     def content(self, sink: str, partition: int) -> bytes:
@@ -85,10 +52,6 @@ class ReceiverProcess(Server):
         extension = "bin" if sink == "raw" else "jsonl"
         path = self.results / sink / f"{partition:05}.{extension}"
         return path.read_bytes() if path.exists() else b""
-
-    def said(self, words: str) -> bool:
-        """Whether the words stand in the log."""
-        return self.log.exists() and words in self.log.read_text()
 
 
 class Feed:
@@ -134,7 +97,7 @@ class Store:
 
     def metrics(self) -> Mapping[str, str]:
         """The live record of the receiver; empty while there is none."""
-        return LiveMetrics(self._store).live().get("receiver-1", {})
+        return live_record(self._store, "receiver-1")
 
     def results(self, sink: str) -> list[bytes]:
         """The newest results of a sink."""

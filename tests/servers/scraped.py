@@ -1,4 +1,4 @@
-"""What a service tells Prometheus, read by Prometheus' own parser."""
+"""The metrics of a service, read by Prometheus' own parser."""
 
 import re
 from collections.abc import Mapping

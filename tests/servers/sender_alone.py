@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from bettong.config.reading import read
 from bettong.config.sender import SenderSettings
-from bettong.edges.grpc_server import Entrance
+from bettong.edges.grpc_server import ServerSecurity
 from bettong.edges.serving import Serving
 from bettong.errors import LogError
 from bettong.local.addresses import LOOPBACK, free_ports
@@ -84,7 +84,7 @@ async def _serve() -> None:
         logger,
     )
     serving = Serving("bettong.v1.IngestService")
-    server = await _listen(settings, Entrance(settings, PERMISSIONS, logger), servicer, serving)
+    server = await _listen(settings, ServerSecurity(settings, PERMISSIONS, logger), servicer, serving)
     await serving.say(serving=True)
     await asyncio.gather(servicer.watch(), server.wait_for_termination())
 

@@ -1,6 +1,5 @@
 """A sender as a process of its own, what it left in the log, and a client that speaks bare gRPC."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,16 +11,12 @@ from redis import Redis
 from bettong.closing import Closing
 from bettong.delivery import DeliveryTable, Verdict
 from bettong.edges.kafka_log import LogAdmin, LogReader
-from bettong.edges.redis_store import LiveMetrics, RedisStore
+from bettong.edges.redis_store import RedisStore
 from bettong.frames.frame import Frame, FrameKind, decode
-from bettong.local.addresses import LOOPBACK, free_ports
-from bettong.local.probes import grpc_serves
-from bettong.local.processes import Command
-from bettong.local.server import Server
 from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, Receipt, Welcome
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
 from tests.samples.sender import PARTITIONS
-from tests.servers.service_program import program_of
+from tests.servers.service_process import GrpcServiceProcess
 from tests.waiting import eventually
 
 CREDITS = 4
@@ -29,12 +24,10 @@ SESSIONS_MAX = 3
 FRAME_BYTES_MAX = 64 * 1024
 LEASE_MS = 1500
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
-_START_S_MAX = 60.0  # two seconds alone; the machine of a test run is busy
 _ANSWER_S_MAX = 60.0
 
 
-class SenderProcess(Server):
+class SenderProcess(GrpcServiceProcess):
     """A sender of `tests.samples.sender.application(name, ...)`."""
 
     def __init__(
@@ -49,58 +42,31 @@ class SenderProcess(Server):
         **settings: str,
     ) -> None:
         """`sources`: keywords of the application, as they are written. `connections`: JSON."""
-        self.name = name
-        self._sources = sources
-        if connections:
-            path = folder / "connections.json"
-            path.write_text(connections)
-            settings = {"BETTONG_CONNECTIONS": str(path), **settings}
-        self.log = folder / "sender.log"
-        self.address = f"{LOOPBACK}:{free_ports(1)[0]}"
-        self._redis = redis
-        self._file = folder / "app.py"
         environment = {
-            "PYTHONPATH": str(_ROOT),
-            "BETTONG_APPLICATION": str(self._file),
-            "BETTONG_KAFKA": kafka,
-            "BETTONG_REDIS": redis,
-            "BETTONG_PARTITIONS": str(PARTITIONS),
-            "BETTONG_FRAME_BYTES_MAX": str(FRAME_BYTES_MAX),
-            "BETTONG_INSTANCE": "sender-1",
-            "BETTONG_LIVE_INTERVAL_MS": "100",
-            "BETTONG_SENDER_LISTEN": self.address,
             "BETTONG_SENDER_CREDITS": str(CREDITS),
             "BETTONG_SENDER_SESSIONS_MAX": str(SESSIONS_MAX),
             "BETTONG_SENDER_LEASE_MS": str(LEASE_MS),
             **settings,
         }
         super().__init__(
-            Command("sender", (sys.executable, "-c", program_of("sender")), self.log, environment),
-            answers=lambda: grpc_serves(self.address),
-            start_s_max=_START_S_MAX,
-        )
-
-    def prepare(self) -> None:
-        """See Server."""
-        self._file.write_text(
-            "import bettong\nfrom tests.samples.sender import application\n"
-            f"app = application({self.name!r}, {self._sources})\n"
+            "sender",
+            name,
+            folder,
+            environment,
+            samples="tests.samples.sender",
+            keywords=sources,
+            connections=connections,
+            kafka=kafka,
+            redis=redis,
+            partitions=PARTITIONS,
+            frame_bytes_max=FRAME_BYTES_MAX,
         )
 
     def settle(self) -> None:
         """Lets its Redis count as one that has run for long."""
         with RedisStore(self._redis, self.name) as store, Redis.from_url(self._redis) as client:
-            eventually(lambda: client.exists(store.key("epoch")), seconds=_START_S_MAX)
+            eventually(lambda: client.exists(store.key("epoch")), seconds=self.start_s_max)
             client.hset(store.key("epoch"), "since", "0")
-
-    def said(self, words: str) -> int:
-        """How often the words stand in the log."""
-        return self.log.read_text().count(words) if self.log.exists() else 0
-
-    def metrics(self) -> dict[str, str]:
-        """The live record; empty while there is none."""
-        with RedisStore(self._redis, self.name) as store:
-            return LiveMetrics(store).live().get("sender-1", {})
 
 
 class BareSession(Closing):
@@ -145,7 +111,7 @@ class BareSession(Closing):
             pass
 
     def lease_left_ms(self) -> int:
-        """What a session that was refused is told in metadata."""
+        """What the metadata of a session that was refused say."""
         return int(dict(self._call.trailing_metadata())["bettong-lease-ms"])
 
     def status(self) -> tuple[grpc.StatusCode, str]:

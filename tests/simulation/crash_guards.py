@@ -37,13 +37,15 @@ class FileExclusions:
         return self._found[stage, partition][exclusion.offset]
 
 
-def guard(folder: Path, *, partitions: int = 16, limit_ms: int = 0, told: list[str] | None = None) -> Guard:
-    """Of a process whose machine shares memory in `folder`. `told` takes what holds partitions up."""
+def guard(
+    folder: Path, *, partitions: int = 16, limit_ms: int = 0, reported: list[str] | None = None
+) -> Guard:
+    """Of a process whose machine shares memory in `folder`. `reported` takes what holds partitions up."""
     folder.mkdir(parents=True, exist_ok=True)
 
-    def tell(stage: str, partition: int, text: str) -> None:
-        if told is not None:
-            told.append(f"{stage}/{partition}: {text}")
+    def report(stage: str, partition: int, text: str) -> None:
+        if reported is not None:
+            reported.append(f"{stage}/{partition}: {text}")
 
     exclusions = FileExclusions(folder / "exclusions")
-    return Guard(Marks(folder, partitions), exclusions, tell, structlog.get_logger(), limit_ms=limit_ms)
+    return Guard(Marks(folder, partitions), exclusions, report, structlog.get_logger(), limit_ms=limit_ms)

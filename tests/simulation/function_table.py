@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bettong.application.ways import Way
+from bettong.application.execution_mode import ExecutionMode
 from tests.simulation import functions as f
 from tests.simulation import timer_functions as t
 from tests.simulation.messages import Alarm, Held, Item, Kept, Note, Part
@@ -23,18 +23,18 @@ class Function:
     name: str
     kind: str
     gives: type[Any]
-    forms: Mapping[Way, Mapping[type[Any], Callable[..., Any]]]
+    forms: Mapping[ExecutionMode, Mapping[type[Any], Callable[..., Any]]]
     state: Callable[[], Any] | None = None
     many: bool = False
     # By way, as `forms`: whether a state is to be deleted.
-    delete_when: Mapping[Way, Callable[[Any], bool]] | None = None
+    delete_when: Mapping[ExecutionMode, Callable[[Any], bool]] | None = None
     # By field of the state and way, as `forms`; in the order of the fields.
-    timers: Mapping[str, Mapping[Way, Callable[..., Any]]] = field(default_factory=dict)
+    timers: Mapping[str, Mapping[ExecutionMode, Callable[..., Any]]] = field(default_factory=dict)
 
     @property
     def python(self) -> Mapping[type[Any], Callable[..., Any]]:
         """The plain functions, by what they take."""
-        return self.forms[Way.PYTHON]
+        return self.forms[ExecutionMode.PYTHON]
 
     def __repr__(self) -> str:
         return self.name
@@ -49,11 +49,11 @@ def _function(
     compiled: bool = False,
     **more: Any,
 ) -> Function:
-    forms: dict[Way, Mapping[type[Any], Callable[..., Any]]] = {Way.PYTHON: python}
+    forms: dict[ExecutionMode, Mapping[type[Any], Callable[..., Any]]] = {ExecutionMode.PYTHON: python}
     if compiled:
-        forms[Way.COMPILED] = {takes: compiled_twin(function) for takes, function in python.items()}
+        forms[ExecutionMode.COMPILED] = {takes: compiled_twin(function) for takes, function in python.items()}
     if vectorized is not None:
-        forms[Way.VECTORIZED] = vectorized
+        forms[ExecutionMode.VECTORIZED] = vectorized
     name = more.pop("name", next(iter(python.values())).__name__)
     return Function(name, kind, gives, forms, **more)
 
@@ -65,12 +65,20 @@ def _is_full(kept: Kept) -> bool:
     return kept.count % 3 == 0
 
 
-_DELETES = {Way.PYTHON: _is_full, Way.COMPILED: compiled_twin(_is_full)}
+_DELETES = {ExecutionMode.PYTHON: _is_full, ExecutionMode.COMPILED: compiled_twin(_is_full)}
 
 
 _TIMERS = {
-    "ring": {Way.PYTHON: t.on_ring, Way.COMPILED: compiled_twin(t.on_ring), Way.VECTORIZED: t.all_on_ring},
-    "late": {Way.PYTHON: t.on_late, Way.COMPILED: compiled_twin(t.on_late), Way.VECTORIZED: t.all_on_late},
+    "ring": {
+        ExecutionMode.PYTHON: t.on_ring,
+        ExecutionMode.COMPILED: compiled_twin(t.on_ring),
+        ExecutionMode.VECTORIZED: t.all_on_ring,
+    },
+    "late": {
+        ExecutionMode.PYTHON: t.on_late,
+        ExecutionMode.COMPILED: compiled_twin(t.on_late),
+        ExecutionMode.VECTORIZED: t.all_on_late,
+    },
 }
 
 _TALLY: dict[type[Any], Callable[..., Any]] = {Item: f.tally, Part: f.tally_part}
@@ -92,7 +100,7 @@ FUNCTIONS: dict[str, Function] = {
         _function("filter", Item, {Item: f.even}, {Item: f.all_even}, compiled=True),
         _function("filter", Item, {Item: f.pry}),
         _function("filter", Part, {Part: f.narrow}, {Part: f.all_narrow}),
-        _function("filter", Note, {Note: f.told}),
+        _function("filter", Note, {Note: f.reported}),
         _function("flat_map", Part, {Item: f.split}, {Item: f.split_all}, compiled=True),
         _function("flat_map", Part, {Item: f.halve}, {Item: f.halve_all}),
         _function("flat_map", Item, {Item: f.again}),

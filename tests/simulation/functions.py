@@ -136,7 +136,7 @@ def all_narrow(part: Part) -> bool:
     return part.small < 100
 
 
-def told(note: Note) -> bool:
+def reported(note: Note) -> bool:
     note.text = ""
     return True
 

@@ -89,8 +89,8 @@ def expected(case: Case) -> Delivered:
     """What the graph gives when each message passes all stages before the next one comes."""
     interpreter, found = Interpreter(case.graph), Delivered()
 
-    def pass_on(entrance: str, message: Any) -> None:
-        given = interpreter.take(entrance, message)
+    def pass_on(source: str, message: Any) -> None:
+        given = interpreter.take(source, message)
         for computation, reason in given.dead_letters:
             found.dead_letters[computation, reason, _text(message)] += 1
         for target, result in given.results:
@@ -111,7 +111,7 @@ def is_ordered(of: Plan) -> bool:
     Not where sources have no key or `key_by` brings together what was apart, nor where a sink or a stage gets what
     several stages write.
     """
-    keys = [entrance.key for stage in of.stages for entrance in stage.inputs]
+    keys = [entry.key for stage in of.stages for entry in stage.inputs]
     keyed = [
         exit_.target for stage in of.stages for exit_ in stage.outputs if isinstance(exit_.target, Keyed)
     ]
@@ -121,10 +121,10 @@ def is_ordered(of: Plan) -> bool:
         for exit_ in stage.outputs:
             writers[exit_.target.name].add(stage.name)
     sources = {source.name for source in of.sources}
-    one_entrance = all(
+    single_entry = all(
         len(stage.inputs) == 1 or all(each.stream in sources for each in stage.inputs) for stage in of.stages
     )
-    return None not in keys and finer and one_entrance and all(len(each) == 1 for each in writers.values())
+    return None not in keys and finer and single_entry and all(len(each) == 1 for each in writers.values())
 
 
 class _Run:
@@ -185,7 +185,7 @@ class _Run:
     def _cut(self) -> list[tuple[str, list[Any]]]:
         found: list[tuple[str, list[Any]]] = []
         ends = True
-        for (source, message), cut in zip(self.case.messages, self.case.cuts, strict=True):
+        for (source, message), cut in zip(self.case.messages, self.case.boundaries, strict=True):
             if ends or found[-1][0] != source:
                 found.append((source, []))
             found[-1][1].append(message)

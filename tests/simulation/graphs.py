@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from bettong import Application
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, OnError
 from bettong.application.streams import Merged
-from bettong.application.ways import Way
 from tests.simulation.function_table import Function
 
-ENTRANCES = ("source", "key_by")
+INPUTS = ("source", "key_by")
 EXITS = ("key_by", "sink")
 
 
@@ -25,7 +25,7 @@ class Node:
     kind: str
     parents: tuple[str, ...] = ()
     function: Function | None = None
-    way: Way = Way.PYTHON
+    way: ExecutionMode = ExecutionMode.PYTHON
     on_error: OnError = DEAD_LETTER
     key: Key | None = None
     encoder: Callable[[Any], bytes] | None = None
@@ -35,9 +35,13 @@ class Node:
         what = self.function or self.encoder or (self.message if self.kind == "source" else "")
         of = getattr(what, "__name__", what)
         key = getattr(self.key, "__name__", self.key)
-        told = [str(of), f"key={key}" * (self.key is not None), self.way.value * (self.way is not Way.PYTHON)]
-        told += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
-        return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, told))})"
+        reported = [
+            str(of),
+            f"key={key}" * (self.key is not None),
+            self.way.value * (self.way is not ExecutionMode.PYTHON),
+        ]
+        reported += [f"on_error={self.on_error}" * (self.on_error != DEAD_LETTER)]
+        return f"{self.name} = {'+'.join(self.parents)}.{self.kind}({', '.join(filter(None, reported))})"
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Graph:
     @property
     def computations(self) -> list[Node]:
         """What rows pass inside of a stage, merges included."""
-        return [node for node in self.nodes if node.kind not in (*ENTRANCES, *EXITS)]
+        return [node for node in self.nodes if node.kind not in (*INPUTS, *EXITS)]
 
     @property
     def exits(self) -> list[Node]:

@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 from bettong import NEVER, Fired
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.on_error import SKIP, STOP
-from bettong.application.ways import Way
 from bettong.schema.fields import Kind
 from bettong.schema.schema import schema_of
 from tests.simulation.graphs import Graph, Node
@@ -75,12 +75,12 @@ class Interpreter:
         self._highest[origin] = sequence if taken else highest
         return taken
 
-    def take(self, entrance: str, message: Any) -> Given:
+    def take(self, source: str, message: Any) -> Given:
         """All that one message leads to, up to sinks and other stages. Raises StoppedError."""
         self._given = Given()
         self.counters["messages"] += 1
-        key = key_of(self.graph[entrance], message)
-        self._pass({entrance: [message]}, key, self.graph.computations)
+        key = key_of(self.graph[source], message)
+        self._pass({source: [message]}, key, self.graph.computations)
         return self._given
 
     def advance(self, log_ns: int) -> list[Given]:
@@ -104,7 +104,7 @@ class Interpreter:
             text = json.dumps({"key": key, "timer": names[number], "at": at}, ensure_ascii=False)
             self._given = Given(place, text.replace(": ", ":").replace(", ", ","))
             setattr(self.states[node.name, key], names[number], NEVER)
-            function = node.function.timers[names[number]][Way.PYTHON]
+            function = node.function.timers[names[number]][ExecutionMode.PYTHON]
             results = list(self._results(node, Fired(key, at), key, function))
             self._pass({node.name: results}, key, behind)
             yield self._given
@@ -163,7 +163,7 @@ class Interpreter:
             [] if given is None else [copy(each) for each in given] if node.function.many else [copy(given)]
         )
         deletes = node.function.delete_when
-        if deletes is not None and deletes[Way.PYTHON](self.states[node.name, key]):
+        if deletes is not None and deletes[ExecutionMode.PYTHON](self.states[node.name, key]):
             del self.states[node.name, key]
         return found
 
@@ -187,11 +187,11 @@ class Interpreter:
             self._given.dead_letters.append((node.name, reason))
 
 
-def key_of(entrance: Node, message: Any) -> Any:
+def key_of(source: Node, message: Any) -> Any:
     """The key of a message that enters; None without one. Raises what a function of the user's raises."""
-    if entrance.key is None:
+    if source.key is None:
         return None
-    return getattr(message, entrance.key) if isinstance(entrance.key, str) else entrance.key(copy(message))
+    return getattr(message, source.key) if isinstance(source.key, str) else source.key(copy(message))
 
 
 def schema_violation(result: Any, message: type[Any]) -> str | None:

@@ -155,7 +155,7 @@ class MemoryLeases:
             if exact:
                 known.but = None
         elif known is not None:
-            self._told_late(known, claim, acknowledged)
+            self._late_release(known, claim, acknowledged)
 
     def known(self, stream: str) -> int:
         """Up to where all of a stream is known to be durable."""
@@ -169,12 +169,12 @@ class MemoryLeases:
             known = self._streams[claim.stream] = Stream(claim, now_ms, MemoryLease(), 0, claim.log)
         is_ours = known.claim is not None and known.claim.token == claim.token
         if not is_ours or not known.lease.hold(claim.token, self._lease_ms, now_ms, if_free=True):
-            self._told_late(known, claim, acknowledged)
+            self._late_release(known, claim, acknowledged)
             return False
         self._note(known, claim, acknowledged)
         return True
 
-    def _told_late(self, known: Stream, claim: Claim, acknowledged: int) -> None:
+    def _late_release(self, known: Stream, claim: Claim, acknowledged: int) -> None:
         if known.log == claim.log:
             known.acknowledged = max(known.acknowledged, acknowledged)
 

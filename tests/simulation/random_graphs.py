@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.key import Key
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
-from bettong.application.ways import Way
 from tests.simulation.function_table import FUNCTIONS, Function
 from tests.simulation.functions import by_key, by_slot, coded
 from tests.simulation.graphs import Graph, Node
@@ -28,24 +28,24 @@ _COMPUTATIONS = ("map", "filter", "flat_map", "stateful")
 class Case:
     """A graph, and how it is run.
 
-    `messages`: of which source each is. `cuts`: whether a frame ends behind the message. `compiled`: whether
+    `messages`: of which source each is. `boundaries`: whether a frame ends behind the message. `compiled`: whether
     what is marked so is compiled. `seed` decides which partition is folded next, and what comes twice or too early.
     """
 
     graph: Graph
     messages: tuple[tuple[str, Any], ...]
-    cuts: tuple[bool, ...]
+    boundaries: tuple[bool, ...]
     partitions: int = 1
     compiled: bool = True
     seed: int = 0
 
     def __str__(self) -> str:
         frames = [f"{source} {message}{' |' * cut}" for (source, message), cut in self._rows()]
-        told = f"{self.partitions} partitions, compiled={self.compiled}, seed={self.seed}"
-        return "\n".join([str(self.graph), *frames, told])
+        reported = f"{self.partitions} partitions, compiled={self.compiled}, seed={self.seed}"
+        return "\n".join([str(self.graph), *frames, reported])
 
     def _rows(self) -> list[tuple[tuple[str, Any], bool]]:
-        return list(zip(self.messages, self.cuts, strict=True))
+        return list(zip(self.messages, self.boundaries, strict=True))
 
 
 # A number decides a step of a graph, or a message, so that hypothesis draws little, and leaves out what is not needed.
@@ -62,16 +62,16 @@ def cases(draw: st.DrawFn) -> Case:
         growing.add_stream()
     growing.add_sinks()
     messages: list[tuple[str, Any]] = []
-    cuts: list[bool] = []
+    boundaries: list[bool] = []
     for choice in draw(st.lists(_CHOICES, min_size=3, max_size=24)):
         random = Random(choice)
         source = random.choice(growing.graph.sources)
         messages.append((source.name, _message(source.message, random)))
-        cuts.append(random.random() < 0.3)
+        boundaries.append(random.random() < 0.3)
     return Case(
         growing.graph,
         tuple(messages),
-        tuple(cuts),
+        tuple(boundaries),
         draw(st.integers(1, 3)),
         draw(st.booleans()),
         draw(_CHOICES),
@@ -85,7 +85,7 @@ class _Growing:
         self.random = Random(seed)
         self.nodes: list[Node] = []
         self._mixed: dict[str, set[type[Any]]] = {}  # by stream, the classes of its messages
-        self._entrances: dict[str, set[Key | None]] = {}  # by stream, the keys of what leads to it
+        self._keys_into: dict[str, set[Key | None]] = {}  # by stream, the keys of what leads to it
         self._keys = self.random.choice([_FINER, _FINER, _FINER + _COARSER])
         self._stops = self.random.random() < 0.25
 
@@ -123,7 +123,7 @@ class _Growing:
                 self.nodes.append(Node(name, "sink", (stream,), on_error=self._on_error(), encoder=encoder))
 
     def _add_computation(self, kind: str) -> None:
-        choices: dict[Way, list[tuple[str, Function]]] = {}
+        choices: dict[ExecutionMode, list[tuple[str, Function]]] = {}
         for stream in self._mixed:
             for function in FUNCTIONS.values():
                 if function.kind == kind and self._can_read(stream, function):
@@ -131,11 +131,11 @@ class _Growing:
                         if kind != "stateful" or self._can_keep(stream, way):
                             choices.setdefault(way, []).append((stream, function))
         if choices:
-            way = self.random.choice([way for way in Way if way in choices])
+            way = self.random.choice([way for way in ExecutionMode if way in choices])
             stream, function = self.random.choice(choices[way])
             name = f"{function.name}{len(self.nodes)}"
             node = Node(name, kind, (stream,), function, way, self._on_error())
-            self._add(node, {function.gives}, self._entrances[stream])
+            self._add(node, {function.gives}, self._keys_into[stream])
 
     def _add_merge(self) -> None:
         """Of streams whose messages may meet in a state, none of them twice."""
@@ -153,8 +153,8 @@ class _Growing:
         if len(parents) == 1:
             return
         mixed = set[type[Any]]().union(*(self._mixed[parent] for parent in parents))
-        entrances = set[Key | None]().union(*(self._entrances[parent] for parent in parents))
-        self._add(Node(f"merged{len(self.nodes)}", "merge", tuple(parents)), mixed, entrances)
+        keys = set[Key | None]().union(*(self._keys_into[parent] for parent in parents))
+        self._add(Node(f"merged{len(self.nodes)}", "merge", tuple(parents)), mixed, keys)
 
     def _add_key_by(self) -> None:
         streams = [stream for stream, found in self._mixed.items() if len(found) == 1]
@@ -168,24 +168,24 @@ class _Growing:
     def _add(self, node: Node, found: set[type[Any]], keys: set[Key | None]) -> None:
         self.nodes.append(node)
         self._mixed[node.name] = found
-        self._entrances[node.name] = keys
+        self._keys_into[node.name] = keys
 
     def _can_read(self, stream: str, function: Function) -> bool:
         found = self._mixed[stream]
-        is_keyed = None not in self._entrances[stream]
+        is_keyed = None not in self._keys_into[stream]
         return found <= set(function.python) and (
             is_keyed if function.kind == "stateful" else len(found) == 1
         )
 
-    def _can_keep(self, stream: str, way: Way) -> bool:
+    def _can_keep(self, stream: str, way: ExecutionMode) -> bool:
         """Whether the keys of a stream's states are of a fixed width."""
-        return way is Way.PYTHON or all(isinstance(key, str) for key in self._entrances[stream])
+        return way is ExecutionMode.PYTHON or all(isinstance(key, str) for key in self._keys_into[stream])
 
     def _can_meet(self, stream: str, other: str) -> bool:
         def kinds(name: str) -> set[str]:
             return {
                 "none" if key is None else "text" if key in _TEXT_KEYS else "whole"
-                for key in self._entrances[name]
+                for key in self._keys_into[name]
             }
 
         return kinds(stream) == kinds(other)

@@ -33,8 +33,8 @@ def live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) ->
     code = 99
     faulthandler.disable()  # pytest's, which would write a page for each death
     try:
-        told: list[str] = []
-        own = guard(folder, limit_ms=limit_ms, told=told)
+        reported: list[str] = []
+        own = guard(folder, limit_ms=limit_ms, reported=reported)
         own.exclusions.refresh()
         Watch(own.at_work, own.report_fault, limit_ms).start()
         worker = PartitionWorker(of, Assignment("meters", 0, 1, FRAME_BYTES_MAX))
@@ -42,7 +42,7 @@ def live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) ->
         found = [record for offset, value in enumerate(log) for record in fold(offset, value)]
         lines = [json.dumps([each.topic, each.partition, each.value.hex(), each.count]) for each in found]
         (folder / "output").write_text("\n".join(lines))
-        (folder / "told").write_text("\n".join(told))
+        (folder / "reported").write_text("\n".join(reported))
         code = DONE
     except PoisonError as error:
         (folder / "stopped").write_text(str(error))

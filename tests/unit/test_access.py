@@ -110,8 +110,8 @@ def test_garbage_is_nobodys_token(token: str | None) -> None:
     ],
 )
 def test_a_file_that_is_wrong_names_every_fault_and_no_value(text: str, faults: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"expected|TOML|twice") as told:
+    with pytest.raises(ValueError, match=r"expected|TOML|twice") as raised:
         parse(text)
-    assert all(fault in str(told.value) for fault in faults), str(told.value)
-    assert '"secret"' not in str(told.value)
-    assert FEED not in str(told.value)
+    assert all(fault in str(raised.value) for fault in faults), str(raised.value)
+    assert '"secret"' not in str(raised.value)
+    assert FEED not in str(raised.value)

@@ -106,9 +106,9 @@ def tells_keys_apart(path: Path) -> bool:
 def test_the_layers_are_those_that_are_checked() -> None:
     contracts = tomllib.loads((ROOT / "layers.toml").read_text())["tool"]["importlinter"]["contracts"]
     (layers,) = [each["layers"] for each in contracts if each["name"] == "Layers of the library"]
-    told = [set(re.findall(r"`(\w+)`", line)) for line in LAYER.findall(PAGE)]
+    reported = [set(re.findall(r"`(\w+)`", line)) for line in LAYER.findall(PAGE)]
     # The last one is the ground, of many modules that stand beside each other.
-    assert told == [set(re.split(r" [|:] ", layer)) for layer in layers[:-1]]
+    assert reported == [set(re.split(r" [|:] ", layer)) for layer in layers[:-1]]
     assert f"\n{len(layers)}. the ground: " in PAGE
 
 

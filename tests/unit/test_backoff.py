@@ -36,7 +36,7 @@ def test_a_pause_ends_when_the_loop_is_to_stop() -> None:
 
 def test_a_call_is_tried_again_until_it_returns_with_pauses_of_at_most_what_the_rule_says() -> None:
     slept_s: list[float] = []
-    told: list[int] = []
+    reported: list[int] = []
     left = iter(range(8))
 
     def call() -> str:
@@ -49,11 +49,11 @@ def test_a_call_is_tried_again_until_it_returns_with_pauses_of_at_most_what_the_
         lambda error: isinstance(error, OSError),
         first_s=0.1,
         max_s=1.0,
-        on_pause=told.append,
+        on_pause=reported.append,
         sleep=slept_s.append,
     )
     assert again(call) == "there"
-    assert told == [1, 2, 3, 4, 5, 6, 7]
+    assert reported == [1, 2, 3, 4, 5, 6, 7]
     for failures, each_s in enumerate(slept_s, 1):
         assert 0 <= each_s <= pause_s(failures, first_s=0.1, max_s=1.0)
     assert len({*slept_s}) > 1, "the pauses are by chance"

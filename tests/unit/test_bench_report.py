@@ -15,17 +15,19 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.machine import facts
-from benchmarks.measuring import Bar, Before, Figure, Sample, Stopwatch, cpu_s, look
+from benchmarks.measuring import Bar, Before, Measurement, Sample, Stopwatch, cpu_s, measure_machine
 from benchmarks.worker_alone import hot_against_rare
 from bettong.local.record import ServiceRecord
 
 FACTS = {"processor": "a processor", "cores": "2"}
 
 
-def figure(unit: str, values: list[float], bar: Bar | None, loops: list[float] | None = None) -> Figure:
+def measurement(
+    unit: str, values: list[float], bar: Bar | None, loops: list[float] | None = None
+) -> Measurement:
     loops = loops or [1e6] * len(values)
     before = [Before(loop, 60.0, 90.0, 100.0, busy=0.5, stolen=0.1, load=1.0) for loop in loops]
-    return Figure("name", unit, bar, [Sample(value, 0.5) for value in values], before)
+    return Measurement("name", unit, bar, [Sample(value, 0.5) for value in values], before)
 
 
 @pytest.mark.parametrize(
@@ -38,21 +40,21 @@ def figure(unit: str, values: list[float], bar: Bar | None, loops: list[float] |
         ("%", [80], None, None, None),
     ],
 )
-def test_a_figure_is_judged_by_the_median_of_its_runs(
+def test_a_measurement_is_judged_by_the_median_of_its_runs(
     unit: str, values: list[float], bar: Bar | None, of_loop: float | None, of_bar: float | None
 ) -> None:
-    found = figure(unit, values, bar)
+    found = measurement(unit, values, bar)
     assert found.of_loop == pytest.approx(of_loop)
     assert found.of_bar == pytest.approx(of_bar)
 
 
 def test_each_run_is_compared_with_the_loop_before_it() -> None:
-    assert figure("messages/s", [1e6, 4e6, 9e6], None, [1e6, 2e6, 3e6]).of_loop == 2.0
+    assert measurement("messages/s", [1e6, 4e6, 9e6], None, [1e6, 2e6, 3e6]).of_loop == 2.0
 
 
 def test_json_and_plot_are_written_by_date(tmp_path: Path) -> None:
-    speeds = figure("messages/s", [3e6, 2e6, 4e6], Bar(2e6, 5e6))
-    path = report.save(tmp_path / "made", [speeds, figure("us", [100], Bar(50, 20))], FACTS, {"runs": 3})
+    speeds = measurement("messages/s", [3e6, 2e6, 4e6], Bar(2e6, 5e6))
+    path = report.save(tmp_path / "made", [speeds, measurement("us", [100], Bar(50, 20))], FACTS, {"runs": 3})
     content = json.loads(path.read_text())
     assert content["date"].startswith(path.stem[:10])
     assert (content["machine"], content["asked"]) == (FACTS, {"runs": 3})
@@ -64,23 +66,25 @@ def test_json_and_plot_are_written_by_date(tmp_path: Path) -> None:
     assert ET.parse(path.with_suffix(".svg")).getroot().tag.endswith("svg")  # noqa: S314 - just written
 
 
-def test_the_table_tells_the_machines_own_pace_beside_each_figure() -> None:
+def test_the_table_tells_the_machines_own_pace_beside_each_measurement() -> None:
     console = Console(width=200, record=True)
-    console.print(report.table([figure("ms", [100, 300, 200], Bar(250, 20), [1e6, 3e6, 2.5e6])], "title"))
+    console.print(
+        report.table([measurement("ms", [100, 300, 200], Bar(250, 20), [1e6, 3e6, 2.5e6])], "title")
+    )
     text = console.export_text()
     assert "200 ms" in text
     assert "250 ms: reached" in text
     assert "2.50 M/s; 60, 90 us" in text
 
 
-def test_the_versions_of_what_ran_are_told() -> None:
+def test_the_versions_of_what_ran_are_reported() -> None:
     found = facts()
     assert "confluent-kafka 2" in found["packages"]
     assert re.fullmatch(r"Kafka 4\S+, Redis \d\S+, Java \d\S+", found["servers"])
 
 
 def test_the_machine_is_looked_at_before_a_run() -> None:
-    found = look(lambda: 7.0)
+    found = measure_machine(lambda: 7.0)
     assert found.plain_loop_per_s == 7.0
     assert found.hiccup_p50_us <= found.hiccup_p99_us <= found.hiccup_max_us
     assert 0 <= found.busy <= 1
@@ -109,5 +113,5 @@ def test_a_process_that_ends_while_it_is_looked_at_stops_no_watch(monkeypatch: p
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_sums_are_told_rightly_however_hot_the_output(*, compiled: bool) -> None:
+def test_sums_are_reported_rightly_however_hot_the_output(*, compiled: bool) -> None:
     assert hot_against_rare(20_000, compiled=compiled).value > 0

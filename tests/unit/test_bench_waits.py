@@ -1,9 +1,9 @@
-"""How late results were, and figures of which less is better."""
+"""How late results were, and measurements of which less is better."""
 
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from benchmarks.measuring import Bar, Figure, Sample
+from benchmarks.measuring import Bar, Measurement, Sample
 from benchmarks.waits import Waits
 
 
@@ -34,4 +34,4 @@ def test_a_clock_that_goes_back_is_no_fault() -> None:
 
 @pytest.mark.parametrize("unit", ["us", "ms", "s", "% of a core"])
 def test_of_a_cost_half_its_bar_is_twice_as_good(unit: str) -> None:
-    assert Figure("cost", unit, Bar(10, 1), [Sample(5.0)]).of_bar == 2
+    assert Measurement("cost", unit, Bar(10, 1), [Sample(5.0)]).of_bar == 2

@@ -63,7 +63,7 @@ def test_the_plan_is_printed_and_nothing_runs(tmp_path: Path, capsys: pytest.Cap
         ((WORDS, "--seed", "x"), 2, "Input should be a valid integer"),
     ],
 )
-def test_mistakes_are_told_in_a_line(
+def test_mistakes_are_reported_in_a_line(
     arguments: tuple[str, ...], code: int, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert called(*arguments) == code
@@ -108,9 +108,9 @@ def report(*differences: Difference, broken: tuple[str, ...] = ()) -> Report:
     )
 
 
-def shown(told: Report) -> str:
+def shown(reported: Report) -> str:
     console = Console(width=150, record=True)
-    show(told, console)
+    show(reported, console)
     return console.export_text()
 
 
@@ -129,7 +129,7 @@ def test_a_report_says_what_was_done_what_was_not_and_what_is_broken() -> None:
 
 
 def test_a_report_survives_json() -> None:
-    told = report(Difference("a", 3, 2, 1, 0))
-    assert Report.model_validate_json(told.model_dump_json()) == told
-    (sink,) = told.sinks
+    reported = report(Difference("a", 3, 2, 1, 0))
+    assert Report.model_validate_json(reported.model_dump_json()) == reported
+    (sink,) = reported.sinks
     assert (sink.lost, sink.doubled, sink.foreign, sink.right) == (3, 2, 1, False)

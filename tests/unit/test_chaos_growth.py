@@ -83,11 +83,11 @@ def test_what_grows_beyond_its_bound_does_not_hold_and_what_has_none_does() -> N
         memory={SENDER.name: [Sample(start_s + each.at_s, each.value) for each in samples(0.0)]},
         lag=[Sample(start_s + each.at_s, 10 * each.value) for each in samples(0.5)],
     )
-    told = {each.figure: each for each in grown(spec_with(memory=0.1, latency=0.25), followed, start_s)}
-    assert set(told) == {"latency", "lag", "memory of sender"}
-    assert told["memory of sender"].holds
-    assert not told["latency"].holds
-    assert told["latency"].median == pytest.approx(1.05, abs=0.01)
-    assert told["lag"].bound is None
-    assert told["lag"].holds
-    assert told["lag"].low > 0.25
+    reported = {each.figure: each for each in grown(spec_with(memory=0.1, latency=0.25), followed, start_s)}
+    assert set(reported) == {"latency", "lag", "memory of sender"}
+    assert reported["memory of sender"].holds
+    assert not reported["latency"].holds
+    assert reported["latency"].median == pytest.approx(1.05, abs=0.01)
+    assert reported["lag"].bound is None
+    assert reported["lag"].holds
+    assert reported["lag"].low > 0.25

@@ -39,7 +39,7 @@ def test_equal_output_has_no_differences_also_in_another_order_of_keys() -> None
     ],
     ids=["lost", "doubled", "foreign", "misplaced", "changed"],
 )
-def test_what_is_wrong_is_told_by_key(content: bytes, difference: Difference) -> None:
+def test_what_is_wrong_is_reported_by_key(content: bytes, difference: Difference) -> None:
     assert found(content) == [difference]
 
 

@@ -1,4 +1,4 @@
-"""A spec made ready: inputs are counted and spread, and all that is wrong is told before anything runs."""
+"""A spec made ready: inputs are counted and spread, and all that is wrong is reported before anything runs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -112,7 +112,7 @@ def prepare_schema() -> object:
         ),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_runs(
+def test_what_is_wrong_is_reported_before_anything_runs(
     folder: Path, wrong: Spec, error: type[BettongError], said: str
 ) -> None:
     with pytest.raises(error, match=said):
@@ -157,7 +157,7 @@ def test_a_golden_output_from_the_input_needs_no_undisturbed_run(folder: Path) -
     assert not prepare(spec(invariants={"outputs": equals}), folder).needs_a_straight_run
 
 
-def test_what_this_machine_cannot_do_is_left_out_and_told(
+def test_what_this_machine_cannot_do_is_left_out_and_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill = {"kind": "fill", "at_s": [1], "for_s": [1, 1], "disk_mb": 512}

@@ -1,4 +1,4 @@
-"""Fault specs: what is refused, and how it is told."""
+"""Fault specs: what is refused, and how it is reported."""
 
 from pathlib import Path
 
@@ -43,19 +43,19 @@ def test_a_spec_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert spec.workload.senders == 1
 
 
-def test_all_faults_are_told_at_once_each_with_its_table_and_field(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path: Path) -> None:
     text = GOOD.replace("duration_s = 10", "duration_s = -1").replace('"spark-jvm"', '"coffee-machine"')
     text = text.replace('source = "lines", ', "").replace(
         "[workload]", '[workload]\nparitions = 3\norder = "both"'
     )
     error = refused(tmp_path, text)
-    for place in (
+    for key in (
         "duration_s: ",
         "nemeses[0].targets[1]: ",
         "workload.inputs[0].source: ",
         "workload.paritions: ",
     ):
-        assert place in error
+        assert key in error
     assert "workload.order: " in error
     assert "5 fault(s)" in error
 

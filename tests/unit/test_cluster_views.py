@@ -115,9 +115,9 @@ WRONG: list[tuple[Object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("state", "told"), WRONG, ids=[text[:20] for _, text in WRONG])
-def test_what_is_wrong_with_a_pod_is_told(state: Object, told: str) -> None:
-    assert warnings([pod("x-worker-0", state=state)], [], ["x-worker"]) == [f"x-worker-0: {told}"]
+@pytest.mark.parametrize(("state", "reported"), WRONG, ids=[text[:20] for _, text in WRONG])
+def test_what_is_wrong_with_a_pod_is_reported(state: Object, reported: str) -> None:
+    assert warnings([pod("x-worker-0", state=state)], [], ["x-worker"]) == [f"x-worker-0: {reported}"]
 
 
 def test_nothing_is_wrong_with_a_pod_that_runs() -> None:
@@ -144,7 +144,7 @@ def event(reason: str, name: str, message: str, at: str = MADE) -> Object:
     }
 
 
-def test_a_workload_that_gets_no_pods_is_told_until_it_gets_one() -> None:
+def test_a_workload_that_gets_no_pods_is_reported_until_it_gets_one() -> None:
     refused = event("FailedCreate", "x-worker", "exceeded quota")
     assert warnings([], [refused], ["x-worker"]) == ["x-worker: exceeded quota"]
     assert warnings([], [refused], ["y-worker"]) == []

@@ -18,8 +18,8 @@ import numba
 import numpy as np
 import pytest
 
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.plan import plan
-from bettong.application.ways import Way
 from bettong.edges.application_file import load
 from bettong.worker.code_facts import fingerprint
 from bettong.worker.compiling import functions_of
@@ -203,7 +203,7 @@ def test_the_compiled_functions_of_the_examples_have_names(example: str) -> None
         function
         for stage in plan(app).stages
         for operator in stage.operators
-        if operator.node.way is Way.COMPILED
+        if operator.node.way is ExecutionMode.COMPILED
         for function in functions_of(operator.node).values()
     ]
     assert len({name_of(function) for function in functions}) == len(functions) > 0
@@ -254,7 +254,7 @@ def test_a_default_of_a_message_is_part_of_the_name() -> None:
     assert names[0] == names[1] != names[2]
 
 
-def test_one_module_is_told_for_each_function_that_names_it() -> None:
+def test_one_module_is_reported_for_each_function_that_names_it() -> None:
     text = "def first(v): return limits.A + v\ndef add(v): return first(v) + limits.B"
     names = []
     for b in (1, 2):

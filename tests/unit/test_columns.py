@@ -89,12 +89,12 @@ def test_messages_come_back_from_a_payload_as_they_went_in(messages: list[Wide])
 
 @given(st.integers(1, 20), st.data())
 def test_any_rows_can_be_taken_and_sliced(count: int, data: st.DataObject) -> None:
-    messages = [changed(u16=place, text="x" * place, blob4=bytes([place] * 4)) for place in range(count)]
+    messages = [changed(u16=index, text="x" * index, blob4=bytes([index] * 4)) for index in range(count)]
     columns = Columns.of_messages(WIDE, messages)
-    places = data.draw(st.lists(st.integers(0, len(messages) - 1), max_size=20))
+    indexes = data.draw(st.lists(st.integers(0, len(messages) - 1), max_size=20))
     start = data.draw(st.integers(0, len(messages)))
     stop = data.draw(st.integers(start, len(messages)))
-    assert same(columns.take(np.array(places, np.int64)).messages(), [messages[place] for place in places])
+    assert same(columns.take(np.array(indexes, np.int64)).messages(), [messages[index] for index in indexes])
     sliced = columns.slice(start, stop)
     assert same(sliced.messages(), messages[start:stop])
     assert same(Columns.of_payload(WIDE, sliced.payload()).messages(), messages[start:stop])
@@ -175,10 +175,10 @@ def test_what_is_no_message_at_all_is_refused_by_its_type(thing: object) -> None
 
 @given(st.lists(st.booleans(), max_size=40))
 def test_exactly_the_messages_that_do_not_fit_are_refused(fits: list[bool]) -> None:
-    messages = [changed(u16=place if fit else -1) for place, fit in enumerate(fits)]
+    messages = [changed(u16=index if fit else -1) for index, fit in enumerate(fits)]
     columns, refused = fitting(WIDE, messages)
-    assert [each.u16 for each in columns.messages()] == [place for place, fit in enumerate(fits) if fit]
-    assert sorted(refused) == [place for place, fit in enumerate(fits) if not fit]
+    assert [each.u16 for each in columns.messages()] == [index for index, fit in enumerate(fits) if fit]
+    assert sorted(refused) == [index for index, fit in enumerate(fits) if not fit]
 
 
 def test_one_message_that_does_not_fit_costs_few_passes_over_the_others() -> None:
@@ -300,8 +300,8 @@ def test_damaged_columns_of_fixed_width_are_refused_or_can_be_read_to_the_end(
     changes: list[tuple[int, int]],
 ) -> None:
     damaged = bytearray(external([b"abcd"] * 20, [1] * 20))
-    for place, value in changes:
-        damaged[place % len(damaged)] = value
+    for offset, value in changes:
+        damaged[offset % len(damaged)] = value
     try:
         columns = Columns.of_external_payload(schema_of(Text), bytes(damaged))
     except FrameError:

@@ -36,7 +36,7 @@ class Note:
 
 
 SCHEMA = schema_of(Note)
-NOTES = [Note(place, f"text {place}", b"b" * place) for place in range(5)]
+NOTES = [Note(index, f"text {index}", b"b" * index) for index in range(5)]
 # Where each text begins in their data, and where the last one ends; likewise of `blob`.
 TEXT_OFFSETS = struct.pack("<6i", 0, 6, 12, 18, 24, 30)
 BLOB_OFFSETS = struct.pack("<6i", 0, 0, 1, 3, 6, 10)
@@ -126,8 +126,8 @@ def test_what_does_not_lie_is_read(read: type) -> None:
 @given(st.lists(st.tuples(st.integers(0, len(payload()) - 1), st.integers(0, 255)), min_size=1, max_size=4))
 def test_damaged_columns_are_refused_or_can_be_read_to_the_end(changes: list[tuple[int, int]]) -> None:
     damaged = bytearray(payload())
-    for place, value in changes:
-        damaged[place] = value
+    for offset, value in changes:
+        damaged[offset] = value
     for read in READERS:
         try:
             columns = read(SCHEMA, bytes(damaged))

@@ -194,7 +194,7 @@ def wrong_line(function: Callable[..., Any]) -> int:
     return inspect.getsourcelines(function)[1]
 
 
-def told(function: Callable[..., Any], cache: KernelFolder | None) -> str:
+def reported(function: Callable[..., Any], cache: KernelFolder | None) -> str:
     with pytest.raises(ApplicationError) as caught:
         compile_kernel(
             function, KernelForm(schema_of(Word), schema_of(Seen), Gives.ONE, schema_of(Count)), cache=cache
@@ -203,8 +203,10 @@ def told(function: Callable[..., Any], cache: KernelFolder | None) -> str:
 
 
 @pytest.mark.parametrize(("function", "reason"), MISTAKES, ids=[each.__name__ for each, _ in MISTAKES])
-def test_a_mistake_is_told_with_function_line_and_reason(function: Callable[..., Any], reason: str) -> None:
-    text = told(function, None)
+def test_a_mistake_is_reported_with_function_line_and_reason(
+    function: Callable[..., Any], reason: str
+) -> None:
+    text = reported(function, None)
     assert re.match(
         rf"'{function.__name__}' \({re.escape(__file__)}:{wrong_line(function)}\) cannot be compiled: ", text
     )
@@ -214,7 +216,7 @@ def test_a_mistake_is_told_with_function_line_and_reason(function: Callable[...,
 
 
 @pytest.mark.parametrize("function", [reads_an_unknown_field, returns_a_number_for_text])
-def test_a_mistake_is_told_alike_when_kernels_are_cached(
+def test_a_mistake_is_reported_alike_when_kernels_are_cached(
     function: Callable[..., Any], tmp_path: Path
 ) -> None:
-    assert told(function, KernelFolder(tmp_path)) == told(function, None)
+    assert reported(function, KernelFolder(tmp_path)) == reported(function, None)

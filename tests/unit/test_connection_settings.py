@@ -39,15 +39,15 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("variables", "text"), FAULTS, ids=lambda each: str(each)[:40])
-def test_settings_that_do_not_agree_are_told(
+def test_settings_that_do_not_agree_are_reported(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], text: str
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(f"BETTONG_{name}", value)
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as raised:
         read(ConnectionSettings)
-    assert text in str(told.value)
-    assert "secret-word" not in str(told.value)
+    assert text in str(raised.value)
+    assert "secret-word" not in str(raised.value)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def connection(tmp_path: Path) -> KafkaConnection:
     )
 
 
-def test_each_client_of_the_log_is_told_the_same(connection: KafkaConnection, tmp_path: Path) -> None:
+def test_each_client_of_the_log_gets_the_same(connection: KafkaConnection, tmp_path: Path) -> None:
     assert python_options(connection) == {
         "security_protocol": "SASL_SSL",
         "ssl_cafile": str(tmp_path / "ca.pem"),
@@ -112,9 +112,9 @@ def test_a_file_that_does_not_hold_a_password_alone_is_refused_and_not_quoted(
 ) -> None:
     assert connection.password_file is not None
     connection.password_file.write_text(content)
-    with pytest.raises(SettingsError, match="must hold the password alone") as told:
+    with pytest.raises(SettingsError, match="must hold the password alone") as raised:
         connection.password()
-    assert not content or content.strip() not in str(told.value)
+    assert not content or content.strip() not in str(raised.value)
 
 
 def test_a_redis_url_with_a_password_is_not_shown() -> None:

@@ -46,7 +46,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ({"url": 7}, "connection 'there'.*needs 'url', a text"),
     ],
 )
-def test_what_a_user_needs_and_lacks_is_told(entry: Any, words: str) -> None:
+def test_what_a_user_needs_and_lacks_is_reported(entry: Any, words: str) -> None:
     connections = {"other": {}} if entry is None else {"there": entry}
     with pytest.raises(SettingsError, match=words):
         options_of(connections, "there", user="sink 'x'", needs="url")

@@ -22,7 +22,7 @@ def test_lists_of_linux_are_read(text: str, cpus: set[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "promised", "told", "words"),
+    ("own", "promised", "reported", "words"),
     [
         ("2-3", 2, {"cpus": 2, "exclusive": 1}, "2 of 8 CPUs, its own"),
         ("2-7", 2, {"cpus": 6, "exclusive": 0}, "6 of 8 CPUs, shared with others, 2 of its own were"),
@@ -31,12 +31,12 @@ def test_lists_of_linux_are_read(text: str, cpus: set[int]) -> None:
     ],
 )
 def test_cpus_are_its_own_when_they_are_as_many_as_promised_and_not_all(
-    own: str, promised: int, told: dict[str, int], words: str
+    own: str, promised: int, reported: dict[str, int], words: str
 ) -> None:
     found = Cpus(listed(own), MACHINE, promised)
     assert found.said().startswith(words)
-    assert found.metrics() == told
-    assert found.broken is (told.get("exclusive") == 0)
+    assert found.metrics() == reported
+    assert found.broken is (reported.get("exclusive") == 0)
 
 
 def test_this_machine_is_looked_at(tmp_path: Path) -> None:
@@ -47,14 +47,14 @@ def test_this_machine_is_looked_at(tmp_path: Path) -> None:
 
 
 def test_status_says_where_a_promise_is_not_kept() -> None:
-    told = {"offset": "1", "cpus": "6", "exclusive": "0"}
-    kept = {**told, "exclusive": "1"}
+    reported = {"offset": "1", "cpus": "6", "exclusive": "0"}
+    kept = {**reported, "exclusive": "1"}
     found = overview(
         {},
         {
-            PartitionId("a", 0): told,
+            PartitionId("a", 0): reported,
             PartitionId("a", 1): kept,
-            PartitionId("b", 3): told,
+            PartitionId("b", 3): reported,
             PartitionId("b", 4): {"offset": "1"},
         },
     )

@@ -50,23 +50,23 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
     found, ends = [], []
     for _ in range(3):
         read, write = os.pipe()
-        told, tell = os.pipe()
+        reported, report = os.pipe()
         child = os.fork()
         if child == 0:
             signal.alarm(30)
             mark = Marks(tmp_path, 4).of("in", 0)
             deaths, is_new = mark.deaths()
             mark.begin(5)
-            os.write(tell, bytes([deaths.count if deaths is not None else 0, is_new]))
+            os.write(report, bytes([deaths.count if deaths is not None else 0, is_new]))
             os.read(read, 1)
             mark.at(1, 5)
             mark.limit(100)
             mark.end()
-            os.write(tell, b".")
+            os.write(report, b".")
             os.read(read, 1)
             os._exit(0)
-        found.append(tuple(os.read(told, 2)))
-        ends.append((child, write, told))
+        found.append(tuple(os.read(reported, 2)))
+        ends.append((child, write, reported))
     assert found == [(0, 0), (1, 1), (2, 1)]
     own = Marks(tmp_path, 4).of("in", 0)
     assert own.deaths()[0] == Deaths(5, 3, computation=None, index=None, limit_ms=0)
@@ -74,10 +74,10 @@ def test_who_stands_at_a_record_when_its_partition_is_taken_counts_as_dead_thoug
     for (
         child,
         write,
-        told,
+        reported,
     ) in ends:  # they come to their ends only now, and take nothing away from who came after them
         os.write(write, b".")
-        os.read(told, 1)
+        os.read(reported, 1)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     after = os.fork()

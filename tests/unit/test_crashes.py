@@ -183,8 +183,8 @@ def test_with_stop_the_partition_stops_there_and_a_mended_function_goes_on(tmp_p
     of = ready(on_error="stop")
     statuses = [fold_in_a_process(of, log, tmp_path, 0) for _ in range(4)]
     assert statuses == [-11, -11, 8, 8]
-    told = (tmp_path / "stopped").read_text()
-    assert f"cannot process a message: {SEGFAULT}; stage 'in', partition 0, offset 1" in told
+    reported = (tmp_path / "stopped").read_text()
+    assert f"cannot process a message: {SEGFAULT}; stage 'in', partition 0, offset 1" in reported
     assert fold_in_a_process(of, [log[0], frame(2, [0, 0])], tmp_path, 0) == DONE
     assert dead_letters(output(tmp_path)) == []
 
@@ -207,7 +207,7 @@ def test_a_death_that_was_none_of_its_messages_changes_nothing(
         fold_in_a_process(of, [], tmp_path, 0)  # it has noticed
     assert lived(of, log, tmp_path) == 1
     assert dead_letters(output(tmp_path)) == []
-    assert f"workers died 2 time(s) at offset 0, {named}" in (tmp_path / "told").read_text()
+    assert f"workers died 2 time(s) at offset 0, {named}" in (tmp_path / "reported").read_text()
 
 
 def test_who_holds_the_partition_no_more_decides_nothing(tmp_path: Path) -> None:
@@ -284,23 +284,23 @@ def at_work(folder: Path) -> int:
     return cells[0] if cells[2] else 0
 
 
-def test_a_record_that_stands_still_is_told_of_with_its_message(
+def test_a_record_that_stands_still_is_reported_with_its_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bettong_processor.crashes.watch.STANDS_S", 0.5)
-    told: list[str] = []
-    own = guard(tmp_path, told=told)
+    reported: list[str] = []
+    own = guard(tmp_path, reported=reported)
 
     def wait(number: Number, seen: Seen) -> Number:
         if number.deed == 5:
-            eventually(lambda: bool(told), what="it is told")
+            eventually(lambda: bool(reported), what="it is reported")
         return count(Number(number.group, 0), seen)
 
     worker = PartitionWorker(ready(wait), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
     with Watch(own.at_work, own.report_fault, 0):
         own.of(worker)(0, frame(1, [0, 5, 0]))
-        assert told[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
-        eventually(lambda: told[-1] == "in/0: ", what="it is told that it goes on")
+        assert reported[0].startswith("in/0: offset 0, origin in/a, sequence 1, index 1: folded for ")
+        eventually(lambda: reported[-1] == "in/0: ", what="it is reported that it goes on")
 
 
 @pytest.mark.parametrize("was_on", [True, False])

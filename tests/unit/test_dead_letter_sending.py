@@ -125,7 +125,7 @@ def test_where_the_lease_forgot_it_it_is_sent_under_its_number_again_until_its_m
     assert (log.frames, log.marks, ended) == ([1, 1], [0, 0, 1], resend is ROW)
 
 
-def test_what_cannot_be_marked_is_told_so_that_the_command_is_called_again() -> None:
+def test_what_cannot_be_marked_is_reported_so_that_the_command_is_called_again() -> None:
     log, ended = sent_again(Forgetful(100), ROW)
     assert isinstance(ended, ClientError)
     assert "dead letter 0.12.3: its message was sent to source 'orders'" in str(ended)

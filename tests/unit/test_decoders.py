@@ -289,7 +289,7 @@ def test_several_layouts_read_what_a_function_does_message_by_message(rows: list
     assert list(quick.refused) == sorted(quick.refused)
 
 
-def test_what_is_refused_by_several_layouts_is_told_with_its_reason() -> None:
+def test_what_is_refused_by_several_layouts_is_reported_with_its_reason() -> None:
     rows = [b"", b"X", b"T" * 15, b"Tx", b"T\xff" + bytes(13)]
     assert TICKS.decode(TICK, rows).refused == {
         0: "starts with nothing, expected one of 54, 51",

@@ -125,23 +125,25 @@ class Model:
         return fits, ["field 'small'"] * (len(found) - len(fits))
 
 
-def split(items: list[Item], cuts: Iterable[int]) -> Iterator[list[Item]]:
-    places = sorted({0, len(items), *(each % (len(items) + 1) for each in cuts)})
-    return (items[start:stop] for start, stop in pairwise(places))
+def split(items: list[Item], boundaries: Iterable[int]) -> Iterator[list[Item]]:
+    bounds = sorted({0, len(items), *(each % (len(items) + 1) for each in boundaries)})
+    return (items[start:stop] for start, stop in pairwise(bounds))
 
 
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("how", ["python", "compiled"])
-@given(items=ITEMS, cuts=st.lists(st.integers(0, 30)))
+@given(items=ITEMS, boundaries=st.lists(st.integers(0, 30)))
 def test_it_is_asked_after_each_call_however_messages_are_cut_into_frames(
     many: bool,  # noqa: FBT001 - pytest fills it in
     how: str,
     items: list[Item],
-    cuts: list[int],
+    boundaries: list[int],
 ) -> None:
     model, one = Model(many, {}), worker(PROGRAMS[many, how])
     expected = [model.take(item) for item in items]
-    records = fold(one, [data("in/x", number, part) for number, part in enumerate(split(items, cuts), 1)])
+    records = fold(
+        one, [data("in/x", number, part) for number, part in enumerate(split(items, boundaries), 1)]
+    )
     assert results(records, OUT, Seen) == [each for found, _ in expected for each in found]
     reasons = [each.reason for each in dead_letters(records)]
     for reason, (start) in zip(reasons, (each for _, found in expected for each in found), strict=True):

@@ -254,15 +254,15 @@ def test_a_replay_from_any_saved_point_forgets_alike(
     records: list[tuple[str, str, int]], data: st.DataObject
 ) -> None:
     def fold(table: DeliveryTable, start: int, stop: int) -> DeliveryTable:
-        for place in range(start, stop):
-            origin, what, _ = records[place]
-            now_ns = START_NS + sum(step for _, _, step in records[: place + 1])
+        for index in range(start, stop):
+            origin, what, _ = records[index]
+            now_ns = START_NS + sum(step for _, _, step in records[: index + 1])
             if what == "take":
-                table.take(Origin(f"orders/{origin}"), sequence=place + 1, previous=0, now_ns=now_ns)
+                table.take(Origin(f"orders/{origin}"), sequence=index + 1, previous=0, now_ns=now_ns)
             elif what == "open":
-                table.open(Origin(f"orders/{origin}"), acknowledged=place, now_ns=now_ns)
+                table.open(Origin(f"orders/{origin}"), acknowledged=index, now_ns=now_ns)
             else:
-                table.end(Origin(f"orders/{origin}"), acknowledged=place, now_ns=now_ns)
+                table.end(Origin(f"orders/{origin}"), acknowledged=index, now_ns=now_ns)
         return table
 
     with pytest.MonkeyPatch.context() as patch:
@@ -276,7 +276,7 @@ def test_a_replay_from_any_saved_point_forgets_alike(
     assert not set(through.heard_ns) & set(through.ended_ns)
 
 
-def test_an_end_that_is_told_again_when_the_origin_is_forgotten_is_forgotten_in_its_turn(
+def test_an_end_that_comes_again_when_the_origin_is_forgotten_is_forgotten_in_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(delivery, "AGE_STEP_NS", 2 * ENDED_TTL_NS)

@@ -38,7 +38,7 @@ def missing(text: str) -> Iterator[str]:
         if not any(ROOT.glob(found)):
             yield found
     for found in MODULE.findall(text):
-        inside = (place for folder in FOLDERS for place in (ROOT / folder).glob(f"**/{found}"))
+        inside = (path for folder in FOLDERS for path in (ROOT / folder).glob(f"**/{found}"))
         if not PATH.match(found) and not (ROOT / found).exists() and not any(inside):
             yield found
 

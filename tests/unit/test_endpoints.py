@@ -108,7 +108,7 @@ def test_snapshots_are_in_redis_or_below_a_url(text: str, expected: str) -> None
         ("s3://id:secret@bucket/folder", "expected no password"),
     ],
 )
-def test_other_places_of_snapshots_are_refused_and_never_quoted(text: str, said: str) -> None:
+def test_other_urls_of_snapshots_are_refused_and_never_quoted(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said) as caught:
         snapshots_url(text)
     assert "secret" not in str(caught.value)

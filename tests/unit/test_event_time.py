@@ -159,8 +159,8 @@ def test_partitions_that_get_no_frame_are_told_by_a_tick_after_a_while() -> None
     soon = fold(one, [alone(60, number=2, log_ns=log_ns + TICK_NS - 1)])
     assert ticks(soon) == []
     later = fold(one, [tick(log_ns + TICK_NS)])
-    told_to = {record.partition for record in later}
-    assert told_to == {0, 1, 2, 3} - data_to
+    received_by = {record.partition for record in later}
+    assert received_by == {0, 1, 2, 3} - data_to
     assert {each.watermarks[Origin("places/visits/0")] for each in ticks(later)} == {60}
     fold(one, [tick(log_ns + 2 * TICK_NS)])
     assert one.due_ns is not None

@@ -37,10 +37,10 @@ def is_left(kept: Stay) -> bool:
 
 
 def made(speed: str) -> StageProgram:
-    functions = [compiled_twin(each) if speed == "compiled" else each for each in (stay, is_left)]
+    visit, leaves = (compiled_twin(stay), compiled_twin(is_left)) if speed == "compiled" else (stay, is_left)
     app = Application("meters")
     app.source("visits", schema=Visit, key="who", event_time="at").stateful(
-        functions[0], state=Stay, name="stays", ttl=TTL, ttl_clock="event", delete_when=functions[1]
+        visit, state=Stay, name="stays", ttl=TTL, ttl_clock="event", delete_when=leaves
     ).sink("out")
     return program(plan(app).stages[0], compiled=True)
 

@@ -81,11 +81,11 @@ class Client:
     def send_file(self, source: Source, path: Path) -> None:
         """A file of framed messages, through the source's decoder."""
         data = path.read_bytes()
-        messages, place = [], 0
-        while place < len(data):
-            size = int.from_bytes(data[place : place + 4], "big")
-            messages.append(data[place + 4 : place + 4 + size])
-            place += 4 + size
+        messages, offset = [], 0
+        while offset < len(data):
+            size = int.from_bytes(data[offset : offset + 4], "big")
+            messages.append(data[offset + 4 : offset + 4 + size])
+            offset += 4 + size
         assert source.decoder is not None
         decoded = source.decoder.decode(source.schema, messages)
         assert not decoded.refused

@@ -45,7 +45,7 @@ FRAME_BYTES_MAX = 2**20
 CRASHES = 3
 SILENT = structlog.wrap_logger(structlog.ReturnLogger(), processors=[])
 
-Place = tuple[str, int]
+LogPartition = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Log(Replay):
 
     def __init__(self) -> None:
         super().__init__("nowhere:1", frame_bytes_max=FRAME_BYTES_MAX)
-        self.values: defaultdict[Place, list[bytes]] = defaultdict(list)
+        self.values: defaultdict[LogPartition, list[bytes]] = defaultdict(list)
 
     def log_start(self, topic: str, partition: int) -> int:
         del topic, partition
@@ -115,7 +115,7 @@ class Cluster:
     executors: int
     chance: random.Random
     log: Log = field(default_factory=Log)
-    done: defaultdict[Place, int] = field(default_factory=lambda: defaultdict(int))
+    done: defaultdict[LogPartition, int] = field(default_factory=lambda: defaultdict(int))
     crashes: int = 0
 
     def __post_init__(self) -> None:
@@ -142,12 +142,18 @@ class Cluster:
     def batch(self, *, crash: bool) -> bool:
         """Folds what is new, or a part of it; False when nothing is. A crash comes in the middle of some task."""
         ends = {
-            place: len(values) for place, values in self.log.values.items() if place[0] in self.stage_topics
+            partition: len(values)
+            for partition, values in self.log.values.items()
+            if partition[0] in self.stage_topics
         }
         tasks = [
-            (place, self.done[place], self.done[place] + self.chance.randint(1, end - self.done[place]))
-            for place, end in sorted(ends.items())
-            if end > self.done[place]
+            (
+                partition,
+                self.done[partition],
+                self.done[partition] + self.chance.randint(1, end - self.done[partition]),
+            )
+            for partition, end in sorted(ends.items())
+            if end > self.done[partition]
         ]
         self.chance.shuffle(tasks)
         left = list(tasks)
@@ -156,8 +162,8 @@ class Cluster:
             completed = self.chance.randrange(len(tasks))
             for task in tasks[:completed]:
                 self.task(*task)
-            place, first, until = tasks[completed]
-            victim = self.task(place, first, self.chance.randrange(first, until), broken=True)
+            partition, first, until = tasks[completed]
+            victim = self.task(partition, first, self.chance.randrange(first, until), broken=True)
             if self.chance.random() < 0.5:
                 self.crash([victim])  # Spark gives the task to another, the others go on
                 left = tasks[completed:]
@@ -165,16 +171,16 @@ class Cluster:
                 self.crash(range(self.executors))  # the driver too: the whole batch is done again
         for task in left:
             self.task(*task)
-        for place, _, until in tasks:
-            self.done[place] = until
+        for partition, _, until in tasks:
+            self.done[partition] = until
         return bool(tasks)
 
-    def task(self, place: Place, first: int, until: int, *, broken: bool = False) -> int:
+    def task(self, partition: LogPartition, first: int, until: int, *, broken: bool = False) -> int:
         """One task, by any executor; a broken one ends without a word. Returns whose it was."""
         number = self.chance.randrange(self.executors)
-        worker = self.processes[number].begin(*place, first)
+        worker = self.processes[number].begin(*partition, first)
         for offset in range(first, until):
-            for record in worker.fold(offset, self.log.values[place][offset]):
+            for record in worker.fold(offset, self.log.values[partition][offset]):
                 self.log.values[record.topic, record.partition].append(record.value)
         if not broken:
             self.processes[number].finish(worker)
@@ -188,9 +194,9 @@ class Cluster:
         if self.chance.random() < 0.2:
             self.durable.clear()
 
-    def results(self) -> dict[Place, list[bytes]]:
+    def results(self) -> dict[LogPartition, list[bytes]]:
         """What a receiver delivers: each sink's messages, partition by partition."""
-        found: dict[Place, list[bytes]] = {}
+        found: dict[LogPartition, list[bytes]] = {}
         for sink, each in formats(self.plan).items():
             for partition in range(PARTITIONS):
                 table = DeliveryTable()
@@ -244,14 +250,14 @@ def opened(cluster: Cluster, source: Source) -> Session:
     return one
 
 
-def comparable(case: Case, results: dict[Place, list[bytes]]) -> Any:
+def comparable(case: Case, results: dict[LogPartition, list[bytes]]) -> Any:
     """What must be equal: all of it, or the messages of each key in order."""
     if case.key is None:
         return results
-    found: defaultdict[tuple[Place, Any], list[bytes]] = defaultdict(list)
-    for place, messages in results.items():
+    found: defaultdict[tuple[LogPartition, Any], list[bytes]] = defaultdict(list)
+    for partition, messages in results.items():
         for message in messages:
-            found[place, json.loads(message).get(case.key)].append(message)
+            found[partition, json.loads(message).get(case.key)].append(message)
     return found
 
 

@@ -182,10 +182,10 @@ def test_progress_tells_the_message_at_work_from_another_place() -> None:
     rows=st.integers(0, 40),
     guilty=st.sets(st.integers(0, 39), max_size=8),
     guilty_max=st.integers(0, 5),
-    tells=st.booleans(),
+    names_row=st.booleans(),
 )
 def test_halving_finds_each_guilty_row_and_no_other(
-    rows: int, guilty: set[int], guilty_max: int, *, tells: bool
+    rows: int, guilty: set[int], guilty_max: int, *, names_row: bool
 ) -> None:
     guilty = {each for each in guilty if each < rows}
     folds = 0
@@ -194,7 +194,7 @@ def test_halving_finds_each_guilty_row_and_no_other(
         nonlocal folds
         folds += 1
         dead = [index for index in indexes if index in guilty]
-        return Death("x", f"at {dead[0]}", dead[0] if tells else None) if dead else None
+        return Death("x", f"at {dead[0]}", dead[0] if names_row else None) if dead else None
 
     found = halved(7, rows, fold_part, guilty_max=guilty_max, is_late=lambda: False)
     out = dict(found.of_frame(rows)) if found is not None else {}
@@ -203,7 +203,7 @@ def test_halving_finds_each_guilty_row_and_no_other(
     if len(ordered) <= guilty_max:
         assert sorted(out) == ordered
         assert all(why.computation == f"at {index}" for index, why in out.items())
-        assert folds <= 3 + len(ordered) * (3 if tells else 7)
+        assert folds <= 3 + len(ordered) * (3 if names_row else 7)
     else:
         assert set(out) == {*ordered[:guilty_max], *range(ordered[guilty_max], rows)}
 

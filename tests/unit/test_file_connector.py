@@ -300,13 +300,13 @@ def test_a_folder_has_one_receiver_at_a_time(tmp_path: Path) -> None:
     opened(tmp_path).close(saving=False)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(SinkError, match="file sink: cannot open"):
         opened(tmp_path / "file")
 
 
-def test_a_full_disk_is_told_and_what_was_saved_before_stays_right(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_what_was_saved_before_stays_right(tmp_path: Path) -> None:
     path = filled(tmp_path)
     one = opened(tmp_path)
     file = one.connector._files["raw", 0]

@@ -59,7 +59,7 @@ ITEMS = st.lists(st.builds(Item, st.sampled_from(["", "a", "ä", "a\0"]), st.int
 
 @given(st.lists(ITEMS, max_size=4))
 def test_each_key_has_a_state_of_its_own(log: list[list[Item]]) -> None:
-    values = [data("in/a", place + 1, items, previous=0) for place, items in enumerate(log) if items]
+    values = [data("in/a", index + 1, items, previous=0) for index, items in enumerate(log) if items]
     records = fold(worker(python(application())), values)
     totals: dict[str, int] = defaultdict(int)
     expected, negatives = [], 0
@@ -89,11 +89,11 @@ def test_a_function_that_raises_keeps_what_it_had_changed_and_the_fold_goes_on()
     assert again._tables["fold"]._states["k"].seen == [2, -1, 3]  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_an_exception_at_any_place_of_a_frame_is_of_that_place(place: int) -> None:
-    items = [Item("k", -1 if each == place else 1) for each in range(3)]
+@pytest.mark.parametrize("index", [0, 1, 2])
+def test_an_exception_at_any_index_of_a_frame_is_of_that_index(index: int) -> None:
+    items = [Item("k", -1 if each == index else 1) for each in range(3)]
     records = fold(worker(python(application())), [data("in/a", 1, items)])
-    assert [each.index for each in dead_letters(records)] == [place]
+    assert [each.index for each in dead_letters(records)] == [index]
     assert [each.total for each in results(records, OUT, Sum)] == [1, 2]
 
 

@@ -77,8 +77,8 @@ def test_any_bytes_are_a_frame_or_refused(data: bytes) -> None:
 @given(frames(), st.data())
 def test_a_frame_with_a_flipped_bit_is_a_frame_or_refused(frame: Frame, data: st.DataObject) -> None:
     encoded = bytearray(encode(frame))
-    place = data.draw(st.integers(0, len(encoded) * 8 - 1))
-    encoded[place // 8] ^= 1 << place % 8
+    bit = data.draw(st.integers(0, len(encoded) * 8 - 1))
+    encoded[bit // 8] ^= 1 << bit % 8
     with contextlib.suppress(FrameError):
         decode(bytes(encoded))
 

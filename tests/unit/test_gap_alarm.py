@@ -1,4 +1,4 @@
-"""A gap that stays is told, with origin and number; one that is filled in time is not."""
+"""A gap that stays is reported, with origin and number; one that is filled in time is not."""
 
 import structlog
 
@@ -19,7 +19,7 @@ def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
     with RedisStore("redis://127.0.0.1:1", "meters") as store:
         partition_metrics = PartitionMetrics(LiveMetrics(store), lambda: now_s[0], structlog.get_logger(), 30)
 
-        def told() -> str:
+        def reported() -> str:
             record = {name: str(value) for name, value in partition_metrics.of(one, None).items()}
             partitions = {PartitionId("readings", 3): record}
             found = inspection("meters", [], DeploymentAnswers(partitions=partitions))
@@ -31,20 +31,20 @@ def test_a_frame_that_is_skipped_for_long_is_an_alarm_until_the_lost_one_comes(
             fold(one, [data("readings/a", sequence, [Reading("m", 1)], previous=previous)])
 
         send(1, 0)
-        assert not told()
+        assert not reported()
         send(3, 2)
-        assert not told()
+        assert not reported()
         now_s[0] += 29
         send(4, 3)
-        assert not told()
+        assert not reported()
         now_s[0] += 2
-        assert told() == (
+        assert reported() == (
             "[red]1 partitions wait for a lost frame[/red]: readings/3: readings/a, frame 3: frame 2 did not"
             " come before it, for 31 s"
         )
         assert partition_metrics.of(one, None)[metrics.GAP_S.name] == 31
         send(2, 1)
-        assert not told()
+        assert not reported()
         assert partition_metrics.of(one, None)[metrics.GAP_S.name] == ""
         send(9, 8)
-        assert not told(), "another one, just now"
+        assert not reported(), "another one, just now"

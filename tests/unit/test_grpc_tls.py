@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from bettong.client import Credentials
 from bettong.config.reading import read
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import Entrance
+from bettong.edges.grpc_server import ServerSecurity
 from bettong.errors import SettingsError
 from bettong.logs import Logger
 from tests.servers.certificates import Authority, Pair
@@ -79,7 +79,7 @@ def test_a_wrong_certificate_is_refused_by_the_client(
     run(scene())
 
 
-def test_tls_to_a_server_that_speaks_none_is_told(authority: Authority) -> None:
+def test_tls_to_a_server_that_speaks_none_is_reported(authority: Authority) -> None:
     async def scene() -> None:
         async with served({}) as address:
             _, details = await refused(healthy, address, Credentials(authority.ca))
@@ -138,7 +138,7 @@ def test_new_certificates_count_without_a_restart_and_broken_ones_do_not(
     run(scene())
 
 
-def test_files_that_are_wrong_are_all_told_at_the_start(
+def test_files_that_are_wrong_are_all_reported_at_the_start(
     tmp_path: Path, server: Pair, authority: Authority
 ) -> None:
     garbage = tmp_path / "garbage"
@@ -157,9 +157,9 @@ def test_files_that_are_wrong_are_all_told_at_the_start(
         ({"tokens": tmp_path}, ["BETTONG_TOKENS: cannot read"]),
     ):
         chosen = read(ReceiverSettings, {"application": "x.py", **settings})
-        with pytest.raises(SettingsError) as told:
-            Entrance(chosen, PERMISSIONS, log)
-        assert all(fault in str(told.value) for fault in faults), str(told.value)
+        with pytest.raises(SettingsError) as raised:
+            ServerSecurity(chosen, PERMISSIONS, log)
+        assert all(fault in str(raised.value) for fault in faults), str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_files_that_are_wrong_are_all_told_at_the_start(
         ({"tokens": "a", "receiver_listen": "0.0.0.0:7200"}, "BETTONG_TOKENS needs BETTONG_TLS_CERTIFICATE"),
     ],
 )
-def test_settings_that_contradict_each_other_are_told(settings: dict[str, str], fault: str) -> None:
-    with pytest.raises(SettingsError, match=fault) as told:
+def test_settings_that_contradict_each_other_are_reported(settings: dict[str, str], fault: str) -> None:
+    with pytest.raises(SettingsError, match=fault) as raised:
         read(ReceiverSettings, {"application": "x.py", "redis": "redis://u:password@h:1/0", **settings})
-    assert "password" not in str(told.value)
+    assert "password" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""What holds partitions up: told in the processor's state, and forgotten when they go on."""
+"""What holds partitions up: reported in the processor's state, and forgotten when they go on."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -44,7 +44,7 @@ class Log:
         """Nothing is open."""
 
 
-class Told:
+class Reported:
     """Metrics in a Redis that may be away."""
 
     def __init__(self) -> None:
@@ -57,16 +57,16 @@ class Told:
 
 
 def test_a_run_waits_for_a_partition_that_is_held_up() -> None:
-    told = Told()
+    reported = Reported()
     progress = Progress(
-        Log(), told, {"a.stage.check": "check"}, clock=lambda: 0.0, logger=structlog.get_logger()
+        Log(), reported, {"a.stage.check": "check"}, clock=lambda: 0.0, logger=structlog.get_logger()
     )
     progress.check()
     assert progress.waits_for() == ""
-    told.records = {PartitionId("check", 1): {FAULT: "offset 3"}}
+    reported.records = {PartitionId("check", 1): {FAULT: "offset 3"}}
     progress.check()
     assert progress.waits_for() == "check/1 is held up: offset 3"
-    told.records = {PartitionId("check", 1): {FAULT: ""}}
+    reported.records = {PartitionId("check", 1): {FAULT: ""}}
     progress.check()
     assert progress.waits_for() == ""
 

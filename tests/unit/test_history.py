@@ -19,7 +19,7 @@ from bettong.frames.columns import Columns
 from bettong.frames.frame import Frame, encode
 from bettong.frames.refused import Refused, pack
 from bettong.identifiers import Origin
-from bettong.inspection.key_history import Event, KeyHistory, StateChange, key_of, places_of
+from bettong.inspection.key_history import Event, KeyHistory, StateChange, indexes_of, key_of
 from bettong.routing import partition_of
 from bettong.schema.key_types import KeyValue
 from bettong.schema.schema import schema_of
@@ -41,7 +41,7 @@ from tests.samples.worker import (
 )
 
 ASSIGNMENT = Assignment("meters", 0, 1, FRAME_BYTES_MAX)
-WAYS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
+MODES = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "python"])
 
 
 @cache
@@ -59,8 +59,8 @@ def kept(total: int, count: int, least: int = 0) -> dict[str, int]:
     return {"total": total, "least": least, "count": count}
 
 
-@WAYS
-def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bool) -> None:
+@MODES
+def test_each_message_of_the_key_is_reported_with_states_and_results(*, compiled: bool) -> None:
     log = [
         opening("readings/c", 0),
         data("readings/c", 1, [Reading("a", 5), Reading("b", 1), Reading("a", 7)], ingest_ns=9),
@@ -92,7 +92,7 @@ def test_each_message_of_the_key_is_told_with_states_and_results(*, compiled: bo
     assert {each.verdict for each in events} == {"taken"}
 
 
-def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
+def test_what_killed_its_worker_is_reported_and_left_out_as_it_was_then() -> None:
     def same(reading: Reading) -> Reading:
         return reading
 
@@ -113,8 +113,8 @@ def test_what_killed_its_worker_is_told_and_left_out_as_it_was_then() -> None:
     assert [each.failures for each in events] == [((stage.name, "dead-letter", why),)] * 2
 
 
-@WAYS
-def test_what_failed_and_what_was_skipped_is_told(*, compiled: bool) -> None:
+@MODES
+def test_what_failed_and_what_was_skipped_is_reported(*, compiled: bool) -> None:
     frame = data("readings/c", 1, [Reading("a", 5), Reading("a", -1), Reading("a", -3), Reading("a", 1000)])
     _, events = history(
         tally(compiled=compiled), "a", [frame, frame, data("readings/c", 5, [Reading("a", 1)], previous=3)]
@@ -122,10 +122,10 @@ def test_what_failed_and_what_was_skipped_is_told(*, compiled: bool) -> None:
     first = events[:4]
     assert [each.failures[0][:2] for each in first[1:]] == [("tally", "dead-letter")] * 3
     reasons = [reason for each in first for _, _, reason in each.failures]
-    for reason, told in zip(
+    for reason, reported in zip(
         reasons, ("ZeroDivisionError: ", "ValueError: a negative", "'small'"), strict=True
     ):
-        assert told in reason
+        assert reported in reason
     # What a function had changed before it raised has stayed.
     assert [step.after["count"] for each in first for step in each.steps] == [1, 2, 3, 4]
     assert [(each.verdict, each.steps, each.outputs) for each in events[4:]] == [
@@ -153,14 +153,14 @@ FRAMES = st.lists(
 )
 
 
-@WAYS
+@MODES
 @given(frames=FRAMES)
 def test_the_fold_is_that_of_the_processor_whatever_key_is_looked_at(
     frames: list[list[Any]], *, compiled: bool
 ) -> None:
     log = [
-        data("readings/c" if isinstance(frame[0], Reading) else "limits/c", place + 1, frame, previous=0)
-        for place, frame in enumerate(frames)
+        data("readings/c" if isinstance(frame[0], Reading) else "limits/c", index + 1, frame, previous=0)
+        for index, frame in enumerate(frames)
     ]
     straight = worker(tally(compiled=compiled))
     totals = results(fold(straight, log), "meters.sink.totals", Total)
@@ -239,7 +239,7 @@ def test_a_key_is_read_as_its_messages_have_it_and_found_among_them(
         {str: "", bytes: b"", int: 0}[type(key)] if annotation is not bool else False
     )
     columns = Columns.of_messages(entry.schema, [other, message, other, message])
-    assert places_of(entry, columns, key_of(entry, text)) == [1, 3]
+    assert indexes_of(entry, columns, key_of(entry, text)) == [1, 3]
     assert partition_of(columns.values(0)[1], 16) == partition_of(key_of(entry, text), 16)
 
 
@@ -272,8 +272,8 @@ def test_a_key_of_a_function_is_of_the_type_that_it_says() -> None:
     for function, text, key in ((by_length, "2", 2), (by_bytes, "aa", b"aa")):
         entry = StageInput("in", schema, function)
         assert key_of(entry, text) == key
-        assert places_of(entry, columns, key) == [0]
-    assert places_of(StageInput("in", schema, None), columns, "aa") == []
+        assert indexes_of(entry, columns, key) == [0]
+    assert indexes_of(StageInput("in", schema, None), columns, "aa") == []
 
 
 @pytest.mark.parametrize("key", ["a", "none", "far too long", 5, b"a"])
@@ -289,8 +289,8 @@ def test_a_state_is_the_same_from_both_kinds_of_fold(key: KeyValue) -> None:
     assert states[1] == (None if key == b"a" else expected)
 
 
-@WAYS
-def test_every_key_is_told_with_its_state(*, compiled: bool) -> None:
+@MODES
+def test_every_key_is_reported_with_its_state(*, compiled: bool) -> None:
     of = worker(tally(compiled=compiled))
     fold(of, [data("readings/c", 1, [Reading("abcdef", 5), Reading("b", 2), Reading("abcdef", 1)])])
     names = [b"abcdef", b"b"] if compiled else ["abcdef", "b"]
@@ -316,7 +316,7 @@ def largest(signed: Signed, kept: Largest) -> Largest:
 
 
 @pytest.mark.parametrize("key", ["number", "value"])
-def test_keys_that_are_numbers_are_told_as_numbers(key: str) -> None:
+def test_keys_that_are_numbers_are_reported_as_numbers(key: str) -> None:
     app = Application("meters")
     app.source("in", schema=Signed, key=key).stateful(largest, state=Largest).sink("out")
     of = worker(program(plan(app).stages[0], compiled=True))

@@ -1,4 +1,4 @@
-"""A key's history tells what became of its messages: their steps, what left the stage, why one failed or stopped."""
+"""A key's history shows what became of its messages: their steps, what left the stage, why one failed or stopped."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_message_that_becomes_several_rows_has_a_step_for_each() -> None:
     assert event.outputs == (("raw", event.message), ("sums", '{"total":2}'), ("sums", '{"total":7}'))
 
 
-def test_what_was_skipped_is_told_with_the_reason_that_the_processor_does_not_keep() -> None:
+def test_what_was_skipped_is_reported_with_the_reason_that_the_processor_does_not_keep() -> None:
     _, events = history(branches("skip"), "a", [data("in/c", 1, [Number("a", 0), Number("a", 200)])])
     assert events[0].failures[0][:2] == ("halves", "skip")
     assert events[1].failures == (("add", "skip", "ValueError: too much"),)
@@ -121,7 +121,7 @@ def test_rows_of_merged_branches_leave_as_in_the_processor_and_a_failing_one_hid
     assert [name for name, _, _ in bad.failures] == [target] * 3
 
 
-def test_what_a_frame_did_behind_the_message_that_stops_is_told_of_no_message() -> None:
+def test_what_a_frame_did_behind_the_message_that_stops_is_reported_of_no_message() -> None:
     """The computation before the one that stops has seen all of the frame, and its states are gone with the worker."""
 
     def positive(total: Sum) -> Sum:

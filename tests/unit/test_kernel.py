@@ -171,7 +171,9 @@ def test_large_unsigned_numbers_pass_through(judges: dict[str, StageProgram], ki
 
 
 @pytest.mark.parametrize("kind", ["python", "compiled"])
-def test_what_is_raised_is_told_in_the_users_own_words(judges: dict[str, StageProgram], kind: str) -> None:
+def test_what_is_raised_is_reported_in_the_users_own_words(
+    judges: dict[str, StageProgram], kind: str
+) -> None:
     records = fold(worker(judges[kind]), [data("in/a", 1, [sample("a"), sample("raise"), sample("a")])])
     (dead_letter,) = dead_letters(records)
     assert (dead_letter.index, dead_letter.reason) == (1, "ValueError: not this name")

@@ -13,13 +13,13 @@ from bettong.edges.kernel_folder import kernel_folder
 
 def test_the_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "kernels"
-    told: list[str] = []
-    assert kernel_folder(folder, told.append) == folder
+    reported: list[str] = []
+    assert kernel_folder(folder, reported.append) == folder
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     folder.chmod(0o777)
-    assert kernel_folder(folder, told.append) == folder
+    assert kernel_folder(folder, reported.append) == folder
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert told == []
+    assert reported == []
 
 
 def test_files_that_others_may_have_written_are_removed(tmp_path: Path) -> None:
@@ -41,25 +41,25 @@ def test_a_folder_that_others_could_exchange_is_not_used(tmp_path: Path) -> None
     folder = above / "kernels"
     folder.mkdir()
     above.chmod(0o777)
-    told: list[str] = []
-    assert kernel_folder(folder, told.append) is None
-    assert "BETTONG_KERNEL_CACHE" in told[0]
+    reported: list[str] = []
+    assert kernel_folder(folder, reported.append) is None
+    assert "BETTONG_KERNEL_CACHE" in reported[0]
     above.chmod(0o1777)
-    assert kernel_folder(folder, told.append) == folder
+    assert kernel_folder(folder, reported.append) == folder
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    told: list[str] = []
-    assert kernel_folder(tmp_path / "link", told.append) is None
-    assert len(told) == 1
+    reported: list[str] = []
+    assert kernel_folder(tmp_path / "link", reported.append) is None
+    assert len(reported) == 1
 
 
 def test_another_users_folder_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked as if we were another one: only root could give a folder away."""
     own = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: own + 1)
-    told: list[str] = []
-    assert kernel_folder(tmp_path, told.append) is None
-    assert "is another user's" in told[0]
+    reported: list[str] = []
+    assert kernel_folder(tmp_path, reported.append) is None
+    assert "is another user's" in reported[0]

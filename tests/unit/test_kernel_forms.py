@@ -122,10 +122,10 @@ def outcome(
     for sequence, numbers in enumerate(frames, 1):
         records = fold(one, [data("in/a", sequence, numbers)])
         found += results(records, OUT, of.stage.outputs[0].schema.message)
-        told = [
+        reported = [
             (each.index, each.computation, each.reason.partition(":")[0]) for each in dead_letters(records)
         ]
-        dead.append(sorted((index, computation, "") for index, computation, _ in told))
+        dead.append(sorted((index, computation, "") for index, computation, _ in reported))
     return found, dead
 
 

@@ -180,6 +180,6 @@ def test_words_are_as_many_as_announced(kind: str, values: list[int]) -> None:
 def test_distinct_slots_are_numbered_as_they_come(frames: list[list[int]]) -> None:
     distinct = Distinct()
     for slots in frames:
-        found, places = distinct.of(np.array(slots, np.int32), capacity=41)
+        found, positions = distinct.of(np.array(slots, np.int32), capacity=41)
         assert found.tolist() == list(dict.fromkeys(slots))
-        assert found[places].tolist() == slots
+        assert found[positions].tolist() == slots

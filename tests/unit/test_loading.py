@@ -1,4 +1,4 @@
-"""Finding the application in a file: what is wrong is told with file and line."""
+"""Finding the application in a file: what is wrong is reported with file and line."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_a_file_without_an_application_is_refused(tmp_path: Path) -> None:
     ],
     ids=["syntax", "name", "inside a function", "inside a library", "import", "description"],
 )
-def test_what_fails_while_the_file_runs_is_told_with_its_line(
+def test_what_fails_while_the_file_runs_is_reported_with_its_line(
     tmp_path: Path, text: str, line: int, reason: str
 ) -> None:
     path = write(tmp_path, text)
-    told = refused(path)
-    assert told.startswith(f"{path}:{line}: ")
-    assert reason in told
+    reported = refused(path)
+    assert reported.startswith(f"{path}:{line}: ")
+    assert reason in reported
     assert "bettong_application_app" not in sys.modules or not load.cache_info().currsize
 
 

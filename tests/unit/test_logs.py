@@ -38,7 +38,7 @@ logging.getLogger("grpc").error("strange: %s", "a\\nb" + "z" * 1_000_000)
 
 
 @pytest.mark.parametrize("form", LogFormat)
-def test_a_service_writes_one_short_line_whatever_it_is_told(form: LogFormat) -> None:
+def test_a_service_writes_one_short_line_whatever_it_is_given(form: LogFormat) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, form.value], capture_output=True, text=True, check=True, timeout=60
     )

@@ -7,7 +7,7 @@ from bettong_processor.resident.measuring import Measure
 MS = 1_000_000
 
 
-def told(measure: Measure, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
+def reported(measure: Measure, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
     """Its metrics of late."""
     found = measure.metrics(messages=messages, lag=lag, now_s=now_s)
     del found[metrics.LATENCY.name]
@@ -23,7 +23,7 @@ def test_rate_lag_and_latency_are_those_since_the_last_report() -> None:
     measure.metrics(messages=100, lag=None, now_s=10.0)
     for late_ms in range(1, 101):
         measure.note(taken_in_ns=0, now_ns=late_ms * MS)
-    assert told(measure, messages=600, lag=3, now_s=12.0) == {
+    assert reported(measure, messages=600, lag=3, now_s=12.0) == {
         metrics.RATE.name: 250,
         metrics.LAG.name: 3,
         metrics.LATENCY_P50.name: 51.0,
@@ -32,17 +32,17 @@ def test_rate_lag_and_latency_are_those_since_the_last_report() -> None:
     }
 
 
-def test_what_is_not_known_is_told_so_and_no_older_metric_stays_for_it() -> None:
+def test_what_is_not_known_is_reported_so_and_no_older_metric_stays_for_it() -> None:
     no_latency = {
         metrics.LATENCY_P50.name: "",
         metrics.LATENCY_P99.name: "",
         metrics.LATENCY_MAX.name: "",
     }
     measure = Measure()
-    assert told(measure, messages=100, lag=None, now_s=10.0) == {metrics.RATE.name: "", **no_latency}
+    assert reported(measure, messages=100, lag=None, now_s=10.0) == {metrics.RATE.name: "", **no_latency}
     measure.note(taken_in_ns=0, now_ns=MS)
     assert measure.metrics(messages=101, lag=0, now_s=11.0)[metrics.LATENCY_MAX.name] == 1.0
-    assert told(measure, messages=101, lag=0, now_s=12.0) == {
+    assert reported(measure, messages=101, lag=0, now_s=12.0) == {
         metrics.RATE.name: 0,
         metrics.LAG.name: 0,
         **no_latency,

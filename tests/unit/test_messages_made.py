@@ -102,7 +102,7 @@ def stage(build: Build, how: str = "dead-letter", key: Any = "key") -> StageProg
 def test_a_message_that_cannot_be_made_is_a_dead_letter_and_the_others_go_on(kind: str) -> None:
     of = worker(stage(KINDS[kind]))
     found = dead_letters(fold(of, [frame(13, 1, 13, 13, 2, 13)]))
-    assert [(each.computation, each.index) for each in found] == [("f", place) for place in (0, 2, 3, 5)]
+    assert [(each.computation, each.index) for each in found] == [("f", index) for index in (0, 2, 3, 5)]
     assert {each.reason for each in found} == {"ValueError: no 13"}
     assert {each.message for each in found} == {b'{"key":"k","value":13}'}
     assert of.counters.results == 2
@@ -159,7 +159,7 @@ def mute_of_all(strict: Strict) -> Strict:
     return strict
 
 
-def test_an_error_without_a_text_is_told_by_its_class() -> None:
+def test_an_error_without_a_text_is_reported_by_its_class() -> None:
     assert reason_of(MuteError()) == MUTE
     assert reason_of(ValueError("why")) == "ValueError: why"
 

@@ -1,4 +1,4 @@
-"""What Prometheus is told: the metrics that were written last, by their names, and nothing else."""
+"""What Prometheus reads: the metrics that were written last, by their names, and nothing else."""
 
 import re
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ def buckets(name: str, counts: Mapping[float, int], *labels: str) -> dict[tuple[
     return found
 
 
-class _Told(Collector):
+class _Reported(Collector):
     def __init__(self, found: list[Metric]) -> None:
         self.found = found
 
@@ -82,14 +82,14 @@ class _Told(Collector):
         return self.found
 
 
-def told(record: MetricValues, partitions: Partitions | None = None) -> Scraped:
+def reported(record: MetricValues, partitions: Partitions | None = None) -> Scraped:
     registry = CollectorRegistry()
-    registry.register(_Told(families(record, partitions or {})))
+    registry.register(_Reported(families(record, partitions or {})))
     return Scraped(generate_latest(registry).decode())
 
 
 def test_a_senders_metrics_have_names_and_base_units_and_no_texts() -> None:
-    assert told(SENDER).values == {
+    assert reported(SENDER).values == {
         ("bettong_state_entered_timestamp_seconds",): 1700000000,
         ("bettong_sender_messages_total",): 1500,
         ("bettong_sender_buffered_bytes",): 1024,
@@ -97,8 +97,8 @@ def test_a_senders_metrics_have_names_and_base_units_and_no_texts() -> None:
     }
 
 
-def test_a_receivers_are_told_by_sink_and_times_in_seconds() -> None:
-    assert told(RECEIVER).values == {
+def test_a_receivers_are_reported_by_sink_and_times_in_seconds() -> None:
+    assert reported(RECEIVER).values == {
         ("bettong_receiver_messages_total", "out"): 30,
         ("bettong_receiver_messages_total", "other"): 10,
         ("bettong_receiver_lag_records",): 3,
@@ -112,8 +112,8 @@ def test_a_receivers_are_told_by_sink_and_times_in_seconds() -> None:
     }
 
 
-def test_a_processors_partitions_are_told_by_stage_and_number() -> None:
-    found = told(PROCESSOR, PARTITIONS)
+def test_a_processors_partitions_are_reported_by_stage_and_number() -> None:
+    found = reported(PROCESSOR, PARTITIONS)
     assert found.values == {
         ("bettong_processor_batch",): 12,
         ("bettong_processor_batch_duration_seconds",): 0.16,
@@ -137,11 +137,11 @@ def test_names_follow_the_conventions_and_no_two_series_meet() -> None:
             assert each.name.endswith("_seconds")
     names = [each.name for each in metrics.SERIES]
     assert len(names) == len(set(names))
-    told_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
+    reported_metrics = {each.metric for each in metrics.SERIES} | {metrics.SERVICE, metrics.STATE}
     left_out = {each for each in metrics.ALL if each.unit == "text"}
     left_out |= {metrics.LATENCY_P50, metrics.LATENCY_P99, metrics.LATENCY_MAX}  # nobody could add them up
-    assert told_metrics | left_out == set(metrics.ALL), "every other number is told"
-    assert told_metrics & left_out == {metrics.SERVICE, metrics.STATE}
+    assert reported_metrics | left_out == set(metrics.ALL), "every other number is served"
+    assert reported_metrics & left_out == {metrics.SERVICE, metrics.STATE}
 
 
 def test_queries_of_the_docs_ask_for_buckets_that_there_are() -> None:
@@ -152,13 +152,13 @@ def test_queries_of_the_docs_ask_for_buckets_that_there_are() -> None:
 
 
 def test_a_histogram_says_between_which_bounds_a_quantile_lies() -> None:
-    found = told(RECEIVER)
+    found = reported(RECEIVER)
     assert found.quantile("bettong_receiver_latency_seconds", 0.5) == (0.01, 0.02)
     assert found.quantile("bettong_receiver_latency_seconds", 0.9) == (0.1, 0.2)
     assert found.quantile("bettong_receiver_latency_seconds", 0.99) == (60.0, float("inf"))
 
 
-def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
+def test_an_endpoint_serves_the_last_record_also_while_redis_is_away() -> None:
     address = f"{LOOPBACK}:{free_ports(1)[0]}"
     identity = Identity("sender", "shop", "sender-1")
     with RedisStore(NOBODY, "shop") as store:
@@ -169,7 +169,7 @@ def test_an_endpoint_tells_the_last_record_also_while_redis_is_away() -> None:
             found = Scraped.at(address)
     assert found["bettong_sender_messages_total"] == 1500
     assert (found["bettong_state", "waiting"], found["bettong_state", "running"]) == (1, 0)
-    assert ("bettong_partition_figures_readable",) not in found.values, "it is for processors to tell"
+    assert ("bettong_partition_figures_readable",) not in found.values, "it is the processors' metric"
     assert ("bettong_heartbeat_age_seconds",) not in found.values, "Redis took none"
     assert "secret-word" not in str(found.values)
 

@@ -159,8 +159,11 @@ def test_what_drifts_back_is_set_again(bench: Bench) -> None:
 def test_what_another_has_set_stays(bench: Bench) -> None:
     bench.run(**LITTLE)
     bench.node.put(SWAPPINESS, "30")
-    told = bench.run(**LITTLE)[SWAPPINESS]
-    assert (told.state, told.why) == (State.FOREIGN, "set by another since: it was 60 before us, 1 by us")
+    reported = bench.run(**LITTLE)[SWAPPINESS]
+    assert (reported.state, reported.why) == (
+        State.FOREIGN,
+        "set by another since: it was 60 before us, 1 by us",
+    )
     assert bench.run(Mode.REVERT)[SWAPPINESS].state is State.FOREIGN
     bench.die()
     assert bench.run(**LITTLE)[SWAPPINESS].state is State.FOREIGN  # through a roll of the pod too
@@ -227,8 +230,8 @@ def test_interrupts_that_refuse_are_unsupported(bench: Bench, number: int) -> No
 
 def test_a_sysctl_that_refuses_has_failed_and_is_tried_again(bench: Bench) -> None:
     bench.node.refuse(SWAPPINESS, errno.EINVAL)
-    told = bench.run(**LITTLE)[SWAPPINESS]
-    assert (told.state, told.why) == (State.FAILED, "Invalid argument")
+    reported = bench.run(**LITTLE)[SWAPPINESS]
+    assert (reported.state, reported.why) == (State.FAILED, "Invalid argument")
     bench.node.refuses.clear()
     assert bench.run(**LITTLE)[SWAPPINESS].state is State.TUNED
     bench.run(Mode.REVERT)
@@ -237,8 +240,8 @@ def test_a_sysctl_that_refuses_has_failed_and_is_tried_again(bench: Bench) -> No
 
 def test_fewer_huge_pages_than_wanted_are_ours_all_the_same(bench: Bench) -> None:
     bench.node.makes[HUGEPAGES] = "40"
-    told = bench.run(hugepages_2m=64)[HUGEPAGES]
-    assert (told.state, told.why) == (State.TUNED, "the kernel made 40 of 64")
+    reported = bench.run(hugepages_2m=64)[HUGEPAGES]
+    assert (reported.state, reported.why) == (State.TUNED, "the kernel made 40 of 64")
     bench.node.written.clear()
     assert bench.run(hugepages_2m=64)[HUGEPAGES].why == "as near to 64 as the kernel goes"
     assert bench.node.written == []
@@ -255,16 +258,16 @@ def test_a_count_that_another_sets_is_not_taken_for_one_that_was_granted_in_part
 
 def test_a_value_that_the_kernel_takes_and_drops_has_failed(bench: Bench) -> None:
     bench.node.makes[SOMAXCONN] = "4096"
-    told = bench.run(sysctls={"net.core.somaxconn": "9"})[SOMAXCONN]
-    assert (told.state, told.why) == (State.FAILED, "the kernel took 9 and kept 4096")
+    reported = bench.run(sysctls={"net.core.somaxconn": "9"})[SOMAXCONN]
+    assert (reported.state, reported.why) == (State.FAILED, "the kernel took 9 and kept 4096")
 
 
 def test_a_thread_that_is_gone_is_forgotten(bench: Bench) -> None:
     bench.run(fifo_priority=5, fifo_threads=["bettong*"])
     stat = bench.node.text("proc/70/task/71/stat")
     bench.node.put("proc/70/task/71/stat", stat.replace(" 9000 ", " 9999 "))  # its number, given again
-    told = bench.run(Mode.REVERT)[THREAD]
-    assert (told.state, told.why) == (State.REVERTED, "it is gone")
+    reported = bench.run(Mode.REVERT)[THREAD]
+    assert (reported.state, reported.why) == (State.REVERTED, "it is gone")
     assert bench.node.text("proc/70/task/71/stat").split()[-3:-1] == ["5", "1"]
 
 
@@ -278,8 +281,8 @@ def test_a_value_that_changes_between_look_and_write_waits(bench: Bench, then: s
         return read(key)
 
     bench.node.read = racing  # type: ignore[method-assign]
-    told = bench.run(**LITTLE)[SWAPPINESS]
-    assert told.state is (State.TUNED if then == "60" else State.PENDING)
+    reported = bench.run(**LITTLE)[SWAPPINESS]
+    assert reported.state is (State.TUNED if then == "60" else State.PENDING)
     assert bench.run(**LITTLE)[SWAPPINESS].state is State.TUNED
     bench.run(Mode.REVERT)
     assert bench.node.text(SWAPPINESS) == then

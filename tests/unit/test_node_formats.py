@@ -41,6 +41,6 @@ def test_lists_and_masks_name_the_same_cpus(cpus: frozenset[int]) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "3-1", "1-", "-1", "0-8192", "1 2"])
-def test_what_is_no_list_is_told(text: str) -> None:
+def test_what_is_no_list_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="CPUs"):
         cpus_of_list(text)

@@ -22,8 +22,8 @@ from tests.simulation.fake_node import SWAPPINESS, FakeNode
 WANTED = {"vm.swappiness": "1", "vm.not_there": "1"}
 
 
-class ToldNode:
-    """Keeps what it is told; away at first when it is to be. The real one is met by tests/kubernetes."""
+class RecordedNode:
+    """Keeps what is reported to it; away at first when it is to be. The real one is met by tests/kubernetes."""
 
     def __init__(self, failures: int) -> None:
         self.failures = failures
@@ -52,8 +52,8 @@ def effects(node: FakeNode, tmp_path: Path) -> Iterator[Effects]:
         yield Effects(node, stack.enter_context(Keeping(tmp_path / "journal")))
 
 
-def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: Effects) -> None:
-    told, metrics, seen = ToldNode(failures=1), TunerMetrics(), list[str]()
+def test_a_tuner_tunes_reports_and_sets_back_at_its_end(node: FakeNode, effects: Effects) -> None:
+    reported, metrics, seen = RecordedNode(failures=1), TunerMetrics(), list[str]()
 
     def is_ended(seconds: float) -> bool:
         assert seconds == 7
@@ -61,10 +61,10 @@ def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: E
         return len(seen) == 3
 
     settings = TunerSettings(mode=Mode.APPLY, sysctls=WANTED, interval_s=7)
-    Tuner(settings, effects, metrics, told).run(is_ended)
+    Tuner(settings, effects, metrics, reported).run(is_ended)
     assert seen == ["1", "1", "1"]
     assert node.text(SWAPPINESS) == "60"
-    during, after = (json.loads(text) for text in told.texts)
+    during, after = (json.loads(text) for text in reported.texts)
     assert during == {
         "mode": "apply",
         "done": True,
@@ -77,7 +77,7 @@ def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: E
         },
     }
     assert after["settings"] == {"sysctls": {"reverted": 1}}
-    assert not told.tainted
+    assert not reported.tainted
     text = generate_latest(metrics.registry).decode()
     assert 'bettong_node_tuner_writes_total{setting="sysctls"} 2.0' in text
     assert 'bettong_node_tuner_keys{setting="sysctls",state="reverted"} 1.0' in text
@@ -87,33 +87,35 @@ def test_a_tuner_tunes_tells_and_sets_back_at_its_end(node: FakeNode, effects: E
 def test_a_report_that_is_refused_is_promised_again_but_not_at_the_end(
     node: FakeNode, effects: Effects, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = ToldNode(failures=2)
-    Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), told).run(lambda _: True)
+    reported = RecordedNode(failures=2)
+    Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), reported).run(
+        lambda _: True
+    )
     assert node.text(SWAPPINESS) == "60"
     during, after = [line for line in caplog.messages if line.startswith("away; ")]
     assert during == "away; tried again at the next look"
     assert after == "away; not tried again: the annotation may be of before"
-    assert told.texts == []
+    assert reported.texts == []
 
 
 def test_the_startup_taint_stays_while_something_is_refused(node: FakeNode, effects: Effects) -> None:
     node.put("proc/90/comm", "tuned")
-    told = ToldNode(failures=0)
-    tuner = Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), told)
+    reported = RecordedNode(failures=0)
+    tuner = Tuner(TunerSettings(mode=Mode.APPLY, sysctls=WANTED), effects, TunerMetrics(), reported)
     tuner.check()
-    assert told.tainted
-    assert json.loads(told.texts[0])["settings"]["sysctls"]["refused"] == 1
+    assert reported.tainted
+    assert json.loads(reported.texts[0])["settings"]["sysctls"]["refused"] == 1
     node.put("proc/90/comm", "gone")
     tuner.check()
-    assert not told.tainted
+    assert not reported.tainted
 
 
 @pytest.mark.parametrize("mode", [Mode.OFF, Mode.DRY_RUN, Mode.REVERT])
 def test_a_tuner_that_is_not_to_tune_lets_the_node_take_pods(effects: Effects, mode: Mode) -> None:
-    told = ToldNode(failures=0)
-    Tuner(TunerSettings(mode=mode, sysctls=WANTED), effects, TunerMetrics(), told).run(lambda _: True)
-    assert not told.tainted
-    assert json.loads(told.texts[0])["mode"] == mode.value
+    reported = RecordedNode(failures=0)
+    Tuner(TunerSettings(mode=mode, sysctls=WANTED), effects, TunerMetrics(), reported).run(lambda _: True)
+    assert not reported.tainted
+    assert json.loads(reported.texts[0])["mode"] == mode.value
 
 
 def test_the_table_and_the_annotation_say_why(node: FakeNode, effects: Effects) -> None:
@@ -142,13 +144,13 @@ def test_the_command_plans_tunes_once_and_sets_back(
     monkeypatch.setenv(f"{PREFIX}SYSCTLS", '{"vm.swappiness": "1"}')
     assert "would write" in run(tmp_path, "plan")[1]
     assert not (tmp_path / "journal").exists()
-    code, told = run(tmp_path, "--mode", "apply", "--once")
-    assert (code, told.splitlines()[1].split()[-1]) == (0, "tuned")
+    code, reported = run(tmp_path, "--mode", "apply", "--once")
+    assert (code, reported.splitlines()[1].split()[-1]) == (0, "tuned")
     assert node.text(SWAPPINESS) == "1"
     assert "would set back" in run(tmp_path, "--mode", "revert", "plan")[1]
     assert run(tmp_path, "--mode", "revert", "--once")[0] == 0
     assert node.text(SWAPPINESS) == "60"
     node.put("proc/90/comm", "tuned")
-    code, told = run(tmp_path, "--mode", "apply", "--once")
-    assert (code, "tuned runs here" in told) == (1, True)
+    code, reported = run(tmp_path, "--mode", "apply", "--once")
+    assert (code, "tuned runs here" in reported) == (1, True)
     assert json.loads((tmp_path / "journal" / NAME).read_text())["entries"] == {}

@@ -147,11 +147,13 @@ def test_nothing_is_written_beside_tuned_and_no_interrupts_beside_irqbalance(tmp
         ("METRICS_LISTEN", "7400", "METRICS_LISTEN: expected host:port"),
     ],
 )
-def test_wrong_settings_are_told(monkeypatch: pytest.MonkeyPatch, name: str, text: str, fault: str) -> None:
+def test_wrong_settings_are_reported(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str, fault: str
+) -> None:
     monkeypatch.setenv(PREFIX + name, text)
-    with pytest.raises(SettingsError) as told:
+    with pytest.raises(SettingsError) as raised:
         read({})
-    assert fault in str(told.value)
+    assert fault in str(raised.value)
 
 
 def test_flags_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

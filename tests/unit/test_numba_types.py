@@ -79,7 +79,7 @@ def compared(pair: Pair) -> Found:
     ]
     number = len(pair.one) + (ord(pair.other[0]) if pair.other else 0) + pair.one.find("ö")
     return Found(
-        sum([1 << place for place in range(20) if truths[place]]), number, "known" if known else pair.other
+        sum([1 << index for index in range(20) if truths[index]]), number, "known" if known else pair.other
     )
 
 
@@ -125,8 +125,8 @@ def programs(request: pytest.FixtureRequest) -> tuple[StageProgram, StageProgram
 def outcome(of: StageProgram, pairs: list[Pair]) -> tuple[list[Found], list[tuple[int, str]]]:
     """Results, and dead letters: of what does not fit the place alone, of what is raised the words as well."""
     records = fold(worker(of), [data("in/a", 1, pairs)])
-    told = [(each.index, each.reason if "no " in each.reason else "") for each in dead_letters(records)]
-    return results(records, OUT, Found), told
+    reported = [(each.index, each.reason if "no " in each.reason else "") for each in dead_letters(records)]
+    return results(records, OUT, Found), reported
 
 
 def test_text_does_what_a_str_does(programs: tuple[StageProgram, StageProgram]) -> None:

@@ -141,7 +141,7 @@ def test_by_default_it_is_a_dead_letter(build: str) -> None:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_a_message_that_stops_is_told_with_all_that_is_needed_to_find_and_mend_it(build: str) -> None:
+def test_a_message_that_stops_is_reported_with_all_that_is_needed_to_find_and_mend_it(build: str) -> None:
     of = worker(stage(build, "stop"))
     fold(of, [data("in/c", 1, [GOOD])])
     with pytest.raises(PoisonError) as caught:
@@ -211,7 +211,7 @@ def test_each_computation_of_a_stage_has_its_own_choice() -> None:
     assert (of.counters.skipped, of.counters.dead_letters) == (1, 1)
 
 
-def test_a_reason_of_many_lines_and_a_long_message_are_told_in_one_short_line() -> None:
+def test_a_reason_of_many_lines_and_a_long_message_are_reported_in_one_short_line() -> None:
     app = Application("meters")
     app.source("in", schema=Text).map(fails, on_error="stop").sink("out")
     with pytest.raises(PoisonError) as caught:

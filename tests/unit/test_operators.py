@@ -148,7 +148,7 @@ def run(app: Application, numbers: list[int]) -> list[OutputRecord]:
     return fold(worker(python(app)), frame)
 
 
-def places(found: list[DeadLetter]) -> list[int]:
+def indexes(found: list[DeadLetter]) -> list[int]:
     assert all((each.origin, each.sequence) == ("in/a", 7) for each in found)
     return [each.index for each in found]
 
@@ -161,7 +161,7 @@ def test_a_map_that_raises_makes_a_dead_letter_of_that_message(numbers: list[int
     records = run(application(lambda stream: stream.map(halved)), numbers)
     assert results(records, OUT, Number) == [Number(each // 2) for each in numbers if each % 2 == 0]
     found = dead_letters(records)
-    assert places(found) == [place for place, each in enumerate(numbers) if each % 2]
+    assert indexes(found) == [index for index, each in enumerate(numbers) if each % 2]
     assert [each.reason for each in found] == [f"ValueError: {each} is odd" for each in numbers if each % 2]
     assert {each.computation for each in found} <= {"halved"}
     assert [each.message for each in found] == [
@@ -173,7 +173,7 @@ def test_a_map_that_raises_makes_a_dead_letter_of_that_message(numbers: list[int
 def test_a_filter_keeps_what_is_true_and_may_raise(numbers: list[int]) -> None:
     records = run(application(lambda stream: stream.filter(even)), numbers)
     assert results(records, OUT, Number) == [Number(each) for each in numbers if each % 2 == 0]
-    assert places(dead_letters(records)) == [place for place, each in enumerate(numbers) if each == 7]
+    assert indexes(dead_letters(records)) == [index for index, each in enumerate(numbers) if each == 7]
 
 
 @given(NUMBERS)
@@ -181,8 +181,8 @@ def test_a_flat_map_that_raises_half_way_gives_none_of_that_message(numbers: lis
     records = run(application(lambda stream: stream.flat_map(downwards)), numbers)
     fine = [each for each in numbers if each % 5 or not each]
     assert results(records, OUT, Number) == [Number(down) for each in fine for down in range(each, 0, -1)]
-    assert places(dead_letters(records)) == [
-        place for place, each in enumerate(numbers) if each % 5 == 0 and each
+    assert indexes(dead_letters(records)) == [
+        index for index, each in enumerate(numbers) if each % 5 == 0 and each
     ]
 
 
@@ -196,13 +196,13 @@ def test_places_are_those_of_the_frame_behind_any_chain(numbers: list[int]) -> N
     records = run(application(build), numbers)
     found = dead_letters(records)
     expected = []
-    for place, each in enumerate(numbers):
+    for index, each in enumerate(numbers):
         if each == 7:
-            expected.append((place, "even"))
+            expected.append((index, "even"))
         elif each % 2 == 0 and each and each % 5 == 0:
-            expected.append((place, "downwards"))
+            expected.append((index, "downwards"))
         elif each % 2 == 0:
-            expected += [(place, "halved") for down in range(each, 0, -1) if down % 2]
+            expected += [(index, "halved") for down in range(each, 0, -1) if down % 2]
     assert sorted((each.index, each.computation) for each in found) == sorted(expected)
 
 
@@ -214,7 +214,7 @@ def test_a_result_that_does_not_fit_its_schema_is_a_dead_letter(between: bool) -
     records = run(application(build), [4, 300, 6, -2])
     assert results(records, OUT, Byte) == [Byte(4), Byte(6)]
     found = dead_letters(records)
-    assert places(found) == [1, 3]
+    assert indexes(found) == [1, 3]
     assert all(each.computation == "as_byte" and "field 'byte'" in each.reason for each in found)
 
 

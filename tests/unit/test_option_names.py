@@ -35,7 +35,7 @@ def test_a_secured_connection_is_one_to_librdkafka_too() -> None:
     Consumer({"group.id": "any", **found}).close()
 
 
-def test_options_without_a_counterpart_are_refused_by_name_and_no_value_is_told() -> None:
+def test_options_without_a_counterpart_are_refused_by_name_and_no_value_is_reported() -> None:
     options = ClientOptions(
         "partner", {"bootstrap_servers": "h:1", "socks5_proxy": "secret", "max_poll_records": 7}
     )

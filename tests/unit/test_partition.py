@@ -183,7 +183,7 @@ def test_a_frame_without_messages_leads_to_nothing(tally: StageProgram) -> None:
     assert one.counters.frames == 1
 
 
-def test_counters_and_keys_tell_what_happened(tally: StageProgram) -> None:
+def test_counters_and_keys_report_what_happened(tally: StageProgram) -> None:
     one = worker(tally)
     fold(one, [data("readings/a", 1, [Reading("m", 1), Reading("n", -1), Reading("o", 1)]), tick(1)])
     counters = one.counters

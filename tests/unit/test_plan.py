@@ -99,7 +99,7 @@ def test_a_new_key_cuts(app: Application) -> None:
     }
 
 
-def test_keys_of_entrances_are_those_of_sources_and_of_key_by(app: Application) -> None:
+def test_keys_of_inputs_are_those_of_sources_and_of_key_by(app: Application) -> None:
     app.source("in", schema=Item, key="other").key_by("key", name="by").sink("out")
     assert [(each.stream, each.key) for stage in plan(app).stages for each in stage.inputs] == [
         ("in", "other"),

@@ -58,28 +58,28 @@ def test_py4j_does_not_tell_that_java_does_not_answer(
     assert len(caplog.records) == 2
 
 
-def told(**more: object) -> dict[str, str]:
+def reported(**more: object) -> dict[str, str]:
     """What Spark is told."""
     return options(read(ProcessorSettings, {"application": "app.py", **more}))
 
 
 def test_on_one_machine_spark_asks_for_a_secret_and_serves_no_page() -> None:
     """All users of the machine reach loopback, where its driver and block manager listen."""
-    found = told()
+    found = reported()
     assert found["spark.authenticate"] == "true"
     assert found["spark.ui.enabled"] == "false"
     assert found["spark.driver.bindAddress"] == "127.0.0.1"
-    assert told(spark_ui=True)["spark.ui.enabled"] == "true"
-    assert "spark.authenticate" not in told(spark_master="local-cluster[2,1,1024]"), (
+    assert reported(spark_ui=True)["spark.ui.enabled"] == "true"
+    assert "spark.authenticate" not in reported(spark_master="local-cluster[2,1,1024]"), (
         "it would need a secret of ours"
     )
 
 
 def test_on_a_cluster_sparks_own_settings_decide() -> None:
-    found = told(spark_master="spark://master:7077")
+    found = reported(spark_master="spark://master:7077")
     assert "spark.authenticate" not in found
     assert "spark.ui.enabled" not in found
-    assert told(spark_master="spark://master:7077", spark_ui=False)["spark.ui.enabled"] == "false"
+    assert reported(spark_master="spark://master:7077", spark_ui=False)["spark.ui.enabled"] == "false"
 
 
 @dataclass
@@ -118,14 +118,14 @@ def submit(tmp_path: Path) -> Iterator[Submit]:
     [("exit 0", 30, "exit code 0"), ("exit 1", 30, "exit code 1"), ("exec sleep 60", 0.2, "after 0.2 s")],
     ids=["ends well", "fails", "hangs"],
 )
-def test_a_java_that_does_not_come_up_is_told_in_time(
+def test_a_java_that_does_not_come_up_is_reported_in_time(
     submit: Submit, monkeypatch: pytest.MonkeyPatch, script: str, start_s_max: float, words: str
 ) -> None:
     monkeypatch.setattr("bettong_processor.java._START_S_MAX", start_s_max)
-    with pytest.raises(SettingsError, match=words) as told, submit.runs(script, end_s_max=30) as java:
+    with pytest.raises(SettingsError, match=words) as raised, submit.runs(script, end_s_max=30) as java:
         java.context("app")
-    assert "BETTONG_SPARK_MASTER=" in str(told.value)
-    assert "Java 17" in str(told.value)
+    assert "BETTONG_SPARK_MASTER=" in str(raised.value)
+    assert "Java 17" in str(raised.value)
     assert java.ended(0.0)
 
 

@@ -23,7 +23,7 @@ Caused by: java.lang.IllegalStateException: nothing of ours
 """
 
 
-def test_a_truncated_log_is_final_and_told_in_our_own_words() -> None:
+def test_a_truncated_log_is_final_and_reported_in_our_own_words() -> None:
     fault = fault_of(
         PYTHON.format(error="bettong.errors.LogTruncatedError: stage 'a', partition 3: no state reaches 7")
     )
@@ -36,12 +36,14 @@ def test_a_mistake_in_the_application_is_final() -> None:
     assert fault.final is ApplicationError
 
 
-def test_a_message_that_stops_the_processor_is_final_and_told_whole() -> None:
-    told = "bettong.errors.PoisonError: 'divide' (on_error=\"stop\") cannot process a message: " + "x" * 1500
-    text = PYTHON.format(error=f"ZeroDivisionError: division by zero\n\nThe above exception ...\n{told}")
+def test_a_message_that_stops_the_processor_is_final_and_reported_whole() -> None:
+    reported = (
+        "bettong.errors.PoisonError: 'divide' (on_error=\"stop\") cannot process a message: " + "x" * 1500
+    )
+    text = PYTHON.format(error=f"ZeroDivisionError: division by zero\n\nThe above exception ...\n{reported}")
     fault = fault_of(text)
     assert fault.final is PoisonError
-    assert fault.text == told.removeprefix("bettong.errors.")
+    assert fault.text == reported.removeprefix("bettong.errors.")
 
 
 def test_records_that_spark_finds_missing_are_final() -> None:
@@ -59,12 +61,12 @@ def test_a_store_that_is_away_is_a_passing_fault() -> None:
 
 
 def test_a_password_file_that_is_away_while_a_task_starts_is_a_passing_fault(tmp_path: Path) -> None:
-    for place in (KafkaConnection, RedisConnection):
-        with pytest.raises(SettingsError, match="PASSWORD_FILE: cannot read") as told:
-            place("127.0.0.1:1", password_file=tmp_path / "away").password()
-        fault = fault_of(PYTHON.format(error="".join(traceback.format_exception_only(told.value))))
+    for connection in (KafkaConnection, RedisConnection):
+        with pytest.raises(SettingsError, match="PASSWORD_FILE: cannot read") as raised:
+            connection("127.0.0.1:1", password_file=tmp_path / "away").password()
+        fault = fault_of(PYTHON.format(error="".join(traceback.format_exception_only(raised.value))))
         assert fault.final is None
-        assert fault.text == f"PasswordError: {told.value}"
+        assert fault.text == f"PasswordError: {raised.value}"
 
 
 def test_an_error_without_a_text_and_a_fault_without_python_are_told_too() -> None:
@@ -75,7 +77,7 @@ def test_an_error_without_a_text_and_a_fault_without_python_are_told_too() -> No
     assert fault_of("").text == "unknown"
 
 
-def test_a_lost_python_worker_is_told_in_the_words_of_spark() -> None:
+def test_a_lost_python_worker_is_reported_in_the_words_of_spark() -> None:
     fault = fault_of(
         "An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.\n"
         ": org.apache.spark.SparkException: Job aborted: Python worker exited unexpectedly (crashed).\n\tat a.b\n"

@@ -1,4 +1,4 @@
-"""What a driver tells of lag and of partitions that stand still, and which resting states it has saved."""
+"""What a driver reports of lag and of partitions that stand still, and which resting states it has saved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Log:
 
 
 @dataclass
-class Told:
+class Reported:
     found: dict[PartitionId, dict[str, str]] = field(default_factory=dict)
 
     def partitions(self) -> Mapping[PartitionId, Mapping[str, str]]:
@@ -51,19 +51,19 @@ def test_a_partition_stands_still_from_when_records_wait_not_from_when_it_last_m
     assert stalls.observe({P0: 6, P1: 9}, {P0: 6, P1: 8}, 6.0) == {P1: 1.0}
 
 
-def test_where_nobody_has_told_an_offset_the_log_waits_from_its_beginning() -> None:
-    told = {PartitionId("s", 0): {"offset": "7"}}
-    assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, told, STAGES, {}) == {P0: 7, P1: 4}
+def test_where_nobody_has_reported_an_offset_the_log_waits_from_its_beginning() -> None:
+    reported = {PartitionId("s", 0): {"offset": "7"}}
+    assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, reported, STAGES, {}) == {P0: 7, P1: 4}
     assert folded({P0: 9, P1: 9}, {P0: 0, P1: 4}, {}, STAGES, {P0: 8}) == {P0: 8, P1: 4}
 
 
-def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away() -> None:
-    log, told, now_s = (
+def test_a_driver_reports_lag_and_who_stands_still_and_nothing_while_kafka_is_away() -> None:
+    log, reported, now_s = (
         Log({P0: 0, P1: 0}, {P0: 3, P1: 3}),
-        Told({PartitionId("s", 0): {"offset": "3"}}),
+        Reported({PartitionId("s", 0): {"offset": "3"}}),
         [0.0],
     )
-    progress = Progress(log, told, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
+    progress = Progress(log, reported, STAGES, clock=lambda: now_s[0], logger=structlog.get_logger())
     progress.check()
     assert progress.metrics() == {"lag": 3, "lag/s/0": 0, "lag/s/1": 3}
     now_s[0] = 3.5
@@ -77,16 +77,16 @@ def test_a_driver_tells_lag_and_who_stands_still_and_nothing_while_kafka_is_away
     assert progress.waits_for() == ""
 
 
-def test_a_look_that_nobody_foresaw_is_told_of() -> None:
+def test_a_look_that_nobody_foresaw_is_reported() -> None:
     def committed() -> Mapping[TopicPartition, int]:
         raise RuntimeError("Java is gone")
 
-    log, told = Log({P0: 0}, {P0: 3}), Told({})
+    log, reported = Log({P0: 0}, {P0: 3}), Reported({})
     progress = Progress(
-        log, told, STAGES, clock=lambda: 0.0, logger=structlog.get_logger(), committed=committed
+        log, reported, STAGES, clock=lambda: 0.0, logger=structlog.get_logger(), committed=committed
     )
     progress.start()
-    eventually(lambda: "not looked at any more" in progress.waits_for(), what="it is told")
+    eventually(lambda: "not looked at any more" in progress.waits_for(), what="it is reported")
     assert progress.metrics() == {}
 
 

@@ -39,7 +39,7 @@ class Part:
 
 
 @dataclass
-class Told:
+class Reported:
     """What was reported, in order."""
 
     states: list[tuple[str, str]] = field(default_factory=list)
@@ -113,7 +113,7 @@ class Running:
         redis: Part | None = None,
         lead: Lead | None = None,
     ) -> None:
-        self.told, self.kafka, self.redis = Told(), kafka or Part(), redis or Part()
+        self.reported, self.kafka, self.redis = Reported(), kafka or Part(), redis or Part()
         self.attempts = attempts
         self.lead = lead or Lead()
         self.error: BaseException | None = None
@@ -123,7 +123,7 @@ class Running:
             admin=self.kafka,
             store=self.redis,
             lead=self.lead,
-            live=self.told,
+            live=self.reported,
             log=log,
             java_ended=lambda _wait_s: self.java_ended,
             wait_s_min=0.01,
@@ -143,7 +143,7 @@ class Running:
         return self.error
 
     def runs(self) -> bool:
-        return bool(self.told.states) and self.told.states[-1][0] == "running"
+        return bool(self.reported.states) and self.reported.states[-1][0] == "running"
 
     def _start(self) -> Run:
         attempt = self.attempts.pop(0)
@@ -169,7 +169,7 @@ def test_it_waits_for_kafka_and_redis_says_so_and_runs_when_they_are_there(log: 
     eventually(running.runs)
     assert running.end() is None
     assert run.stopped
-    assert running.told.states == [
+    assert running.reported.states == [
         ("waiting", "no Kafka"),
         ("waiting", "no Redis"),
         ("running", ""),
@@ -200,7 +200,7 @@ def test_it_pauses_between_two_waits(log: Logger) -> None:
 def test_a_part_that_goes_away_while_the_query_starts_is_waited_for(log: Logger, error: Exception) -> None:
     running = Running(log, [error, error, Run()])
     eventually(running.runs)
-    assert ("waiting", str(error)) in running.told.states
+    assert ("waiting", str(error)) in running.reported.states
     assert running.end() is None
 
 
@@ -223,7 +223,7 @@ def test_a_fault_that_no_start_mends_is_raised_as_what_it_is(
     run = Run(f"Traceback\nbettong.errors.{name}: this is wrong\n")
     running = Running(log, [run])
     error = running.ended()
-    assert running.told.states[-1] == ("stopping", f"{name}: this is wrong")
+    assert running.reported.states[-1] == ("stopping", f"{name}: this is wrong")
     assert run.left
     assert type(error) is kind
     assert "this is wrong" in str(error)
@@ -236,7 +236,7 @@ def test_after_a_passing_fault_it_starts_again(log: Logger) -> None:
     assert running.end() is None
     assert any(
         state == "waiting" and "connection reset; starts again" in detail
-        for state, detail in running.told.states
+        for state, detail in running.reported.states
     )
 
 
@@ -260,10 +260,10 @@ def test_a_stop_ends_a_wait(log: Logger) -> None:
     assert running.attempts == []
 
 
-def test_what_a_run_waits_for_is_told_until_it_goes_on(log: Logger) -> None:
+def test_what_a_run_waits_for_is_reported_until_it_goes_on(log: Logger) -> None:
     run = Run(reason="no executor")
     running = Running(log, [run])
-    eventually(lambda: running.told.states[-1:] == [("waiting", "no executor")])
+    eventually(lambda: running.reported.states[-1:] == [("waiting", "no executor")])
     run.reason = ""
     eventually(running.runs)
     assert running.end() is None
@@ -279,12 +279,12 @@ def test_a_java_that_ends_is_noticed_though_the_run_says_nothing(log: Logger) ->
 def test_one_of_two_stands_by_until_it_leads_and_stands_by_again_when_another_does(log: Logger) -> None:
     first, second = Run(), Run()
     running = Running(log, [first, second], lead=Lead(leads=False, leader="other"))
-    eventually(lambda: running.told.states[-1:] == [("standby", "other is at work")])
+    eventually(lambda: running.reported.states[-1:] == [("standby", "other is at work")])
     assert len(running.attempts) == 2
     running.lead.leads = True
     eventually(running.runs)
     running.lead.leads = False
-    eventually(lambda: running.told.states[-1:] == [("standby", "other is at work")])
+    eventually(lambda: running.reported.states[-1:] == [("standby", "other is at work")])
     assert first.stopped
     running.lead.leads = True
     eventually(lambda: not running.attempts)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, note, settings
 
 from bettong import Application, ApplicationError, Stream
-from bettong.application.ways import Way
+from bettong.application.execution_mode import ExecutionMode
 from bettong.edges.kernel_cache import KernelFolder
 from tests.simulation.function_table import FUNCTIONS
 from tests.simulation.functions import coded
@@ -73,9 +73,9 @@ class Example:
     results: dict[str, list[Any]]
     dead_letters: list[tuple[str, str]] = field(default_factory=list)
 
-    def case(self, cuts: tuple[bool, ...]) -> Case:
+    def case(self, boundaries: tuple[bool, ...]) -> Case:
         messages = tuple(("in", Item("a", 0, value)) for value in self.values)
-        return Case(Graph((SOURCE, *self.nodes)), messages, cuts)
+        return Case(Graph((SOURCE, *self.nodes)), messages, boundaries)
 
 
 EXAMPLES = {
@@ -106,7 +106,7 @@ EXAMPLES = {
     "what does not fit is its producer's, whoever reads it first": Example(
         [
             of("shrink", "in"),
-            of("grow", "shrink", way=Way.COMPILED),
+            of("grow", "shrink", way=ExecutionMode.COMPILED),
             of("relabel", "shrink"),
             sink("grow"),
             sink("relabel"),
@@ -124,7 +124,7 @@ EXAMPLES = {
     "what does not fit is skipped as its producer says": Example(
         [
             of("shrink", "in", on_error="skip"),
-            of("grow", "shrink", way=Way.COMPILED),
+            of("grow", "shrink", way=ExecutionMode.COMPILED),
             sink("grow", on_error="skip"),
             sink("shrink"),
         ],
@@ -165,8 +165,8 @@ EXAMPLES = {
     ),
     "dead letters go by message, then by computation": Example(
         [
-            of("shrink", "in", way=Way.COMPILED),
-            of("split", "in", way=Way.COMPILED),
+            of("shrink", "in", way=ExecutionMode.COMPILED),
+            of("split", "in", way=ExecutionMode.COMPILED),
             of("tally", "in"),
             *(sink(each) for each in ("shrink", "split", "tally")),
         ],
@@ -238,9 +238,9 @@ STOPS: dict[str, tuple[list[Node], list[int], str, int]] = {
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["one frame", "a frame for each"])
-@pytest.mark.parametrize(("nodes", "values", "computation", "place"), STOPS.values(), ids=STOPS)
+@pytest.mark.parametrize(("nodes", "values", "computation", "index"), STOPS.values(), ids=STOPS)
 def test_a_partition_stops_at_the_first_message_that_must_stop_it(
-    kernels: KernelFolder, nodes: list[Node], values: list[int], computation: str, place: int, *, cut: bool
+    kernels: KernelFolder, nodes: list[Node], values: list[int], computation: str, index: int, *, cut: bool
 ) -> None:
     case = Example(nodes, values, {}).case((cut,) * len(values))
     with pytest.raises(StoppedError) as stopped:

@@ -104,15 +104,15 @@ def test_as_many_go_at_once_as_make_room_and_no_more() -> None:
 
 def test_there_is_no_place_for_one_more_where_all_read() -> None:
     async def work(room: Room, clock: Clock) -> None:
-        assert room.has_place(1_000_000)
+        assert room.has_room_for(1_000_000)
         reading = await guest(room)
         await room.hold(reading, 90)
-        assert room.has_place(10)
-        assert not room.has_place(11)
+        assert room.has_room_for(10)
+        assert not room.has_room_for(11)
         room.hands(reading)
-        assert not room.has_place(11), "its response is on its way"
+        assert not room.has_room_for(11), "its response is on its way"
         clock.now_s += 1
-        assert room.has_place(11)
+        assert room.has_room_for(11)
 
     in_a_room(work)  # type: ignore[arg-type]
 

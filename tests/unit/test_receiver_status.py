@@ -117,7 +117,7 @@ def test_every_result_is_counted_by_bucket_since_the_beginning_also_after_its_wi
     latency.record("other", sent_ns=1 * MS, delivered_ns=3 * MS, messages=4)
     latency.record(DEAD_LETTERS, sent_ns=1, delivered_ns=5 * MS, messages=8)
     found = {name: LatencyCounts.parse(text) for name, text in latency.counts().items()}
-    at = {bound: place for place, bound in enumerate([*BOUNDS_S, None])}
+    at = {bound: index for index, bound in enumerate([*BOUNDS_S, None])}
     raw = found["latency/raw"].counts
     assert (raw[at[0.001]], raw[at[0.002]], raw[at[0.1]], raw[at[None]]) == (1, 5, 7, 2)
     assert sum(raw) == 15
@@ -133,8 +133,8 @@ def test_a_latency_lies_in_its_bucket_to_three_digits(bound_s: float) -> None:
     for part in (0.998, 1.0, 1.002):
         latency.record("raw", sent_ns=1, delivered_ns=1 + round(part * bound_s * 1e9), messages=1)
     counts = LatencyCounts.parse(latency.counts()["latency"]).counts
-    place = BOUNDS_S.index(bound_s)
-    assert (counts[place], counts[place + 1]) == (2, 1)
+    index = BOUNDS_S.index(bound_s)
+    assert (counts[index], counts[index + 1]) == (2, 1)
 
 
 def test_lag_is_what_lies_between_the_ends_and_what_was_delivered() -> None:

@@ -136,13 +136,13 @@ def check_alike(programs: dict[str, StageProgram], log: list[bytes]) -> None:
         for kind, found in out.items()
     }
     assert kept["python"] == kept["compiled"]
-    told = {
+    reported = {
         kind: sorted(
             (each.origin, each.sequence, each.index, each.computation) for each in dead_letters(found)
         )
         for kind, found in out.items()
     }
-    assert told["python"] == told["compiled"]
+    assert reported["python"] == reported["compiled"]
 
 
 def test_python_and_compiled_give_the_same_bytes(tally_programs: dict[str, StageProgram]) -> None:

@@ -142,7 +142,7 @@ def test_an_increment_that_goes_on_from_another_is_looked_at_by_itself(tmp_path:
         check(nested(tmp_path / "new", "total: float = 0.0"), LIMITS, [store], {})
 
 
-def test_a_migration_that_fails_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_migration_that_fails_is_reported_at_the_start(tmp_path: Path) -> None:
     store = DirectorySnapshots(tmp_path / "states")
     ready = nested(tmp_path / "old", "count: int = 0")
     saved(ready, store, partition=0, value=note(ready))

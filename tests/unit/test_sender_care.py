@@ -44,7 +44,7 @@ def rows(*messages: bytes) -> IngestFrame:
     return IngestFrame(sequence=7, rows=Rows(messages=messages))
 
 
-def test_a_message_that_kills_is_refused_unread_and_the_others_are_told_one_by_one() -> None:
+def test_a_message_that_kills_is_refused_unread_and_the_others_are_reported_one_by_one() -> None:
     touched: list[int] = []
     taken = read(
         lines(), rows(*ROWS), Care(touched.append, {1: "it killed the sender"}), oversized={2: "too large"}

@@ -17,7 +17,7 @@ from bettong.v1.ingest_pb2 import Hello
 from bettong_sender.deaths import UNNAMED, SenderDeath, care_for
 from bettong_sender.guards import Guards
 from bettong_sender.intake import Intake, Limits
-from bettong_sender.marks import ReadingMarks, deaths, told
+from bettong_sender.marks import ReadingMarks, cause_of_death, deaths
 from bettong_sender.status import SenderStatus
 from tests.samples.sender import route
 from tests.unit.test_sender_intake import SilentLog
@@ -236,9 +236,9 @@ def ended(folder: Path) -> list[tuple[SenderDeath | None, str]]:
                 os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
 
 
-def test_last_words_of_another_kind_are_told_as_they_are() -> None:
-    assert told("Fatal Python error: Bus error\n\nCurrent thread ...") == "signal 7 (Bus error)"
-    assert told("Fatal Python error: deallocating None\n") == "deallocating None"
+def test_last_words_of_another_kind_are_reported_as_they_are() -> None:
+    assert cause_of_death("Fatal Python error: Bus error\n\nCurrent thread ...") == "signal 7 (Bus error)"
+    assert cause_of_death("Fatal Python error: deallocating None\n") == "deallocating None"
 
 
 class Hanging(Shared):

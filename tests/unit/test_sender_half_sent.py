@@ -74,12 +74,12 @@ def test_half_sent_frames_stay_within_the_bound_and_other_clients_are_served(tmp
         watching.result()
         closed = log.read_text().count("connection closed: its messages have come in part")
         sent = sum(flood.sent for flood in floods)
-        told = f"RSS {seen[0] / MEGABYTE:.0f}, at most {max(seen) / MEGABYTE:.0f} MB; sent {sent / MEGABYTE:.0f} MB"
-        sys.stderr.write(f"{told}; {closed} closed\n")
+        reported = f"RSS {seen[0] / MEGABYTE:.0f}, at most {max(seen) / MEGABYTE:.0f} MB; sent {sent / MEGABYTE:.0f} MB"
+        sys.stderr.write(f"{reported}; {closed} closed\n")
         # All of them stay open that are not closed: sent would be held.
-        assert sent > 1.5 * (RECEIVE_BYTES_MAX + OVERSHOOT_BYTES), told
-        assert closed < TURNS * CONNECTIONS, told
-        assert max(seen) - seen[0] < RECEIVE_BYTES_MAX + OVERSHOOT_BYTES, told
+        assert sent > 1.5 * (RECEIVE_BYTES_MAX + OVERSHOOT_BYTES), reported
+        assert closed < TURNS * CONNECTIONS, reported
+        assert max(seen) - seen[0] < RECEIVE_BYTES_MAX + OVERSHOOT_BYTES, reported
 
 
 def test_what_is_not_read_yet_is_not_held(tmp_path: Path) -> None:

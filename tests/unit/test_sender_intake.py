@@ -67,7 +67,7 @@ def test_a_receipt_counts_the_dead_letters_however_early_the_log_answers() -> No
 def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_heard() -> None:
     async def conversation() -> list[Receipt | None]:
         loop = asyncio.get_running_loop()
-        told: list[Receipt | None] = []
+        reported: list[Receipt | None] = []
 
         def read() -> IngestFrame:
             """Asked by the splitter before it refuses: the loop is busy until it has, then looks for receipts."""
@@ -77,7 +77,7 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
 
         async def listen() -> None:
             while True:
-                told.append(await feed.receipt())
+                reported.append(await feed.receipt())
 
         intake = Intake("shop", {"orders": route()}, LIMITS, SenderStatus(since_s=1), clock=lambda: 1)
         intake.use(PromptLog(loop), {})
@@ -90,7 +90,7 @@ def test_a_refused_frame_has_no_receipt_whoever_looks_before_the_refusal_is_hear
         listening.cancel()
         feed.close()
         intake.close()
-        return told
+        return reported
 
     assert asyncio.run(conversation()) == []
 

@@ -75,7 +75,7 @@ def test_a_failed_frame_is_never_acknowledged_nor_what_follows_it() -> None:
     assert ours.receipt(full=False) is None
 
 
-def test_dead_letters_are_told_once_with_their_frames_receipt() -> None:
+def test_dead_letters_are_reported_once_with_their_frames_receipt() -> None:
     ours = ledger()
     sent(ours.spend(1, 10), dead_letters=2)
     sent(ours.spend(2, 10), dead_letters=3)

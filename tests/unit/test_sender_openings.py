@@ -51,7 +51,7 @@ def test_each_other_partition_is_opened_right_before_its_first_frame() -> None:
 AAAA = partition_of("AAAA", PARTITIONS)
 
 
-def told(ours: Session, appends: list[Append], first: int) -> None:
+def reported(ours: Session, appends: list[Append], first: int) -> None:
     for offset, append in enumerate((one for one in appends if one.numbered_in == AAAA), first):
         ours.answered(AAAA, offset, opens=append.opens)
 
@@ -69,7 +69,7 @@ def test_a_partition_is_opened_again_after_a_silence_or_when_others_have_sent_mu
         ends[AAAA] = end
         taken = ours.take(rows_frame(sequence, orders([1], "AAAA")), now_s, 9)
         log.extend(taken.appends)
-        told(ours, taken.appends, end)
+        reported(ours, taken.appends, end)
     found = [(each.kind, each.previous) for each in log.frames[STAGE, AAAA]]
     assert found == [
         (FrameKind.OPEN, 0),
@@ -95,12 +95,12 @@ def test_a_partition_is_not_opened_over_a_frame_that_is_on_its_way_or_lost(*, lo
 
 def test_a_frame_that_consumers_may_pass_over_ends_the_session() -> None:
     ours = session()
-    told(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
+    reported(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
     at_most = 8 + DISTANCE_MAX
-    told(ours, ours.take(rows_frame(2, orders([1], "AAAA")), 0, 10).appends, at_most)
+    reported(ours, ours.take(rows_frame(2, orders([1], "AAAA")), 0, 10).appends, at_most)
     taken = ours.take(rows_frame(3, orders([1], "AAAA")), 0, 10)
     with pytest.raises(Refusal, match=f"more than {DISTANCE_MAX} records behind the one before it") as caught:
-        told(ours, taken.appends, at_most + DISTANCE_MAX + 1)
+        reported(ours, taken.appends, at_most + DISTANCE_MAX + 1)
     assert caught.value.code is Code.UNAVAILABLE
     assert DISTANCE_MAX <= REMEMBERED_RECORDS // 2
 
@@ -113,7 +113,7 @@ def test_a_record_that_does_not_lie_behind_the_one_before_it_ends_the_session(
     """It lies in another log, of which nothing that was answered before tells anything."""
     ends = [-1] * PARTITIONS
     ours = session(ends=ends)
-    told(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
+    reported(ours, ours.take(rows_frame(1, orders([1], "AAAA")), 0, 10).appends, 7)
     now_s = 2 * SILENT_S_MAX if opens else 0
     append, *_ = ours.take(rows_frame(2, orders([1], "AAAA")), now_s, 10).appends
     assert append.opens is opens

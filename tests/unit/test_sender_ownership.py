@@ -97,7 +97,7 @@ async def once_held(owners: Ownership, holder: Held, client: str) -> int:
         return lease.durable
 
 
-def test_a_stream_is_given_back_before_the_holder_is_told_and_with_what_it_has_reached() -> None:
+def test_a_stream_is_given_back_before_the_holder_learns_it_and_with_what_it_has_reached() -> None:
     async def scenario() -> None:
         owners = ownership(SlowLeases())
         assert await once_held(owners, Held(acknowledged=7), "a") == 0

@@ -184,7 +184,7 @@ def test_a_source_that_stops_refuses_the_whole_frame_and_names_the_first_message
 
 
 @pytest.mark.parametrize("on_error", ["stop", "dead-letter"])
-def test_a_reason_that_is_no_unicode_text_is_told_escaped(on_error: OnError) -> None:
+def test_a_reason_that_is_no_unicode_text_is_reported_escaped(on_error: OnError) -> None:
     def fails(row: bytes) -> Line:
         raise ValueError(row.decode(errors="surrogateescape"))
 

@@ -104,9 +104,9 @@ def test_ticks_come_to_the_log_with_its_clock_and_are_counted() -> None:
             assert ticks.keys() == set(range(1, PARTITIONS))
             assert {frame.ingest_ns for frame in ticks.values()} == {NOW_NS}
             assert [frame.watermarks for frame in ticks.values()] == [{"orders/feed": NOW_NS - 5 * S_NS}] * 3
-            told = intake.status.metrics(buffered=0)
-            assert told[metrics.TICKS.name] == PARTITIONS - 1
-            assert told[f"{metrics.WATERMARK_LAG.name}/orders"] == 5.0
+            reported = intake.status.metrics(buffered=0)
+            assert reported[metrics.TICKS.name] == PARTITIONS - 1
+            assert reported[f"{metrics.WATERMARK_LAG.name}/orders"] == 5.0
             assert intake.buffer.bytes == 0
             assert intake.progress.silent_s(asyncio.get_running_loop().time() + 9) == 0
 

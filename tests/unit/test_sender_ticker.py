@@ -11,7 +11,7 @@ from tests.samples.sender import PARTITIONS, MemoryLog, readings, sensor_of
 from tests.simulation.sender_sending import EVERY, NOW_NS, STAGE, TICK_S, Sending
 
 
-def told(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
+def reported(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
     """What the TICKs of a round say, by partition."""
     found: dict[int, dict[str, int]] = {}
     for append in round_.number(now_s, NOW_NS + 5).appends:
@@ -22,15 +22,15 @@ def told(round_: Round, now_s: float = 0.0) -> dict[int, dict[str, int]]:
         assert frame.columns is None
         assert not frame.watermark_ns
         assert not found.get(append.partition, {}).keys() & frame.watermarks.keys()
-        told = {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
-        found.setdefault(append.partition, {}).update(told)
+        reported = {str(origin): at_ns for origin, at_ns in frame.watermarks.items()}
+        found.setdefault(append.partition, {}).update(reported)
     return found
 
 
 def at_tick(ticker: Ticker, now_s: float) -> dict[int, dict[str, int]]:
     """A round that comes to the log."""
     round_ = ticker.round(now_s, TICK_S)
-    found = told(round_)
+    found = reported(round_)
     round_.note()
     return found
 
@@ -92,7 +92,7 @@ def test_what_was_not_written_is_told_again() -> None:
     ours = Sending(readings(), ticker)
     ours.send(1, (sensor_of(0), 50))
     ours.arrive_all(log)
-    assert told(ticker.round(1.0, TICK_S)) == others(0, ns=50)
+    assert reported(ticker.round(1.0, TICK_S)) == others(0, ns=50)
     assert at_tick(ticker, 2.0) == others(0, ns=50)
 
 

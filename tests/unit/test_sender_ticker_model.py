@@ -68,8 +68,8 @@ class World:
         appends = round_.number(self.now_s, NOW_NS).appends
         justified_ns = self.justified_ns()
         for append in appends[:lost]:
-            (told_ns,) = decode(append.value).watermarks.values()
-            assert 0 < told_ns <= justified_ns
+            (reported_ns,) = decode(append.value).watermarks.values()
+            assert 0 < reported_ns <= justified_ns
             self.log.extend([append])
         if lost >= len(appends):
             round_.note()

@@ -1,4 +1,4 @@
-"""Settings: read from the environment once, all faults told at once, flags first."""
+"""Settings: read from the environment once, all faults reported at once, flags first."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_flags_come_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> N
     assert (settings.partitions, settings.kafka) == (5, "k:1")
 
 
-def test_all_faults_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_faults_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("BETTONG_APPLICATION")
     monkeypatch.setenv("BETTONG_PARTITIONS", "0")
     monkeypatch.setenv("BETTONG_FRAME_BYTES_MAX", "many")
@@ -203,9 +203,9 @@ def test_the_smallest_frame_holds_a_dead_letter() -> None:
     read(ServiceSettings, {"frame_bytes_max": 16 * 1024})
 
 
-def test_a_place_of_snapshots_is_checked_and_a_password_in_it_never_told() -> None:
+def test_a_url_of_snapshots_is_checked_and_a_password_in_it_never_reported() -> None:
     assert read(ProcessorSettings).snapshots == "redis"
     assert read(ProcessorSettings, {"snapshots": "s3://bucket/folder/"}).snapshots == "s3://bucket/folder"
-    told = faults(ProcessorSettings, snapshots="s3://id:secret@bucket/folder")
-    assert "BETTONG_SNAPSHOTS: expected no password in it" in told
-    assert "secret" not in told
+    reported = faults(ProcessorSettings, snapshots="s3://id:secret@bucket/folder")
+    assert "BETTONG_SNAPSHOTS: expected no password in it" in reported
+    assert "secret" not in reported

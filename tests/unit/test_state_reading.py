@@ -156,16 +156,16 @@ def test_damaged_bytes_are_an_error_or_data_and_take_no_time() -> None:
     for _ in range(4000):
         data = bytearray(good)
         for _ in range(chance.randrange(1, 6)):
-            place = chance.randrange(4, len(data))
+            offset = chance.randrange(4, len(data))
             how = chance.randrange(4)
             if how == 0:
-                data[place] = chance.randrange(256)
+                data[offset] = chance.randrange(256)
             elif how == 1:
-                data[place:place] = chance.randbytes(chance.randrange(1, 9))
+                data[offset:offset] = chance.randbytes(chance.randrange(1, 9))
             elif how == 2:
-                del data[place : place + chance.randrange(1, 9)]
+                del data[offset : offset + chance.randrange(1, 9)]
             else:
-                data[place] = chance.choice(b"\xc6\xdb\xdd\xdf\xc9\xd3\xcf\xc1\x90\x80")
+                data[offset] = chance.choice(b"\xc6\xdb\xdd\xdf\xc9\xd3\xcf\xc1\x90\x80")
             if len(data) <= 5:
                 break
         try:

@@ -34,7 +34,7 @@ class Kept:
 
 
 VALUES = [1, 2, 0, 3, 4, 0, 5]  # the third cannot be divided by, nor can the sixth
-FRAME = data("in/a", 1, [Number("abcdefg"[place], value) for place, value in enumerate(VALUES)])
+FRAME = data("in/a", 1, [Number("abcdefg"[index], value) for index, value in enumerate(VALUES)])
 
 
 def one(number: Number) -> Number:

@@ -63,7 +63,7 @@ def test_columns_beyond_the_fields_must_be_optional() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "modifier", "told"),
+    ("name", "kind", "modifier", "reported"),
     [
         ("small", "int2", -1, "column 'small' is smallint, expected integer or bigint or numeric"),
         ("whole", "int4", -1, "column 'whole' is integer, expected bigint or numeric"),
@@ -82,17 +82,17 @@ def test_columns_beyond_the_fields_must_be_optional() -> None:
         ("data", "text", -1, "column 'data' is text, expected bytea"),
     ],
 )
-def test_a_column_that_cannot_take_every_value_is_told(
-    name: str, kind: str, modifier: int, told: str
+def test_a_column_that_cannot_take_every_value_is_reported(
+    name: str, kind: str, modifier: int, reported: str
 ) -> None:
-    assert faults(SCHEMA, table(**{name: column(name, kind, modifier)})) == [told]
+    assert faults(SCHEMA, table(**{name: column(name, kind, modifier)})) == [reported]
 
 
 def test_a_text_with_a_width_fits_a_varchar_as_wide() -> None:
     assert faults(SCHEMA, table(code=column("code", "varchar", 8 + 4))) == []
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     found = faults(
         SCHEMA, table(tiny=None, yes=column("yes", "text"), other=column("other", "text", optional=False))
     )

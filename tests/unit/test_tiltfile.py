@@ -13,7 +13,7 @@ import starlark
 import yaml
 
 from bettong.services import SERVICES
-from deploy.images.live import MARK, PLACE
+from deploy.images.live import FOLDER, MARK
 from examples.payments_load import payments, totals
 from tests.images.containerfile import PATH, ROOT, stages
 from tests.kubernetes.chart import HELM
@@ -157,11 +157,11 @@ def test_what_changes_is_put_where_the_running_image_looks(tilt: Tilt) -> None:
             assert (ROOT / path).exists()
         moved = {step["sync"]["local_path"]: step["sync"]["remote_path"] for step in syncs}
         assert moved == {
-            "src/bettong": f"{PLACE}/bettong",
-            f"services/{service}/bettong_{service}": f"{PLACE}/bettong_{service}",
+            "src/bettong": f"{FOLDER}/bettong",
+            f"services/{service}/bettong_{service}": f"{FOLDER}/bettong_{service}",
         }
         assert all((ROOT / path / "__init__.py").exists() for path in moved)
-        assert last == {"run": {"cmd": f"touch {PLACE}/{MARK}"}}
+        assert last == {"run": {"cmd": f"touch {FOLDER}/{MARK}"}}
 
 
 def test_ports_lead_to_workloads_that_have_them(tilt: Tilt, objects: list[dict[str, Any]]) -> None:

@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def _columns(message: Any) -> Any:
     return message
 
 
-FORMS = {
+FORMS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "python": (ask, ring),
     "compiled": (compiled_twin(ask), compiled_twin(ring_compiled)),
     "vectorized": (ask_all, ring_all),
@@ -228,23 +228,23 @@ def test_with_stop_the_partition_stops_at_the_timer(tmp_path: Path) -> None:
     log = [asked(1, [10, 31]), tick(60)]
     statuses = [fold_in_a_process(ready(on_error="stop"), log, tmp_path, 0) for _ in range(4)]
     assert statuses == [-11, -11, 8, 8]
-    told = (tmp_path / "stopped").read_text()
-    assert f"'asks' (on_error=\"stop\") cannot process a timer that fired: {SEGFAULT}" in told
-    assert text(31).decode() in told
+    stopped = (tmp_path / "stopped").read_text()
+    assert f"'asks' (on_error=\"stop\") cannot process a timer that fired: {SEGFAULT}" in stopped
+    assert text(31).decode() in stopped
     assert not (tmp_path / "exclusions").exists()
 
 
 @pytest.mark.parametrize("how", ["python", "vectorized"])
-def test_a_timer_that_stands_still_is_told_of(
+def test_a_timer_that_stands_still_is_reported(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bettong_processor.crashes.watch.STANDS_S", 0.3)
-    told: list[str] = []
-    own = guard(tmp_path, told=told)
+    reported: list[str] = []
+    own = guard(tmp_path, reported=reported)
 
     def wait(deed: int) -> None:
         if deed == HANGS:
-            eventually(lambda: bool(told), what="it is told")
+            eventually(lambda: bool(reported), what="it is reported")
 
     monkeypatch.setitem(globals(), "do", wait)
     worker = PartitionWorker(ready(how), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
@@ -253,7 +253,7 @@ def test_a_timer_that_stands_still_is_told_of(
         fold(0, asked(1, [10, 32, 40]))
         fold(1, tick(60))
     what = f"a timer of 'asks': {text(32).decode()}" if how == "python" else "a timer of 'asks', one of 3"
-    assert told[0].startswith(f"in/0: offset 1, origin log/tick, sequence 0, {what}: folded for ")
+    assert reported[0].startswith(f"in/0: offset 1, origin log/tick, sequence 0, {what}: folded for ")
 
 
 @given(

@@ -94,8 +94,8 @@ def copies_of_all(trade: Trade) -> tuple[Valued, Places]:
         raise ValueError("too many")
     every: Any = trade
     of = np.repeat(np.arange(len(every.size)), every.size % 3)
-    told = every.note.take(of)
-    found = Valued(every.symbol[of], 1, 1.0, every.bits[of], True, every.raw[of], told)  # noqa: FBT003
+    reported = every.note.take(of)
+    found = Valued(every.symbol[of], 1, 1.0, every.bits[of], True, every.raw[of], reported)  # noqa: FBT003
     return found, of
 
 
@@ -186,8 +186,8 @@ def test_a_vectorized_function_gives_what_one_of_single_messages_gives(kind: str
 
     @settings(max_examples=50)
     @given(st.lists(TRADE, min_size=1, max_size=12), st.sets(st.integers(1, 11)))
-    def check(trades: list[Trade], cuts: set[int]) -> None:
-        bounds = [0, *sorted(cut for cut in cuts if cut < len(trades)), len(trades)]
+    def check(trades: list[Trade], boundaries: set[int]) -> None:
+        bounds = [0, *sorted(cut for cut in boundaries if cut < len(trades)), len(trades)]
         expected = outcome(plain, [trades])
         assert outcome(vectorized, [trades]) == expected
         assert outcome(vectorized, [trades[start:stop] for start, stop in pairwise(bounds)]) == expected

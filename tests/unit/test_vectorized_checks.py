@@ -12,8 +12,8 @@ import pytest
 
 import bettong
 from bettong import Application, Places, Width
+from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.plan import plan
-from bettong.application.ways import Way, way_of
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
 from tests.samples.application import refused
@@ -140,8 +140,8 @@ def test_a_function_is_marked_once_and_all_of_a_computation_alike() -> None:
 
     with refused("@bettong.vectorized: 'twice' is marked @bettong.compiled already"):
         bettong.vectorized(bettong.compiled(twice))
-    assert way_of(twice) is Way.COMPILED
-    assert way_of(many) is Way.PYTHON
+    assert execution_mode_of(twice) is ExecutionMode.COMPILED
+    assert execution_mode_of(many) is ExecutionMode.PYTHON
 
 
 def unknown_field(item: Item) -> Item:
@@ -181,7 +181,7 @@ def replaced_by_one(item: Item, kept: Kept, key: Places) -> Item:
         (replaced_by_one, {"state": Kept}, "WrongColumnsError: field 'total': one int64 for the whole frame"),
     ],
 )
-def test_a_mistake_that_shows_without_a_message_is_told_with_function_and_line(
+def test_a_mistake_that_shows_without_a_message_is_reported_with_function_and_line(
     function: Any, more: dict[str, Any], reason: str
 ) -> None:
     called = broken if function is calls_what_is_broken else function
@@ -190,10 +190,10 @@ def test_a_mistake_that_shows_without_a_message_is_told_with_function_and_line(
     marked = bettong.vectorized(function)
     stream = source()
     (stream.stateful(marked, **more) if more else stream.map(marked)).sink("out")
-    place = f"{function.__name__!r} ({__file__}:{(wrong or [inspect.getsourcelines(function)[1]])[0]})"
-    with refused(f"{place} cannot be vectorized: for a frame without rows: {reason}"):
+    location = f"{function.__name__!r} ({__file__}:{(wrong or [inspect.getsourcelines(function)[1]])[0]})"
+    with refused(f"{location} cannot be vectorized: for a frame without rows: {reason}"):
         python(stream.app)
-    del function.__dict__["__bettong_way__"]
+    del function.__dict__["__bettong_execution_mode__"]
 
 
 @bettong.vectorized

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.peers.race import Place, RaceError, Running
+from benchmarks.peers.race import RaceError, Running, Trial
 from benchmarks.peers.roster import ROOT
 from bettong.config.processor import Schedule
 from bettong.errors import BettongError
@@ -24,17 +24,17 @@ class BettongSuite:
     guarantee = "exactly once (transactions at both ends); a snapshot each second"
 
     @contextmanager
-    def start(self, place: Place) -> Iterator[Running]:
+    def start(self, trial: Trial) -> Iterator[Running]:
         """Runs the suite until left."""
-        connections = place.folder / "connections.json"
-        connections.write_text(json.dumps({"exchange": {"bootstrap_servers": place.bootstrap}}))
+        connections = trial.folder / "connections.json"
+        connections.write_text(json.dumps({"exchange": {"bootstrap_servers": trial.bootstrap}}))
         root = {"PYTHONPATH": str(ROOT)}  # the application imports the example's functions
         options = SuiteOptions(
             application=str(APPLICATION),
-            partitions=place.partitions,
+            partitions=trial.partitions,
             schedule=self.schedule,
             environment=dict.fromkeys(("sender", "processor", "receiver"), root),
-            settings={"connections": str(connections), "spark_master": f"local[{place.processes}]"},
+            settings={"connections": str(connections), "spark_master": f"local[{trial.processes}]"},
         )
         with Suite(options) as suite:
             yield _Running(suite)

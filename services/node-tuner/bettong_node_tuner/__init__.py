@@ -16,7 +16,7 @@ functions over a snapshot; few modules touch the machine. It needs neither the l
 | `machine`    | reads and writes files, swap, threads and the latency bound                      |
 | `keeping`    | the journal on the disk                                                          |
 | `effects`    | performs decisions, the journal always ahead of the machine                      |
-| `metrics`    | what Prometheus is told                                                          |
+| `metrics`    | Prometheus metrics                                                               |
 | `node`       | the node's annotation and its startup taint, by the API server                   |
 | `service`    | the life of a tuner: pass after pass, then back                                  |
 | `main`       | the command `bettong-node-tuner`                                                 |

@@ -101,7 +101,7 @@ class Effects:
         if why:
             return replace(each, now=after, state=state, why=why), journal.observed(each.key, after)
         state, why = _outcome(each, after)
-        return replace(each, now=after, state=state, why=why), journal.settled(each.key, after)
+        return replace(each, now=after, state=state, why=why), journal.completed(each.key, after)
 
     def _now(self, each: Decision) -> str | None:
         text = self._machine.read(each.key)

@@ -69,7 +69,7 @@ class Journal:
             entry = replace(entry, ours=(*earlier, wanted), got=None, open=True)
         return self._with({key: entry})
 
-    def settled(self, key: Key, now: str) -> "Journal":
+    def completed(self, key: Key, now: str) -> "Journal":
         """After a write of ours: the key was read again and holds `now`.
 
         What another wrote between our write and the reading is taken for ours; that is some microseconds.

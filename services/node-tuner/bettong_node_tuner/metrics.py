@@ -1,4 +1,4 @@
-"""What Prometheus is told: each metric once, on a registry of one tuner."""
+"""The Prometheus metrics: each once, on a registry of one tuner."""
 
 from collections import Counter as Tally
 from collections.abc import Sequence
@@ -57,5 +57,5 @@ class TunerMetrics:
         self._looked.set(now_s)
 
     def api_error(self) -> None:
-        """The API server could not be told."""
+        """The API server did not take the report."""
         self._node_errors.inc()

@@ -30,7 +30,7 @@ class Node:
         try:
             node = self._api.read_node(self._name, _request_timeout=_CALL_S_MAX)
         except (ApiException, HTTPError) as error:
-            raise _told(self._name, error) from error
+            raise _node_error(self._name, error) from error
         found = self._api.api_client.sanitize_for_serialization(node)
         taints = found["spec"].get("taints", [])
         left = [taint for taint in taints if taint["key"] != TAINT]
@@ -46,10 +46,10 @@ class Node:
         try:
             self._api.patch_node(self._name, body, _request_timeout=_CALL_S_MAX)
         except (ApiException, HTTPError) as error:
-            raise _told(self._name, error) from error
+            raise _node_error(self._name, error) from error
 
 
-def _told(name: str, error: Exception) -> NodeError:
+def _node_error(name: str, error: Exception) -> NodeError:
     reason = f"{error.status} {error.reason}" if isinstance(error, ApiException) else str(error)
     return NodeError(f"node {name}: the API server says {reason}")
 

@@ -32,16 +32,18 @@ def annotation(decisions: Sequence[Decision], mode: Mode) -> str:
             settings[setting.value] = {state: counts[state] for state in sorted(counts)}
             if why := _reasons(own):
                 settings[setting.value]["why"] = why
-    told = {"mode": mode.value, "done": is_done(list(decisions), mode), "settings": settings}
-    return json.dumps(told, separators=(",", ":"))
+    content = {"mode": mode.value, "done": is_done(list(decisions), mode), "settings": settings}
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _reasons(decisions: Iterable[Decision]) -> list[str]:
-    found = [f"{place(each)}: {each.why}" for each in decisions if each.why and each.state is not State.TUNED]
+    found = [
+        f"{location(each)}: {each.why}" for each in decisions if each.why and each.state is not State.TUNED
+    ]
     return found[:_REASONS_MAX]
 
 
-def place(decision: Decision) -> str:
+def location(decision: Decision) -> str:
     """Where it is: a file's path, or the key of a swap area or a thread."""
     return f"/{decision.key}" if is_file(decision.key) else decision.key
 
@@ -57,7 +59,7 @@ def table(decisions: Sequence[Decision], *, planned: bool) -> str:
 def _row(each: Decision, *, planned: bool) -> tuple[str, ...]:
     does = _DOES[each.action] if planned else ""
     what = ": ".join(filter(None, (does, each.why)))
-    return each.setting.value, place(each), _shown(each.now), _shown(each.value), each.state.value, what
+    return each.setting.value, location(each), _shown(each.now), _shown(each.value), each.state.value, what
 
 
 def _shown(value: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The life of a tuner: look and act, tell, wait, again; at the end everything is set back."""
+"""The life of a tuner: check and act, report, wait, again; at the end everything is set back."""
 
 import logging
 import time
@@ -9,15 +9,15 @@ from bettong_node_tuner.decisions import Decision, State, is_done
 from bettong_node_tuner.effects import Effects
 from bettong_node_tuner.errors import NodeError
 from bettong_node_tuner.metrics import TunerMetrics
-from bettong_node_tuner.report import annotation, place
+from bettong_node_tuner.report import annotation, location
 from bettong_node_tuner.settings import Mode, TunerSettings
 
 _log = logging.getLogger(__name__)
 _WARNED = frozenset({State.FAILED, State.REFUSED, State.FOREIGN})
 
 
-class Told(Protocol):
-    """Who is told how a node stands: `bettong_node_tuner.node.Node`, which takes seconds of a CPU to load."""
+class TunedNode(Protocol):
+    """Where the report of a node goes: `bettong_node_tuner.node.Node`, which takes seconds of a CPU to load."""
 
     def annotate(self, text: str) -> None:
         """Sets the report. Raises NodeError."""
@@ -27,16 +27,16 @@ class Told(Protocol):
 
 
 class Tuner:
-    """Tunes one node. Without a `node` nobody but log and metrics is told."""
+    """Tunes one node. Without a `node` only log and metrics report it."""
 
     def __init__(
-        self, settings: TunerSettings, effects: Effects, metrics: TunerMetrics, node: Told | None
+        self, settings: TunerSettings, effects: Effects, metrics: TunerMetrics, node: TunedNode | None
     ) -> None:
         self._settings = settings
         self._effects = effects
         self._metrics = metrics
         self._node = node
-        self._told = ""
+        self._reported = ""
         self._tainted = True
         self._said: dict[str, str] = {}
 
@@ -53,52 +53,52 @@ class Tuner:
 
     def check(self) -> list[Decision]:
         """One pass; how each key stands after it."""
-        return self._pass(self._settings, if_untold="tried again at the next look")
+        return self._pass(self._settings, if_not_reported="tried again at the next look")
 
     def revert(self) -> list[Decision]:
-        """Sets everything back that is still ours. Who removes a release takes the right to tell with it."""
+        """Sets everything back that is still ours. Who removes a release takes the right to report with it."""
         wanted = self._settings.model_copy(update={"mode": Mode.REVERT})
-        found = self._pass(wanted, if_untold="not tried again: the annotation may be of before")
+        found = self._pass(wanted, if_not_reported="not tried again: the annotation may be of before")
         self._effects.end()
         return found
 
-    def _pass(self, wanted: TunerSettings, *, if_untold: str) -> list[Decision]:
+    def _pass(self, wanted: TunerSettings, *, if_not_reported: str) -> list[Decision]:
         found = self._effects.perform(wanted)
         writes = wanted.mode in {Mode.APPLY, Mode.REVERT}
         self._metrics.record(found, wanted.mode, writes=writes, now_s=time.time())
         self._say(found)
         try:
-            self._tell(found, wanted.mode)
+            self._report(found, wanted.mode)
         except NodeError as error:
             self._metrics.api_error()
-            _log.warning("%s; %s", error, if_untold)
+            _log.warning("%s; %s", error, if_not_reported)
         return found
 
     def _say(self, decisions: Sequence[Decision]) -> None:
         """A line for each key whose state is new."""
-        states = {place(each): f"{each.state.value} {each.why}".strip() for each in decisions}
+        states = {location(each): f"{each.state.value} {each.why}".strip() for each in decisions}
         for each in decisions:
-            state = states[place(each)]
-            if self._said.get(place(each)) != state:
+            state = states[location(each)]
+            if self._said.get(location(each)) != state:
                 level = logging.WARNING if each.state in _WARNED else logging.INFO
                 _log.log(
                     level,
                     "%s %s: %s now=%r wanted=%r",
                     each.setting.value,
-                    place(each),
+                    location(each),
                     state,
                     each.now,
                     each.value,
                 )
         self._said = states
 
-    def _tell(self, decisions: list[Decision], mode: Mode) -> None:
+    def _report(self, decisions: list[Decision], mode: Mode) -> None:
         if self._node is None:
             return
         text = annotation(decisions, mode)
-        if text != self._told:
+        if text != self._reported:
             self._node.annotate(text)
-            self._told = text
+            self._reported = text
         if self._tainted and is_done(decisions, mode):
             if self._node.remove_taint():
                 _log.info("the startup taint is removed: the node takes pods")

@@ -78,7 +78,7 @@ def _sysctls(wanted: dict[str, str]) -> dict[str, str]:
 
 
 class TunerSettings(BaseSettings):
-    """Everything that a tuner is told. A toggle that is not given leaves its files alone."""
+    """The settings of a tuner. A toggle that is not given leaves its files alone."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,

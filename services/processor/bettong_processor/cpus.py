@@ -45,7 +45,7 @@ class Cpus:
         )
 
     def metrics(self) -> dict[str, str | int | float]:
-        """For the records of partitions; without a promise nothing is told of it."""
+        """For the records of partitions; without a promise they are left out."""
         found: dict[str, str | int | float] = {metrics.CPUS.name: len(self.own)}
         if self.promised:
             found[metrics.EXCLUSIVE.name] = int(self.exclusive)
@@ -62,7 +62,7 @@ def listed(text: str) -> frozenset[int]:
 
 
 def read_cpus(promised: int, online: Path = _ONLINE) -> Cpus:
-    """What this process may use now. A machine that does not tell its CPUs has as many as the process counts."""
+    """What this process may use now. A machine that does not list its CPUs has as many as the process counts."""
     try:
         machine = listed(online.read_text())
     except (OSError, ValueError):
@@ -80,5 +80,5 @@ def keep(cpus: Cpus) -> None:
 
 
 def kept() -> Cpus:
-    """What the process was told that this one is forked from; without that, what it sees, and no promise."""
+    """What the process found that this one is forked from; without that, what it sees, and no promise."""
     return _FOUND[0] if _FOUND else read_cpus(0)

@@ -52,7 +52,8 @@ class Java:
     def __enter__(self) -> Self:
         self._folder = TemporaryDirectory(prefix="bettong-java-")
         self._address = Path(self._folder.name) / "address"
-        self._process = _launch(options(self._settings), self._address)
+        self._conf = options(self._settings)
+        self._process = _launch(self._conf, self._address)
         return self
 
     def context(self, application: str) -> SparkContext:
@@ -65,7 +66,7 @@ class Java:
         self._folder.cleanup()  # not only at the end, which does not come to those that are killed
         from bettong_processor import spark_context
 
-        conf = {**options(self._settings), "spark.app.name": f"bettong {application}"}
+        conf = {**self._conf, "spark.app.name": f"bettong {application}"}
         try:
             self._context = spark_context.start(conf, address)
         except spark_context.ERRORS as error:

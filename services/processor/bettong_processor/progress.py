@@ -1,4 +1,4 @@
-"""How far the stages' logs are folded, and which partitions stand still: what a driver tells, under either schedule.
+"""How far the stages' logs are folded, and which partitions stand still: what a driver reports, under either schedule.
 
 From where Kafka says that the logs end, against the offsets that partitions have reported: so it counts what nobody
 folds.
@@ -21,9 +21,9 @@ from bettong_processor.reporting import held_up
 
 # Between two checks. A question to the broker and one to Redis each: what `status` says is this old at most.
 _LOOK_S = 0.5
-# A broker that does not answer within this is told of as away: what is told is to be true within 2 s.
+# A broker that does not answer within this is reported as away: what is reported is to be true within 2 s.
 _LOOK_WAIT_S_MAX = 1.5
-# A partition whose offset has not moved for this long although records wait is told of. Longer than a usual
+# A partition whose offset has not moved for this long although records wait is reported. Longer than a usual
 # micro-batch, which moves offsets at its end.
 STALLED_S_MIN = 3.0
 
@@ -170,7 +170,7 @@ class Progress:
         try:
             while not self._stopping.wait(_LOOK_S):
                 self.check()
-        except Exception as error:  # noqa: BLE001 - whatever ends this thread is to be told of
+        except Exception as error:  # noqa: BLE001 - whatever ends this thread is reported
             if not self._stopping.is_set():
                 self._waits_for = "lag is not looked at any more (see the log)"
                 self._logger.warning("lag is not looked at any more", fault=repr(error))

@@ -31,7 +31,7 @@ class Restoring:
         self._programs = programs
         self._limits = limits
         self._log = log
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     @property
     def application(self) -> str:
@@ -71,7 +71,7 @@ class Restoring:
             try:
                 if data is None:
                     return False
-                self._tell(stage, worker.restore(data))
+                self._report_changed(stage, worker.restore(data))
             except StateChangedError:
                 raise
             except SnapshotError as error:
@@ -79,11 +79,11 @@ class Restoring:
                 return False
         return True
 
-    def _tell(self, stage: str, changed: list[str]) -> None:
+    def _report_changed(self, stage: str, changed: list[str]) -> None:
         """Says once which code is new: its results may differ from now on, those delivered stay."""
         for computation in changed:
-            if (stage, computation) not in self._told:
-                self._told.add((stage, computation))
+            if (stage, computation) not in self._reported:
+                self._reported.add((stage, computation))
                 self._log.warning(
                     "this code did not make the state that it goes on from; raise version= if it must not",
                     stage=stage,

@@ -63,7 +63,7 @@ def _run(
     log: Logger,
 ) -> None:
     beside = ThreadPoolExecutor(1, thread_name_prefix="beside")
-    # While Java starts: mistakes that only compiling finds are told here, and workers find the kernels made.
+    # While Java starts: mistakes that only compiling finds are reported here, and workers find the kernels made.
     compiled = beside.submit(programs, settings)
     lead = RedisLead(store, ttl_ms=TTL_MS)
     with Leading(lead, settings.instance, clock=time.monotonic, log=log) as leading:

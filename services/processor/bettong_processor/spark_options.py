@@ -26,7 +26,7 @@ def options(settings: ProcessorSettings) -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": str(_ARROW_BYTES_MAX),
         # One consumer a partition of each stage topic must fit, or each batch opens connections anew.
         "spark.kafka.consumer.cache.capacity": str(max(64, 4 * settings.partitions)),
-        # A task of ours lives for milliseconds: waiting for a better place never pays.
+        # A task of ours lives for milliseconds: waiting for a nearer executor never pays.
         "spark.locality.wait": "0",
         # Keeping more than a few batches of history in files only makes cleaning slower.
         "spark.sql.streaming.minBatchesToRetain": "10",

@@ -1,4 +1,4 @@
-"""Keeps a schedule running: waits for what is missing, starts again after passing faults, tells how it goes.
+"""Keeps a schedule running: waits for what is missing, starts again after passing faults, reports its state.
 
     waiting ──> standby ──it leads──> running ──fault──> waiting ──> standby ...
                                          │
@@ -60,7 +60,7 @@ class Lead(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether it is this one. Raises when nobody can tell any more."""
+        """Whether it is this one. Raises when nobody knows any more."""
 
     @property
     def leader(self) -> str:

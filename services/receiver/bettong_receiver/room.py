@@ -57,7 +57,7 @@ class Room:
         self._guests.discard(guest)
         self._changed.set()
 
-    def has_place(self, size: int) -> bool:
+    def has_room_for(self, size: int) -> bool:
         """Whether one more may come that holds so many bytes: who is alone may, and who can get the room of others.
 
         Those are the subscribers that have stood still for so long that they do not read.

@@ -16,7 +16,7 @@ from grpc_health.v1 import health_pb2_grpc
 
 from bettong.application.plan import Plan
 from bettong.config.receiver import ReceiverSettings
-from bettong.edges.grpc_server import Entrance
+from bettong.edges.grpc_server import ServerSecurity
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.edges.serving import Serving
@@ -51,7 +51,7 @@ class Receiver:
     def __init__(self, settings: ReceiverSettings, plan: Plan, log: Logger) -> None:
         self._settings = settings
         self._log = log
-        self._entrance = Entrance(settings, PERMISSIONS, log)
+        self._security = ServerSecurity(settings, PERMISSIONS, log)
         self._formats = formats(plan)
         self._status = ReceiverStatus(time.time, log)
         self._stopping = threading.Event()
@@ -100,7 +100,7 @@ class Receiver:
         await self._serving.say(serving=False)
         server = self._server()
         await server.start()
-        await self._entrance.answer_probes(
+        await self._security.answer_probes(
             lambda probed: health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, probed)
         )
         self._also(self._servicer.watch())
@@ -121,7 +121,7 @@ class Receiver:
             for task in (*self._beside, stopped):
                 task.cancel()
             await server.stop(_GRACE_S)
-            await self._entrance.close()
+            await self._security.close()
             await self._reporter.write_once(self._servicer.subscribers)
             self._reporter.close()
             self._store.close()
@@ -160,13 +160,13 @@ class Receiver:
 
     def _server(self) -> grpc.aio.Server:
         server = grpc.aio.server(
-            interceptors=self._entrance.interceptors, options=(*_OPTIONS, *self._entrance.options)
+            interceptors=self._security.interceptors, options=(*_OPTIONS, *self._security.options)
         )
         server.add_generic_rpc_handlers((handlers(self._servicer),))
         health_pb2_grpc.add_HealthServicer_to_server(self._serving.servicer, server)
         listen = self._settings.receiver_listen
         try:
-            self._entrance.listen(server, listen)
+            self._security.listen(server, listen)
         except RuntimeError:
             raise SettingsError(
                 f"BETTONG_RECEIVER_LISTEN: cannot listen on {listen!r}; expected host:port, free on this machine"

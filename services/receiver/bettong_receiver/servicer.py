@@ -122,7 +122,7 @@ class SubscribeServicer:
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self.subscribers} subscribers, at most BETTONG_RECEIVER_SUBSCRIBERS_MAX={self._subscribers_max}",
             )
-        if not self._room.has_place(held_ahead(self._ahead_bytes_max)):
+        if not self._room.has_room_for(held_ahead(self._ahead_bytes_max)):
             await context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
                 f"{self.subscribers} subscribers that read have all of BETTONG_RECEIVER_SUBSCRIBERS_BYTES_MAX"

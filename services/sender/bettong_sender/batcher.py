@@ -78,7 +78,7 @@ class BatchBoundaries:
 class ExternalBatch:
     """What becomes a frame: its sequence, its messages in order, and the offset of each.
 
-    `sent_ns`: the stamp of the oldest one, Unix nanoseconds; 0 when none tells a time that a frame can hold.
+    `sent_ns`: the stamp of the oldest one, Unix nanoseconds; 0 when none says a time that a frame can hold.
     """
 
     end: int

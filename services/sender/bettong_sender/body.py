@@ -44,7 +44,7 @@ def read_body(source: Source, frame: IngestFrame, touch: Callable[[int], None] |
     """Reads columns, or decodes rows. Raises Refusal (INVALID_ARGUMENT) for what is not of the source.
 
     Rows that the decoder cannot read are refused one by one, not with their frame. With `touch` they are also decoded
-    one by one, and it is told the index of each before.
+    one by one, and it is given the index of each before.
     """
     schema = source.schema
     if frame.WhichOneof("body") == "columns":
@@ -105,7 +105,7 @@ def read_rows_without(
 
 
 def assign(source: Source, body: Body, partitions: int, care: Care | None = None) -> tuple[Body, Array]:
-    """The partition of each message by the source's key. Messages whose key cannot be told are refused."""
+    """The partition of each message by the source's key. Messages whose key is not known are refused."""
     key = source.key
     if key is None:
         raise AssertionError("a source without a key is partitioned by frames")

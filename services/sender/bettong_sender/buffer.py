@@ -7,7 +7,7 @@ _FREE_PART = 8
 
 # What is held beside its bytes, by how the process's memory grew, rounded up. Of a frame that waits to be read, one a
 # session at most, 6.3 kB: its call, futures and entry in a turn. Of a record that the log has not answered for, 1.1 kB:
-# librdkafka's message, and whom to tell.
+# librdkafka's message, and who waits for its delivery.
 FRAME_BYTES = 7 * 1024
 RECORD_BYTES = 1152
 

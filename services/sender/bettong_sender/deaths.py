@@ -55,7 +55,7 @@ class SenderDeath:
 class Care:
     """How a frame is read that somebody died over: message by message.
 
-    `touch` is told each message before code of users sees it. `refused`: messages that are not to be read, and why;
+    `touch` gets each message before code of users sees it. `refused`: messages that are not to be read, and why;
     `all_refused`, unless empty, is why none is.
     """
 

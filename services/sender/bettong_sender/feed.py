@@ -161,7 +161,7 @@ class Feed:
         return True
 
     async def receipt(self) -> Receipt | None:
-        """The next receipt, when there is something to tell; None when a finished feed has told all.
+        """The next receipt, when there is something to report; None when a finished feed has reported all.
 
         Raises Refusal when the log refused a frame.
         """
@@ -176,7 +176,7 @@ class Feed:
             await self._changed.wait()
 
     def finish(self) -> None:
-        """No more frames come: `receipt` ends when all is told."""
+        """No more frames come: `receipt` ends when all is acknowledged."""
         self._finished = True
         self.wake()
 
@@ -186,7 +186,7 @@ class Feed:
         self.wake()
 
     def wake(self) -> None:
-        """Something has changed that a receipt might tell."""
+        """Something has changed that a receipt might report."""
         self._changed.set()
 
     def close(self) -> None:

@@ -20,12 +20,12 @@ from bettong_sender.marks import ReadingMarks, Slot, deaths, own
 _ALONE_S_MAX = 5.0
 _OTHERS_S_MAX = 1.0
 
-# A session opens without what Redis would have told; it answers within milliseconds, or is away.
+# A session opens without what Redis would have answered; it answers within milliseconds, or is away.
 _STORE_S_MAX = 1.0
 
 
 class DeathStore(Protocol):
-    """Where senders tell each other of deaths; see `RedisDeaths`. Calls may block for seconds and raise StoreError."""
+    """Where senders share deaths; see `RedisDeaths`. Calls may block for seconds and raise StoreError."""
 
     def note(self, deaths: Sequence[str]) -> None:
         """See RedisDeaths."""
@@ -143,7 +143,7 @@ class Guards:
         return found.get((origin, sequence), ()) if found else ()
 
     async def refresh(self) -> None:
-        """Tells what others do not know, and learns what they do, within a second. Never raises."""
+        """Shares what others do not know, and learns what they do, within a second. Never raises."""
         if self._store is not None:
             with contextlib.suppress(StoreError, TimeoutError):
                 await asyncio.wait_for(asyncio.to_thread(self._exchange, self._store), _STORE_S_MAX)
@@ -160,9 +160,9 @@ class Guards:
         known = [SenderDeath.decode(text) for text in store.known()]
         self._learn(death for death in known if death is not None)
 
-    def _learn(self, told: Iterable[SenderDeath]) -> None:
+    def _learn(self, known: Iterable[SenderDeath]) -> None:
         found: dict[tuple[Origin, int], list[SenderDeath]] = defaultdict(list)
-        for death in sorted({*told, *self._unsent}, key=lambda each: (each.row, each.id)):
+        for death in sorted({*known, *self._unsent}, key=lambda each: (each.row, each.id)):
             found[death.origin, death.sequence].append(death)
         self._found = dict(found)
 

@@ -39,7 +39,7 @@ class Limits:
 
 
 class Appender(Protocol):
-    """Whose records are appended; told what the log said of each, on the event loop."""
+    """Whose records are appended; called with what the log said of each, on the event loop."""
 
     def answered(self, entry: Entry, partition: int, answer: int | LogError, *, opens: bool) -> bool:
         """See Feed."""
@@ -119,7 +119,7 @@ class Intake:
         return self._open(self._route_of(hello), hello, title)
 
     def closed(self, feed: "Feed") -> None:
-        """A feed tells that its call has ended."""
+        """The call of a feed has ended."""
         self._feeds.discard(feed)
         self._clients.discard(feed)
         if feed.origin_progress is not None:

@@ -54,7 +54,7 @@ class Ledger:
         # Of the newest acknowledged frame; 0 while unknown.
         self.watermark_ns = 0
         # Up to here the client has receipts.
-        self._told = 0
+        self._reported = 0
         self._origin = origin
         self._window = window
         self._held = 0
@@ -77,7 +77,7 @@ class Ledger:
 
         `acknowledged`: up to there all of the stream is known to be durable; not what the client says of it.
         """
-        self.acknowledged = self._told = acknowledged
+        self.acknowledged = self._reported = acknowledged
         entry = Entry(self.acknowledged, credits=0)
         self._under_way.append(entry)
         return entry
@@ -91,7 +91,7 @@ class Ledger:
     def spend(self, sequence: int, size: int) -> Entry:
         """A frame came in. Raises Refusal (RESOURCE_EXHAUSTED) when the client had no credit for it.
 
-        `sequence`: 0 when the frame is not parsed yet; who parses it tells the entry.
+        `sequence`: 0 when the frame is not parsed yet; who parses it sets it in the entry.
         """
         if self._held == 0:
             raise exhausted(
@@ -119,12 +119,12 @@ class Ledger:
             self._dead_letters += entry.dead_letters
 
     def receipt(self, *, full: bool) -> Receipt | None:
-        """What to tell the client now; None when nothing has changed for it."""
+        """The client's next receipt; None when nothing has changed for it."""
         self.advance()
         granted = self.grant(full=full)
-        if self.acknowledged == self._told and granted == 0:
+        if self.acknowledged == self._reported and granted == 0:
             return None
-        self._told = self.acknowledged
+        self._reported = self.acknowledged
         receipt = Receipt(acknowledged=self.acknowledged, credits=granted, dead_letters=self._dead_letters)
         self._dead_letters = 0
         return receipt

@@ -27,7 +27,7 @@ _CLOSE_S_MAX = 2.0
 
 
 class LogKeeper:
-    """Gives the intake its log, and takes it away; tells health checks whether there is one."""
+    """Gives the intake its log, and takes it away; health checks learn from it whether there is one."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class LogKeeper:
 
     async def _opened(self, stopping: asyncio.Event) -> LogWriter | None:
         """The log, as soon as Kafka answers; None when told to stop before."""
-        told = False
+        warned = False
         while not stopping.is_set():
             try:
                 log = await asyncio.to_thread(self._open)
@@ -78,9 +78,9 @@ class LogKeeper:
                 detail = f"waiting for Kafka at {self._settings.kafka}"
                 self._intake.go_without(detail)
                 self._say(State.WAITING, detail)
-                if not told:
+                if not warned:
                     self._logger.warning(detail, reason=str(error))
-                    told = True
+                    warned = True
                 await _pause(stopping)
             else:
                 self._logger.info("Kafka answers", kafka=self._settings.kafka)
@@ -113,10 +113,10 @@ class LogKeeper:
 
     async def _watch(self, log: LogWriter, stopping: asyncio.Event) -> None:
         """Returns when the log has failed, or when told to stop; says what takes long, and when it goes on."""
-        told, waited = "", False
+        reported, waited = "", False
         while log.failure is None and not stopping.is_set():
             state, detail = self._found(asyncio.get_running_loop().time())
-            if detail != told:
+            if detail != reported:
                 self._say(state, detail)
                 if detail:
                     self._logger.warning(detail)
@@ -124,7 +124,7 @@ class LogKeeper:
                     self._logger.info("no source is busy with one frame any more")
             if waited and state is not State.WAITING:
                 self._logger.info("Kafka answers again", kafka=self._settings.kafka)
-            told, waited = detail, state is State.WAITING
+            reported, waited = detail, state is State.WAITING
             await _pause(stopping)
 
     def _found(self, now_s: float) -> tuple[State, str]:

@@ -32,7 +32,7 @@ _ROW_AT = 16
 # Longer names are not marked: they do not fit, and are nobody's who means well.
 _ORIGIN_BYTES_MAX = _SLOT_BYTES - _HEAD.size
 
-# Of what a crash said; the first lines tell the fault and where it happened.
+# Of what a crash said; the first lines say the fault and where it happened.
 _WORDS_MAX = 4000
 
 # As faulthandler has them, which says no numbers.
@@ -133,7 +133,7 @@ def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
                 continue
             words_path = path.with_suffix(".words")
             words = _words(words_path)
-            found = [*_read(file.read(), path.stem, told(words))]
+            found = [*_read(file.read(), path.stem, cause_of_death(words))]
             words_path.unlink(missing_ok=True)
             path.unlink()
             if not found:
@@ -141,7 +141,7 @@ def deaths(folder: Path) -> Iterator[tuple[SenderDeath | None, str]]:
             yield from ((death, words) for death in found)
 
 
-def told(words: str) -> str:
+def cause_of_death(words: str) -> str:
     """What a process's last words say of its end, in a few."""
     first = words.partition("\n")[0].removeprefix("Fatal Python error: ").strip()
     if first in _SIGNALS:

@@ -9,7 +9,6 @@ never taken for a gap, whatever any clock says. What came too late gets no recei
 that the session may have left behind is opened again first.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from bettong.delivery import REMEMBERED_RECORDS
@@ -71,13 +70,9 @@ class Numbering:
         """When something was sent there last; 0 when nothing was."""
         return self._sent_to[partition].sent_s
 
-    def known(self, others: Collection[int]) -> list[tuple[int, int]]:
-        """The partitions that were opened, and those others, each with the sequence last sent there."""
-        return [
-            (partition, at.last)
-            for partition, at in enumerate(self._sent_to)
-            if at.sent or partition in others
-        ]
+    def last_sent(self, *, everywhere: bool) -> list[tuple[int, int]]:
+        """The partitions that were opened, or all of them, each with the sequence last sent there."""
+        return [(partition, at.last) for partition, at in enumerate(self._sent_to) if at.sent or everywhere]
 
     def number(self, partition: int, sequence: int, now_s: float) -> int:
         """Notes that frame `sequence` goes there, and returns its `previous`."""

@@ -118,7 +118,7 @@ class Lease:
                 await asyncio.wait_for(self._renewed.wait(), self._length_s)
             except TimeoutError:
                 raise unavailable(
-                    f"stream {self.claim.stream!r}: this sender does not reach Redis, so it cannot tell whether"
+                    f"stream {self.claim.stream!r}: this sender does not reach Redis, so it does not know whether"
                     " the stream is still this session's; connect again, or to another sender, and resend what"
                     " has no receipt"
                 ) from None
@@ -129,7 +129,7 @@ class Lease:
         self._renewed.set()
 
     def lose(self, why: str) -> Refusal:
-        """The stream is another session's. What the holder is told."""
+        """The stream is another session's. The refusal that the holder gets."""
         refusal = aborted(
             f"stream {self.claim.stream!r} {why}; a stream is for one client at a time: give each a name of its own"
         )
@@ -146,19 +146,19 @@ def check_claim(granted: Granted, stream: str, claimed: int) -> None:
         )
 
 
-def is_exact(granted: Granted, *, claimed: int, told: int) -> bool:
-    """Whether the client of a session holds no receipt above what is stored at its end; it gave them up to `told`.
+def is_exact(granted: Granted, *, claimed: int, acknowledged: int) -> bool:
+    """Whether a session's client has no receipt above what is stored at its end; it gave them up to `acknowledged`.
 
     Else some may have been given by a session of which nothing is known but what the client says, `claimed`. Of what
     other clients hold it says nothing: what that is worth the leases know.
     """
-    return granted.exact or claimed <= max(granted.acknowledged, told)
+    return granted.exact or claimed <= max(granted.acknowledged, acknowledged)
 
 
 class Ownership:
     """The leases of one sender. `instance` is its name, `new_token` draws a random text that nobody else has.
 
-    `log_is_new` tells whether nothing was ever appended to the topics of the application; it may block for seconds, and
+    `log_is_new` says whether nothing was ever appended to the topics of the application; it may block for seconds, and
     raises LogError. Every session leaves its opening there, so in a new log none was opened, and a Redis that has just
     started can have forgotten none.
     """
@@ -212,7 +212,7 @@ class Ownership:
             try:
                 yield lease
             finally:
-                exact = is_exact(granted, claimed=holder.claimed, told=holder.acknowledged)
+                exact = is_exact(granted, claimed=holder.claimed, acknowledged=holder.acknowledged)
         finally:
             if (held := self._held.get(claim.stream)) is not None and held.claim is claim:
                 del self._held[claim.stream]
@@ -220,7 +220,7 @@ class Ownership:
             release = self._loop.create_task(self._release(claim, holder.acknowledged, exact=exact))
             self._releases.add(release)
             release.add_done_callback(self._releases.discard)
-            # So that who is told that the session has ended can have the stream.
+            # So that who learns that the session has ended can have the stream.
             await asyncio.wait((release,), timeout=_RELEASE_WAIT_S)
 
     async def confirm(self, lease: Lease, opened: Callable[[], Awaitable[None]]) -> None:
@@ -245,13 +245,13 @@ class Ownership:
 
     async def run(self) -> None:
         """Renews until it is cancelled."""
-        told = False
+        warned = False
         while True:
             await self._renew()
             waiting = sum(lease.in_doubt for lease in self._held.values())
-            if waiting and not told:
+            if waiting and not warned:
                 self._logger.warning("sessions wait, for their leases may have run out", sessions=waiting)
-            told = waiting > 0
+            warned = waiting > 0
             await asyncio.sleep(_RETRY_S if self._absence else self._lease_s / _RENEWALS_PER_LEASE)
 
     async def await_released(self, timeout_s: float) -> None:
@@ -294,7 +294,7 @@ class Ownership:
         return answer, lease
 
     async def _may_skip_settling(self, epoch: str) -> bool:
-        """Whether Redis has been told that no session can have opened before it started; asked once an epoch."""
+        """Whether Redis has recorded that no session can have opened before it started; asked once an epoch."""
         async with self._asking:
             if epoch != self._asked:
                 self._skips_settling = False
@@ -356,11 +356,11 @@ class Ownership:
         try:
             result = call()
         except Exception as error:  # noqa: BLE001 - whatever it raises is raised where it is awaited
-            told = partial(_set_exception, done, error)
+            settle = partial(_set_exception, done, error)
         else:
-            told = partial(_set_result, done, result)
+            settle = partial(_set_result, done, result)
         with contextlib.suppress(RuntimeError):  # the loop has ended, and with it who waited
-            self._loop.call_soon_threadsafe(told)
+            self._loop.call_soon_threadsafe(settle)
 
 
 def _set_result(done: "asyncio.Future[_Result]", result: _Result) -> None:

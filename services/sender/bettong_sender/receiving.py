@@ -1,7 +1,7 @@
 """Bytes of messages that have come in part: what the sender holds before gRPC shows it anything.
 
-gRPC tells of a message when all of it is there. Until then its bytes are held outside every other bound, and a client
-may leave it at that. So they are told by difference, for each connection:
+gRPC hands over a message when all of it is there. Until then its bytes are held outside every other bound, and a client
+may leave it at that. So they are counted by difference, for each connection:
 
     received by the system  -  delivered to a session, and what that took on the way  =  come in part
 

@@ -51,5 +51,5 @@ def aborted(text: str) -> Refusal:
 
 
 def refused_by_log(error: LogError) -> Refusal:
-    """What a client is told when the log fails it."""
+    """The refusal that a client gets when the log fails it."""
     return unavailable(f"the log did not take a frame: {error}; connect again and resend what has no receipt")

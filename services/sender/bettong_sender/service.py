@@ -14,7 +14,7 @@ from structlog.stdlib import BoundLogger
 from bettong.application.plan import Plan
 from bettong.config.connection_settings import KafkaConnection
 from bettong.config.sender import SenderSettings
-from bettong.edges.grpc_server import Entrance
+from bettong.edges.grpc_server import ServerSecurity
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.metrics_endpoint import Identity, MetricsEndpoint
 from bettong.edges.redis_store import LiveMetrics, RedisDeaths, RedisLeases, RedisStore
@@ -77,14 +77,14 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
 
     Raises SettingsError when it cannot listen, LogError when the topics of the application cannot be used.
     """
-    told = asyncio.Event()
+    stop_asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_asked.set)
     status = SenderStatus(int(time.time()))
     sources = external_sources(plan, settings)
     routes = routes_of(plan, settings)
     limits = Limits(settings.sender_credits, settings.sender_sessions_max, settings.sender_buffer_bytes_max)
-    entrance = Entrance(settings, PERMISSIONS, logger)
+    security = ServerSecurity(settings, PERMISSIONS, logger)
     identity = Identity(SENDER.name, plan.application, settings.instance)
     with (
         RedisStore(settings.redis_connection, plan.application) as store,
@@ -120,21 +120,21 @@ async def serve(settings: SenderSettings, plan: Plan, logger: BoundLogger) -> No
                 logger,
             ),
         ):
-            await _serve(settings, plan, entrance, intake, clock, ownership, feeds, told, logger)
+            await _serve(settings, plan, security, intake, clock, ownership, feeds, stop_asked, logger)
 
 
 async def _serve(
     settings: SenderSettings,
     plan: Plan,
-    entrance: Entrance,
+    security: ServerSecurity,
     intake: Intake,
     clock: IngestClock,
     ownership: Ownership,
     feeds: list[SourceFeed],
-    told: asyncio.Event,
+    stop_asked: asyncio.Event,
     logger: BoundLogger,
 ) -> None:
-    """Until some time after it is `told` to stop."""
+    """Until some time after `stop_asked` is set."""
     stopping = asyncio.Event()
     serving = Serving("bettong.v1.IngestService")
     shares = ClientShares(settings.sender_sessions_per_client_max)
@@ -143,10 +143,10 @@ async def _serve(
         message_bytes_max=settings.frame_bytes_max + _TRANSPORT_BYTES,
     )
     servicer = IngestServicer(intake, ownership, shares, receiving, stopping, logger)
-    server = await _listen(settings, entrance, servicer, serving)
+    server = await _listen(settings, security, servicer, serving)
     keeper = LogKeeper(settings, plan.topics, intake, serving, logger)
     logger.info("listening", address=settings.sender_listen, sources=sorted(intake.routes))
-    draining = asyncio.create_task(serving.drain(told, settings.drain_ms / 1000))
+    draining = asyncio.create_task(serving.drain(stop_asked, settings.drain_ms / 1000))
     draining.add_done_callback(lambda _: stopping.set())
     ticking = TickWriter(intake, settings.tick_ms / 1000)
     tasks = (ownership.run(), servicer.watch(), ticking.run(), clock.run())
@@ -170,7 +170,7 @@ async def _serve(
         await serving.stop()
         await intake.await_closed(_SESSIONS_STOP_S)
         await server.stop(_SERVER_STOP_S)
-        await entrance.close()
+        await security.close()
         await ownership.await_released(_RELEASES_STOP_S)
         draining.cancel()
         for task in beside:
@@ -195,10 +195,10 @@ async def _first_of(keeping: Coroutine[None, None, None], *beside: asyncio.Task[
 
 
 async def _listen(
-    settings: SenderSettings, entrance: Entrance, servicer: IngestServicer, serving: Serving
+    settings: SenderSettings, security: ServerSecurity, servicer: IngestServicer, serving: Serving
 ) -> grpc.aio.Server:
     server = grpc.aio.server(
-        interceptors=entrance.interceptors,
+        interceptors=security.interceptors,
         options=[
             ("grpc.max_receive_message_length", settings.frame_bytes_max + _TRANSPORT_BYTES),
             # Windows that grow by what the line carries reach 128 MB a call, unread. So a call holds 64 KB until it is
@@ -208,7 +208,7 @@ async def _listen(
             ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
             ("grpc.keepalive_timeout_ms", _KEEPALIVE_ANSWER_MS),
             ("grpc.http2.min_ping_interval_without_data_ms", _CLIENT_PING_MS_MIN),
-            *entrance.options,
+            *security.options,
         ],
         maximum_concurrent_rpcs=settings.sender_sessions_max + _OTHER_CALLS_MAX,
     )
@@ -216,14 +216,14 @@ async def _listen(
     health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, server)
     await serving.say(serving=False)
     try:
-        entrance.listen(server, settings.sender_listen)
+        security.listen(server, settings.sender_listen)
     except RuntimeError as error:
         raise SettingsError(
             f"BETTONG_SENDER_LISTEN: cannot listen on {settings.sender_listen}: {error};"
             " choose another address, or stop who listens there"
         ) from None
     await server.start()
-    await entrance.answer_probes(
+    await security.answer_probes(
         lambda probed: health_pb2_grpc.add_HealthServicer_to_server(serving.servicer, probed)
     )
     return server

@@ -207,9 +207,9 @@ class IngestServicer:
     async def _converse(self, feed: Feed, lease: Lease, requests: _Requests, context: _Context) -> None:
         """Takes frames and writes receipts until the client has finished, a refusal, or the sender's stop."""
         reading = asyncio.create_task(_read(feed, lease, requests))
-        telling = asyncio.create_task(_tell(feed, context))
+        receipts = asyncio.create_task(_write_receipts(feed, context))
         stopping = asyncio.create_task(self._stopping.wait())
-        tasks: tuple[asyncio.Task[Any], ...] = (reading, telling, stopping)
+        tasks: tuple[asyncio.Task[Any], ...] = (reading, receipts, stopping)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not reading.done():
@@ -217,12 +217,12 @@ class IngestServicer:
             feed.finish()
             finished = _is_well(reading)
             if finished:
-                await asyncio.wait((telling, stopping), return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.wait((telling,), timeout=_RECEIPTS_WAIT_S)
-            for task in (telling, reading):
+                await asyncio.wait((receipts, stopping), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((receipts,), timeout=_RECEIPTS_WAIT_S)
+            for task in (receipts, reading):
                 if task.done() and not task.cancelled():
                     task.result()
-            if not (finished and telling.done()):
+            if not (finished and receipts.done()):
                 raise unavailable("the sender stops; connect again and resend what has no receipt")
         finally:
             for task in tasks:
@@ -231,7 +231,7 @@ class IngestServicer:
 
 
 def describe(route: SourceRoute) -> Source:
-    """What clients are told of a source."""
+    """A source, as it is described to clients."""
     schema = route.source.schema
     return Source(
         name=route.source.name,
@@ -250,6 +250,6 @@ async def _read(feed: Feed, lease: Lease, requests: _Requests) -> None:
         await feed.take_request(request, lease)
 
 
-async def _tell(feed: Feed, context: _Context) -> None:
+async def _write_receipts(feed: Feed, context: _Context) -> None:
     while (receipt := await feed.receipt()) is not None:
         await context.write(IngestResponse(receipt=receipt))

@@ -201,10 +201,10 @@ class Session:
     def end(self, now_s: float, now_ns: int) -> Taken:
         """The records that end the stream; everything must be acknowledged, and nobody come back under its name.
 
-        Where the stage needs time, they go to all of its partitions: TICKs, or an earlier session, may have told of it.
+        Where the stage needs time, they go to all of its partitions: TICKs, or an earlier session, may have brought it.
         """
         del now_s
-        known = self._numbering.known(range(self._route.partitions) if self._route.needs_time else ())
+        known = self._numbering.last_sent(everywhere=self._route.needs_time)
         return Taken([self._mark(partition, last, FrameKind.END, now_ns) for partition, last in known])
 
     def sent_s(self, partition: int) -> float:
@@ -224,7 +224,7 @@ class Session:
             )
 
     def lost(self, partition: int) -> None:
-        """Notes that a record did not come to the log, as far as can be told."""
+        """Notes that a record did not come to the log, as far as is known."""
         if partition != NO_PARTITION:
             self._numbering.lost(partition)
 

@@ -12,7 +12,7 @@ _S_NS = 1_000_000_000
 
 
 class TickWriter:
-    """One round of TICKs at a time: what the log has not answered for is not told again meanwhile."""
+    """One round of TICKs at a time: what the log has not answered for is not sent again meanwhile."""
 
     def __init__(self, intake: Intake, tick_s: float) -> None:
         self._intake = intake
@@ -29,7 +29,7 @@ class TickWriter:
             await self.tick()
 
     async def tick(self) -> None:
-        """Tells what is due now; returns when the log has answered, at the latest after its writer's timeout."""
+        """Sends what is due now; returns when the log has answered, at the latest after its writer's timeout."""
         now_s, status = self._loop.time(), self._intake.status
         due = self._intake.ticker.round(now_s, self._tick_s)
         now_ns = self._intake.now_ns()

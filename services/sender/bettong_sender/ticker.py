@@ -42,7 +42,7 @@ class OriginProgress:
         self._session = session
         self._ledger = ledger
         self._known_ns = [0] * route.partitions
-        self._is_over = False
+        self.is_over = False
 
     def advance(self, now_s: float) -> None:
         """Looks at what the log has answered for until now."""
@@ -56,7 +56,7 @@ class OriginProgress:
 
     def untold(self) -> list[int]:
         """The partitions that do not know the watermark."""
-        if self._is_over:
+        if self.is_over:
             return []
         return [partition for partition, known in enumerate(self._known_ns) if known < self.watermark_ns]
 
@@ -66,17 +66,12 @@ class OriginProgress:
 
     def end(self) -> None:
         """Nobody comes back under this origin: no TICK tells of it any more."""
-        self._is_over = True
-
-    @property
-    def is_over(self) -> bool:
-        """See `end`."""
-        return self._is_over
+        self.is_over = True
 
     @property
     def is_settled(self) -> bool:
         """Whether there is nothing more to tell, unless further frames come."""
-        return self._is_over or (self._ledger.is_final and not self.untold())
+        return self.is_over or (self._ledger.is_final and not self.untold())
 
 
 @dataclass(frozen=True, slots=True)

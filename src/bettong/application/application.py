@@ -60,7 +60,7 @@ class Application:
         `on_error`: what becomes of a message that the decoder or the key's function refuses.
         `from_` is read beside what clients send: `KafkaTopic("orders")`; see `bettong.application.external`.
 
-        `event_time`: a field, or a function of the message, that tells in Unix nanoseconds when it happened; by
+        `event_time`: a field, or a function of the message, that says in Unix nanoseconds when it happened; by
         default that is when it was taken in. Messages up to `out_of_order` older than the newest of their client's are
         not late. A client that nothing is heard of for `idle_timeout` (None: for ever) holds nobody up. A message more
         than `max_lead` ahead of the time when it is taken in is refused.

@@ -2,7 +2,7 @@
 
 from typing import Any, final
 
-from bettong.application.ways import Way
+from bettong.application.execution_mode import ExecutionMode
 from bettong.errors import ApplicationError
 
 
@@ -16,7 +16,7 @@ class Pickle:
     """
 
 
-def check_codec(name: str, codec: Any, way: Way) -> None:
+def check_codec(name: str, codec: Any, mode: ExecutionMode) -> None:
     """Refuses what is no codec, and one for states that are no Python objects. Raises ApplicationError."""
     if codec is None:
         return
@@ -24,7 +24,7 @@ def check_codec(name: str, codec: Any, way: Way) -> None:
         raise ApplicationError(
             f"stateful {name!r}: state_codec={codec!r}, expected bettong.Pickle or nothing"
         )
-    if way is not Way.PYTHON:
+    if mode is not ExecutionMode.PYTHON:
         raise ApplicationError(
             f"stateful {name!r}: its states are records of numbers, which are never pickled: leave out state_codec"
         )

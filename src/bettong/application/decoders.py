@@ -25,14 +25,14 @@ class each:  # noqa: N801 - reads as a function in an application
         """See Decoder."""
         messages: list[Any] = []
         refused: dict[int, str] = {}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             try:
                 message = self.function(row)
             except ANY_ERROR as error:
-                refused[place] = reason_of(error)
+                refused[index] = reason_of(error)
                 continue
             if isinstance(message, schema.message):
                 messages.append(message)
             else:
-                refused[place] = f"the decoder returned {type(message).__name__}, not {schema.name}"
+                refused[index] = f"the decoder returned {type(message).__name__}, not {schema.name}"
         return Decoded(messages=messages, refused=refused)

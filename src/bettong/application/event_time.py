@@ -1,4 +1,4 @@
-"""The event time of a source's messages: when what they tell happened, as opposed to when they were taken in."""
+"""The event time of a source's messages: when what they report happened, as opposed to when they were taken in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -22,9 +22,9 @@ def check_keys(node: Stateful) -> None:
     """
     types = {entry.name: kind for entry in _inputs(node) if (kind := _type_of(entry)) is not None}
     if len(set(types.values())) > 1:
-        told = ", ".join(f"{name} ({kind})" for name, kind in types.items())
+        kinds = ", ".join(f"{name} ({kind})" for name, kind in types.items())
         raise ApplicationError(
-            f"stateful {node.name!r}: keys of different types never meet in one state: {told};"
+            f"stateful {node.name!r}: keys of different types never meet in one state: {kinds};"
             " key them by fields, or functions, of one type"
         )
 

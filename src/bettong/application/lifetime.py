@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias
 
 from bettong.application.callables import check_state
 from bettong.application.durations import duration_ns
+from bettong.application.execution_mode import ExecutionMode, execution_mode_of
 from bettong.application.signatures import check_state_predicate
 from bettong.application.timers import Clock
-from bettong.application.ways import Way, way_of
 from bettong.errors import ApplicationError
 
 # What a time to live goes by: the log clock, or event time.
@@ -35,28 +35,30 @@ def lifetime_of(owner: str, ttl: object, clock: object) -> Lifetime | None:
     return None
 
 
-def check_states(owner: str, state: Callable[[], Any], delete_when: object, way: Way) -> None:
+def check_states(owner: str, state: Callable[[], Any], delete_when: object, mode: ExecutionMode) -> None:
     """Refuses states that cannot be changed in place, and what cannot say of one whether it is to be deleted.
 
-    `way`: how the functions that change it are run. Raises ApplicationError.
+    `mode`: how the functions that change it are run. Raises ApplicationError.
     """
     if delete_when is not None:
-        _check_delete_when(owner, delete_when, state, way)
-    if way is not Way.VECTORIZED:
+        _check_delete_when(owner, delete_when, state, mode)
+    if mode is not ExecutionMode.VECTORIZED:
         check_state(owner, state)
 
 
-def _check_delete_when(owner: str, delete_when: object, state: Callable[[], Any], way: Way) -> None:
-    if way is Way.VECTORIZED:
+def _check_delete_when(
+    owner: str, delete_when: object, state: Callable[[], Any], mode: ExecutionMode
+) -> None:
+    if mode is ExecutionMode.VECTORIZED:
         raise ApplicationError(
             f"{owner}: delete_when= is asked after each message, and a vectorized function is called with many; give"
             " a ttl=, or functions that are not vectorized"
         )
-    if callable(delete_when) and way_of(delete_when) is not way:
+    if callable(delete_when) and execution_mode_of(delete_when) is not mode:
         mark = (
             "no mark, as its functions"
-            if way is Way.PYTHON
-            else f"the mark of its functions, @bettong.{way.value}"
+            if mode is ExecutionMode.PYTHON
+            else f"the mark of its functions, @bettong.{mode.value}"
         )
         raise ApplicationError(f"{owner}: give delete_when= {mark}")
     check_state_predicate(f"{owner}: delete_when", delete_when, state)

@@ -41,7 +41,7 @@ class StageInput:
     stream: str
     schema: Schema
     key: Key | None
-    # Of a source; None for what another stage computes, whose frames tell it.
+    # Of a source; None for what another stage computes, whose frames carry it.
     event_time: EventTime | None = None
     # See EventTime. None for what another stage computes: its partitions say when they wait for nothing.
     idle_timeout_ns: int | None = None
@@ -66,7 +66,7 @@ class StageOutput:
     target: Keyed | Sink
     # The stage that the target enters; None for a sink.
     stage: str | None
-    # Whether that stage needs time: then frames to it tell event times.
+    # Whether that stage needs time: then frames to it carry event times.
     needs_time: bool = False
 
 
@@ -78,7 +78,7 @@ class Stage:
     inputs: tuple[StageInput, ...]
     operators: tuple[PlannedOperator, ...]
     outputs: tuple[StageOutput, ...]
-    # Whether a computation here, or in a stage behind it, goes by event time: then its frames tell watermarks.
+    # Whether a computation here, or in a stage behind it, goes by event time: then its frames carry watermarks.
     needs_time: bool = False
 
     def on_error(self) -> dict[str, OnError]:
@@ -171,7 +171,7 @@ def _groups(app: Application) -> list[list[Uniform]]:
             joined.append(node)
             home[node] = joined
     unique = {id(group): group for group in home.values()}
-    order = {node: place for place, node in enumerate(app.nodes.values())}
+    order = {node: index for index, node in enumerate(app.nodes.values())}
     groups = [sorted(group, key=lambda node: order[node]) for group in unique.values()]
     return sorted(groups, key=lambda group: order[group[0]])
 

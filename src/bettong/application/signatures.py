@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from bettong.application.callables import check_plain
+from bettong.application.execution_mode import ExecutionMode, Places, execution_mode_of
 from bettong.application.timers import Fired, StateTimer
-from bettong.application.ways import Places, Way, way_of
 from bettong.errors import ApplicationError, SchemaError
 from bettong.schema.schema import Schema, schema_of
 
@@ -30,7 +30,7 @@ _PAIRS = "a vectorized function returns tuple[Message, bettong.Places]"
 _ARGUMENTS = {
     1: "one argument",
     2: "two arguments, a message and a state",
-    3: "three arguments, messages, states, and the place of each message's key among the states",
+    3: "three arguments, messages, states, and the row of each message's key among the states",
 }
 
 
@@ -57,7 +57,7 @@ def map_output(name: str, function: Callable[..., Any], schema: Schema) -> Outpu
 def flat_map_output(name: str, function: Callable[..., Any], schema: Schema) -> Output:
     """The output of `flat_map`: an iterable of messages."""
     returns = _returns(repr(name), function, (schema.message,))
-    if way_of(function) is Way.VECTORIZED and not _is_pair(returns):
+    if execution_mode_of(function) is ExecutionMode.VECTORIZED and not _is_pair(returns):
         raise ApplicationError(f"flat_map {name!r}: {_PAIRS}, not {_text(returns)}")
     output = _output(name, returns)
     if not output.many or _is_optional(returns):
@@ -90,7 +90,7 @@ def stateful_output(
         *((Fired, timer.function) for timer in timers),
     ]
     for message, function in functions:
-        vectorized = way_of(function) is Way.VECTORIZED
+        vectorized = execution_mode_of(function) is ExecutionMode.VECTORIZED
         takes = (message, takes_state, *[_PLACES] * vectorized)
         returns = _returns(repr(name), function, takes)
         if vectorized and (_is_union(returns) or (get_origin(returns) in _MANY and not _is_pair(returns))):
@@ -131,11 +131,11 @@ def check_function(owner: str, function: object, *, takes: type, returns: tuple[
     if not callable(function):
         raise ApplicationError(f"{owner}: {function!r} is no function")
     check_plain(owner, function)
-    if way_of(function) is Way.VECTORIZED:
+    if execution_mode_of(function) is ExecutionMode.VECTORIZED:
         raise ApplicationError(f"{owner}: it is called for one message at a time, so it cannot be vectorized")
     try:
         inspect.signature(function)
-    except ValueError:  # of a built-in that does not tell
+    except ValueError:  # of a built-in without a signature
         return
     stated = _returns(owner, function, (takes,))
     members = get_args(stated) if _is_union(stated) else (stated,)
@@ -182,7 +182,7 @@ def _returns(owner: str, function: Callable[..., Any], takes: tuple[Any, ...]) -
 
 
 def _accepts(stated: Any, given: Any) -> bool:
-    """Whether an annotation leaves room for a class. True where that cannot be told."""
+    """Whether an annotation leaves room for a class. True where that is not known."""
     if _is_union(stated):
         return any(_accepts(each, given) for each in get_args(stated))
     stated = get_origin(stated) or stated

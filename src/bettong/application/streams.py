@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from bettong.application.callables import name_of
 from bettong.application.codecs import Pickle, check_codec
 from bettong.application.event_time import EventTime
+from bettong.application.execution_mode import ExecutionMode, common_mode, execution_mode_of
 from bettong.application.external.destination import Destination, check_destination
 from bettong.application.key import Key, check_key
 from bettong.application.lifetime import Lifetime, TtlClock, check_states, lifetime_of
@@ -28,7 +29,6 @@ from bettong.application.signatures import (
     stateful_output,
 )
 from bettong.application.timers import StateTimer, state_timers
-from bettong.application.ways import Way, one_way, way_of
 from bettong.errors import ApplicationError
 from bettong.schema.schema import Schema
 
@@ -161,10 +161,10 @@ class Stream:
         _check_stateful(name, self, state, on_error)
         check_version(name, version, migrate)
         by_schema, firing = _handlers_by_schema(name, self, handlers), state_timers(owner, state, timers)
-        way = one_way(owner, [*by_schema.values(), *(timer.function for timer in firing)])
-        check_codec(name, state_codec, way)
+        mode = common_mode(owner, [*by_schema.values(), *(timer.function for timer in firing)])
+        check_codec(name, state_codec, mode)
         output = stateful_output(name, by_schema, state, firing)
-        check_states(owner, state, delete_when, way)
+        check_states(owner, state, delete_when, mode)
         return self.app.add(
             Stateful(
                 self.app,
@@ -175,7 +175,7 @@ class Stream:
                 handlers=by_schema,
                 state=state,
                 many=output.many,
-                way=way,
+                way=mode,
                 timers=firing,
                 lifetime=lifetime_of(owner, ttl, ttl_clock),
                 delete_when=delete_when,
@@ -242,9 +242,9 @@ class Stateless(Uniform):
     on_error: OnError = DEAD_LETTER
 
     @property
-    def way(self) -> Way:
+    def way(self) -> ExecutionMode:
         """How the function is run."""
-        return way_of(self.function)
+        return execution_mode_of(self.function)
 
 
 class Mapped(Stateless):
@@ -288,7 +288,7 @@ class Stateful(Uniform):
     handlers: Mapping[Schema, Handler]
     state: Callable[[], Any]
     many: bool
-    way: Way
+    way: ExecutionMode
     timers: tuple[StateTimer, ...]
     lifetime: Lifetime | None
     delete_when: Callable[[Any], bool] | None

@@ -1,4 +1,4 @@
-"""Timers: fields of a state that tell when a function is to be called for its key.
+"""Timers: fields of a state that say when a function is to be called for its key.
 
 | annotation         | fires when                                   | unit               |
 | ------------------ | -------------------------------------------- | ------------------ |
@@ -87,7 +87,7 @@ def state_timers(
 
 
 def _class_of(state: Callable[[], Any]) -> Any:
-    """The class of the states; None where it cannot be told before a message comes."""
+    """The class of the states; None where it is not known before a message comes."""
     if isinstance(state, type):
         return state
     try:
@@ -97,7 +97,7 @@ def _class_of(state: Callable[[], Any]) -> Any:
 
 
 def _clocks(owner: str, kind: Any, *, strict: bool) -> dict[str, Clock]:
-    """The timers among the fields of a class. `strict`: whether it must be possible to tell."""
+    """The timers among the fields of a class. `strict`: whether they must be known."""
     if not is_dataclass(kind) or not isinstance(kind, type):
         return {}
     try:

@@ -80,7 +80,7 @@ class StreamCrowd:
 
     CLIENTS of them are under way at a time, spread over the senders at `addresses`. A stream for which `row_of` gives a
     row has that one message to send, and is done with its receipt; the others are done as soon as they are welcome.
-    Whatever cuts one off, it comes back until it is done. `tell` is told in lines how far the crowd is.
+    Whatever cuts one off, it comes back until it is done. `tell` gets lines that say how far the crowd is.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class StreamCrowd:
         self._row_of = row_of
         self._names = names
         self._tell = tell
-        self._begun_s = self._told_s = time.monotonic()
+        self._begun_s = self._reported_s = time.monotonic()
         self._left = iter(range(count))
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -149,9 +149,9 @@ class StreamCrowd:
         with self._lock:
             self.done += 1
             now_s = time.monotonic()
-            if now_s - self._told_s < _TELL_S and self.done < self._count:
+            if now_s - self._reported_s < _TELL_S and self.done < self._count:
                 return
-            self._told_s = now_s
+            self._reported_s = now_s
             rate = self.done / max(now_s - self._begun_s, 1e-3)
             line = f"crowd: {self.done:,} of {self._count:,} streams, {rate:.0f}/s"
         self._tell(line)
@@ -169,11 +169,11 @@ def _session(begin: _Call, hello: Hello, row: bytes | None) -> bool:
         if row is None:
             requests.put(None)
         for response in begin(iter(requests.get, None)):
-            told = response.welcome if response.HasField("welcome") else response.receipt
-            if row is None or told.acknowledged:
+            answer = response.welcome if response.HasField("welcome") else response.receipt
+            if row is None or answer.acknowledged:
                 done = True
                 requests.put(None)
-            elif told.credits and not sent:
+            elif answer.credits and not sent:
                 sent = True
                 requests.put(IngestRequest(frame=IngestFrame(sequence=1, rows=Rows(messages=[row]))))
     except grpc.RpcError:

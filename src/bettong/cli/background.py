@@ -63,7 +63,7 @@ def up(
         receiver=receiver,
         announce=None,
     )
-    plan(load(application))  # its mistakes are told here and now
+    plan(load(application))  # its mistakes are reported here and now
     console = Console(highlight=False)
     try:
         with terminable(), console.status("starting Kafka, Redis, sender, processor and receiver ..."):

@@ -92,12 +92,12 @@ def memory(report: Report) -> Table:
 
 
 def growth(report: Report) -> Table:
-    """A row a figure that was followed over the run."""
+    """A row for each metric that was followed over the run."""
     table = Table(
         title="growth over the run",
         caption="Of a line through the medians of 20 stretches, in parts of the median; the interval holds with 95 %.",
     )
-    table.add_column("figure")
+    table.add_column("metric")
     for name in ("median", "growth", "interval", "bound"):
         table.add_column(name, justify="right")
     for each in report.growth:

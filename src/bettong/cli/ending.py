@@ -15,7 +15,7 @@ from bettong.errors import BettongError
 
 
 def end_well(app: typer.Typer, arguments: list[str], *, name: str) -> int:
-    """Runs a command line and returns its exit code; errors of the user's and of Bettong's are told in one line."""
+    """Runs a command line and returns its exit code; errors of the user's and of Bettong's are printed in one line."""
     try:
         status = app(arguments, prog_name=name, standalone_mode=False)
     except typer.TyperException as error:

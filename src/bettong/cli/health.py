@@ -36,7 +36,7 @@ def health(
     running: Annotated[bool, _RUNNING] = False,
     stalled_s: Annotated[float, _STALLED] = 600.0,
 ) -> None:
-    """Tell whether the processor here goes on, for the probes of its container. Settings are the processor's.
+    """Report whether the processor here goes on, for the probes of its container. Settings are the processor's.
 
     A Kafka or a Redis that does not answer is nobody's stall: exit code 0, and with --running 7.
     """

@@ -26,7 +26,7 @@ _FILE = typer.Argument(
 )
 _FORMAT = typer.Option(
     "--format",
-    help="How messages lie in the file; by default told by its ending."
+    help="How messages lie in the file; by default the ending decides."
     " binary (.bin .msg .dat): u32 length, big-endian, then the message. lines (.txt .log): one a line, as bytes"
     " or as the one text field. json (.json .jsonl): an object a line. csv: a header, then rows. parquet (.pq).",
 )

@@ -220,12 +220,14 @@ class Courier:
             return False
         now_s = time.monotonic()
         if self._held_until_s is None:
-            told = [each.value for each in error.trailing_metadata() or () if each.key == _LEASE_METADATA]
-            self._held_until_s = now_s + int(told[0] if told else 0) / 1000
+            leases_ms = [
+                each.value for each in error.trailing_metadata() or () if each.key == _LEASE_METADATA
+            ]
+            self._held_until_s = now_s + int(leases_ms[0] if leases_ms else 0) / 1000
         return now_s > self._held_until_s
 
     def _requests(self, session: int) -> Iterator[IngestRequest]:
-        """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is told."""
+        """In gRPC's thread: hello, then frames as there are credits. Ends with the session or when all is sent."""
         hello = Hello(
             source=self._hello.source,
             stream=self._hello.stream,

@@ -25,7 +25,7 @@ _OPTIONS = (
 )
 _NO_PROXY = ("grpc.enable_http_proxy", 0)
 
-# gRPC tells why a handshake failed in its status's text alone. The words are BoringSSL's and gRPC's own.
+# gRPC says why a handshake failed in its status's text alone. The words are BoringSSL's and gRPC's own.
 _HANDSHAKES = {
     "certificate has expired": "its certificate has expired: renew it there, unless the clock here is wrong",
     "certificate is not yet valid": "its certificate is not valid yet: look at the clocks here and there",

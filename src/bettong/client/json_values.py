@@ -1,7 +1,7 @@
 """Values of JSON as values of a source's fields: what `bettong.frames.text` writes reads back as it was.
 
-The sender tells with each field which kind it is (`fields.KIND`), for Arrow's types alone do not: a bool travels as a
-byte, and text as bytes where its width is fixed. An older one does not tell; then the type decides.
+The sender says with each field which kind it is (`fields.KIND`), for Arrow's types alone do not: a bool travels as a
+byte, and text as bytes where its width is fixed. An older one does not say; then the type decides.
 """
 
 from __future__ import annotations

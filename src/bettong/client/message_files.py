@@ -84,7 +84,7 @@ def format_of(path: Path) -> Format:
 def portions(path: Path, kind: Format, wanted: Wanted) -> Iterator[Portion]:
     """The file, frame by frame, in order. Memory is bounded by a few frames.
 
-    Cuts depend on the file and `wanted` alone, so reading again gives the same frames. Raises SchemaError, naming
+    Batch boundaries depend on the file and `wanted` alone, so reading again gives the same. Raises SchemaError, naming
     where it is, for content that does not fit, BettongError for a file or a source of another kind.
     """
     _check_kind(path, kind, wanted)

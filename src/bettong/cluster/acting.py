@@ -85,17 +85,17 @@ def awaited(
     name: str,
     *,
     seconds_max: float,
-    told: Callable[[rolling.RolloutProgress], None],
+    on_progress: Callable[[rolling.RolloutProgress], None],
     deployments: bool = True,
 ) -> bool:
-    """Whether a workload has all pods that it wants, new and ready, within so many seconds. `told` how far it is."""
+    """Whether a workload has all its pods, new and ready, within so many seconds. `on_progress` gets the state."""
     deadline = time.monotonic() + seconds_max
     while True:
         sets = cluster.list("statefulsets", labels=f"{RELEASE}={release}")
         others = cluster.list("deployments", labels=f"{RELEASE}={release}") if deployments else []
         (each,) = (one for one in [*sets, *others] if name_of(one) == name)
         how = rolling.progress(each)
-        told(how)
+        on_progress(how)
         if how.done or time.monotonic() > deadline:
             return how.done
         time.sleep(LOOK_S)

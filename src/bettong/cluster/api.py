@@ -24,7 +24,7 @@ CONNECT_S_MAX = 10.0
 ANSWER_S_MAX = 30.0
 # Of a stream that follows: quiet pods say nothing for long, and a connection that is dead is noticed by then.
 QUIET_S_MAX = 300.0
-# The channel on which a Status tells how a command ended: k8s.io/apimachinery/pkg/util/remotecommand.
+# The channel on which a Status says how a command ended: k8s.io/apimachinery/pkg/util/remotecommand.
 _ENDING = 3
 _LIST_MAX = 500  # objects a page
 _GROUPS = {
@@ -47,8 +47,8 @@ class Cluster:
 
     def __init__(self, *, context: str | None = None, namespace: str | None = None) -> None:
         """Reads the kubeconfig, or what a pod is given. Raises ClusterError where there is neither."""
-        self._client, told = _connected(context)
-        self.namespace = namespace or told or "default"
+        self._client, default_namespace = _connected(context)
+        self.namespace = namespace or default_namespace or "default"
 
     def __enter__(self) -> Self:
         return self
@@ -147,7 +147,7 @@ class Cluster:
                 said = call.read_all()
         except client.ApiException as error:
             raise ClusterError(
-                f"no command can be run in {pod}: {_told(str(error.reason), self.namespace)}"
+                f"no command can be run in {pod}: {_explained(str(error.reason), self.namespace)}"
             ) from error
         if ending.get("status") != "Success":
             why = ending.get("message") or f"no end within {seconds_max:g} s"
@@ -207,14 +207,14 @@ class Cluster:
             )
         if status == 409:
             return _ExistsError(message)
-        return ClusterError(_told(message, self.namespace))
+        return ClusterError(_explained(message, self.namespace))
 
 
 class _ExistsError(ClusterError):
     """An object of that name is there."""
 
 
-def _told(message: str, namespace: str) -> str:
+def _explained(message: str, namespace: str) -> str:
     """A refusal, with what a Role would have to allow."""
     # Where a connection is refused, the answer stands in the client's words with its quotes escaped.
     if found := _FORBIDDEN.search(message.replace("\\", "")):

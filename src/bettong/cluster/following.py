@@ -48,11 +48,13 @@ class Follower:
 
     def _follow_new(self) -> None:
         pods = self._cluster.list("pods", labels=f"{RELEASE}={self._release}")
-        for place in containers(pods, self._component):
-            if place in self._followed and self._followed[place].is_alive():
+        for container in containers(pods, self._component):
+            if container in self._followed and self._followed[container].is_alive():
                 continue
-            thread = threading.Thread(target=self._follow, args=place, daemon=True, name=f"log of {place[0]}")
-            self._followed[place] = thread
+            thread = threading.Thread(
+                target=self._follow, args=container, daemon=True, name=f"log of {container[0]}"
+            )
+            self._followed[container] = thread
             thread.start()
 
     def _follow(self, pod: str, container: str) -> None:

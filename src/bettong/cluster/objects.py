@@ -36,7 +36,7 @@ def component_of(each: Object) -> str:
     return label(each, COMPONENT)
 
 
-def place_of(component: str) -> tuple[int, str]:
+def order_of(component: str) -> tuple[int, str]:
     """Where a component stands among others."""
     known = component in COMPONENTS
     return COMPONENTS.index(component) if known else len(COMPONENTS), component
@@ -70,4 +70,4 @@ def chosen(wanted: str | None, workloads: Iterable[Object], namespace: str) -> s
 def of_release(workloads: Iterable[Object], release: str) -> list[Object]:
     """Those of one release, by component."""
     found = [each for each in workloads if label(each, RELEASE) == release]
-    return sorted(found, key=lambda each: place_of(component_of(each)))
+    return sorted(found, key=lambda each: order_of(component_of(each)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from bettong.cluster.objects import Object, component_of, name_of, place_of
+from bettong.cluster.objects import Object, component_of, name_of, order_of
 
 _LAST_WORDS_MAX = 300  # characters of what a container said at its end
 _REFUSALS = ("FailedCreate", "FailedScheduling", "FailedMount", "FailedAttachVolume")
@@ -36,7 +36,7 @@ class PodRow:
 def rows(pods: Iterable[Object]) -> list[PodRow]:
     """A row for each pod but for those of jobs and tests that are over, by component and name."""
     found = [row(pod) for pod in pods if pod["status"].get("phase") != "Succeeded"]
-    return sorted(found, key=lambda each: (place_of(each.component), each.name))
+    return sorted(found, key=lambda each: (order_of(each.component), each.name))
 
 
 def row(pod: Object) -> PodRow:

@@ -1,6 +1,6 @@
 """Who may do what: the rule of tokens. Pure; what asks it is `bettong.edges.grpc_server`.
 
-    [feed]                                 # a holder's name: logs and refusals tell it, never the token
+    [feed]                                 # a holder's name: logs and refusals name it, never the token
     sha256 = "9f86d081884c7d65..."         # of the token; a list of two while one replaces the other
     write = ["orders/feed-*", "nbbo/*"]    # source/stream
     read = ["rejected"]                    # sinks
@@ -100,9 +100,12 @@ class Grants:
         """Who holds the token; None for one that nobody holds. Takes as long for any token of a length."""
         if not token or len(token) > TOKEN_CHARACTERS_MAX:
             return None
-        told = digest(token)
+        given = digest(token)
         found = [
-            holder for holder in self._holders for known in holder.digests if hmac.compare_digest(told, known)
+            holder
+            for holder in self._holders
+            for known in holder.digests
+            if hmac.compare_digest(given, known)
         ]
         return found[0] if found else None
 
@@ -147,7 +150,7 @@ _EXPECTED = {
 }
 
 
-def _fault(place: tuple[int | str, ...]) -> str:
-    holder, *rest = (str(part) for part in place)
+def _fault(path: tuple[int | str, ...]) -> str:
+    holder, *rest = (str(part) for part in path)
     key = rest[0] if rest else ""
     return f"[{holder}] {key}: {_EXPECTED.get(key, 'expected sha256, write and read, nothing else')}"

@@ -3,7 +3,7 @@
     {"warehouse": {"url": "postgresql://user:password@host/db"},
      "partner":   {"bootstrap_servers": "host:9092", "security_protocol": "SASL_SSL", ...}}
 
-An application names a connection; it holds none. What an entry may say is told by who uses it.
+An application names a connection; it holds none. What an entry may say, its user decides.
 """
 
 import json
@@ -32,7 +32,7 @@ def read_connections(path: Path | None) -> dict[str, Options]:
     except OSError as error:
         raise SettingsError(f"{_SETTING}: cannot read {path}: {error.strerror}") from None
     except ValueError as error:
-        # The text of a JSON error tells the place, not the content; that of a decoding error quotes bytes.
+        # The text of a JSON error names the position, not the content; that of a decoding error quotes bytes.
         where = f": {error}" if isinstance(error, json.JSONDecodeError) else ""
         raise SettingsError(f"{_SETTING}: {path} is no JSON{where}") from None
     except RecursionError:

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 # A name or an IPv4 address, or an IPv6 address in brackets; then a port.
-_PLACE = re.compile(r"([^\s,:/@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
+_ADDRESS = re.compile(r"([^\s,:/@\[\]]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
 _PORT_MAX = 65_535
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -102,5 +102,5 @@ def _is_redis(url: str) -> bool:
 
 
 def _is_address(text: str, *, port_min: int = 1) -> bool:
-    match = _PLACE.fullmatch(text)
+    match = _ADDRESS.fullmatch(text)
     return match is not None and port_min <= int(match[2]) <= _PORT_MAX

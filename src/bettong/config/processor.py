@@ -69,7 +69,7 @@ class ProcessorSettings(ServiceSettings):
     gap_alarm_s: Annotated[float, Ge(1), Le(86_400)] = Field(
         30.0,
         description="How long a frame may be skipped because one before it is missing, in seconds, before"
-        " `bettong status` and the metrics tell: a client resends within moments.",
+        " `bettong status` and the metrics report it: a client resends within moments.",
     )
     exclusive_cpus: Annotated[int, Ge(0), Le(4096)] = Field(
         0,

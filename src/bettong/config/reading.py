@@ -1,4 +1,4 @@
-"""Reads settings from the environment, and tells all that is wrong with them at once."""
+"""Reads settings from the environment, and reports all that is wrong with them at once."""
 
 import os
 from collections.abc import Mapping

@@ -52,7 +52,7 @@ class SenderSettings(ServingSettings):
     tick_ms: Annotated[int, Ge(10), Le(60_000)] = Field(
         200,
         description="How long a partition may get no frame of a client whose event time moves on, in milliseconds,"
-        " before a record tells it how far that has come; only where a stage goes by event time. docs/sources.md.",
+        " before a record brings it that watermark; only where a stage goes by event time. docs/sources.md.",
     )
     sender_marks: Path = Field(
         # Private to this user, or refused: see `bettong_sender.marks`.

@@ -1,4 +1,4 @@
-"""What is wrong with settings, as people are told. Pure."""
+"""What is wrong with settings, as people read it. Pure."""
 
 import difflib
 from collections.abc import Collection, Iterable

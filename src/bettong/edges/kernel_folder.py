@@ -9,10 +9,10 @@ from pathlib import Path
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def kernel_folder(cache: Path, tell: Callable[[str], object] = sys.stderr.write) -> Path | None:
+def kernel_folder(cache: Path, report: Callable[[str], object] = sys.stderr.write) -> Path | None:
     """The folder of `BETTONG_KERNEL_CACHE`, closed to others; None where it cannot be trusted or made.
 
-    Then functions are compiled at each start, and `tell` is given a line that says why. Files in it that others may
+    Then functions are compiled at each start, and `report` gets a line that says why. Files in it that others may
     have written are removed: they are compiled again.
     """
     folder = folder_of(cache)
@@ -24,7 +24,7 @@ def kernel_folder(cache: Path, tell: Callable[[str], object] = sys.stderr.write)
         # Who may rename the folder may put another one there; in a sticky one (/tmp) only its owner may.
         open_above = above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or open_above:
-            tell(
+            report(
                 f"BETTONG_KERNEL_CACHE: {folder} is another user's, a link, or where all may write: nothing is"
                 " kept there, functions are compiled at each start; name a folder of your own\n"
             )

@@ -32,7 +32,7 @@ Partitions = Mapping[PartitionId, MetricValues]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose metrics an endpoint tells."""
+    """Whose metrics an endpoint serves."""
 
     service: str
     application: str
@@ -157,7 +157,7 @@ class _MetricsCollector(Collector):
             states.add_sample("bettong_state", {"service": service, "state": state}, held)
         yield states
         partitions: Partitions = {}
-        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the one that leads tells them
+        if self._has_partitions and record.get(STATE.name) != STANDBY:  # the one that leads reports them
             try:
                 partitions = self._live.partitions(attempts_s=_ATTEMPTS_S)
                 readable = 1

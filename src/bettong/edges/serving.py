@@ -1,4 +1,4 @@
-"""What health checks are told: whether a service takes calls now (decision 8)."""
+"""What health checks report: whether a service takes calls now (decision 8)."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ class Serving:
         self._service = service
 
     async def say(self, *, serving: bool) -> None:
-        """Tells whoever asks or watches."""
+        """Reports to whoever asks or watches."""
         response = health_pb2.HealthCheckResponse
         for name in ("", self._service):
             await self.servicer.set(name, response.SERVING if serving else response.NOT_SERVING)

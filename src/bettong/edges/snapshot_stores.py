@@ -57,7 +57,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def prepare(url: str) -> None:
-    """What can be told of a URL at start, before anything is saved: loads its package, makes its folder.
+    """What can be known of a URL at start, before anything is saved: loads its package, makes its folder.
 
     Raises SettingsError.
     """

@@ -2,7 +2,7 @@
 
     what               bytes, with F for `frame_bytes_max`
     -----------------  -------------------------------------------------------------------------------------------
-    messages           at most F with what tells their lengths: those of a client's frame of rows never need more,
+    messages           at most F with their lengths: those of a client's frame of rows never need more,
                        JSON of messages without a key and rows larger than a frame are cut to it
     indexes, reasons'   two bytes a message, three behind 127 reasons. Frames have at most F messages, those of rows
     numbers            half as many, for an empty row takes two bytes
@@ -52,7 +52,7 @@ class Refused:
 
 
 def reason_text(reason: str, *, characters_max: int = REASON_CHARACTERS_MAX) -> str:
-    """A reason as it is stored and told: cut, and escaped where an exception quotes what is no Unicode text."""
+    """A reason as it is stored and shown: cut, and escaped where an exception quotes what is no Unicode text."""
     return reason[:characters_max].encode(errors="backslashreplace").decode()[:characters_max]
 
 

@@ -1,4 +1,4 @@
-"""What is known of a deployment at a moment: its services, how far its logs are folded, and what nobody can tell.
+"""What is known of a deployment at a moment: its services, how far its logs are folded, and what nobody knows.
 
 Facts from three sides: processes (of a suite on this machine), Redis (what services say), Kafka (where logs end). One
 that does not answer takes away what only it knows, never the rest. `bettong status` shows it.
@@ -72,12 +72,12 @@ def inspection(application: str, services: list[ServiceRow], answers: Deployment
     begins, ends = (logs.begins, logs.ends) if logs is not None else ({}, None)
     # What Kafka does not say now was said by it before: old metrics of lag are no better than a guess.
     known = "kafka" not in answers.silent
-    told = partition_rows(answers.live, answers.partitions, begins=begins, ends=ends, lag_known=known)
+    partitions = partition_rows(answers.live, answers.partitions, begins=begins, ends=ends, lag_known=known)
     return Inspection(
         application=application,
         services=services,
-        overview=overview(answers.live, answers.partitions, told),
+        overview=overview(answers.live, answers.partitions, partitions),
         stages=stages(answers.partitions),
-        partitions=told,
+        partitions=partitions,
         unknown=[f"{why}; what only it knows is left out" for why in answers.silent.values()],
     )

@@ -39,7 +39,7 @@ def facts_of(
 ) -> Facts:
     """From where logs end, and the next offset of each partition that was ever folded, by (topic, partition).
 
-    A partition that has told no offset counts only while none has: Redis may have lost what others told.
+    A partition that has reported no offset counts only while none has: Redis may have lost what others reported.
     """
     waiting = lag(ends, offsets) if offsets else sum(ends.values())
     return Facts(speaks, waiting, sum(offsets.values()))
@@ -58,7 +58,7 @@ def observed(facts: Facts | None, seen: Seen | None, now_s: float) -> Seen:
 def has_started(record: Mapping[str, str]) -> bool:
     """Whether a schedule is at work, or another processor's is and this one stands by, by its live record.
 
-    One that waits for a partition that is held up tells its lag; one that waits for Kafka, or for a new start, tells
+    One that waits for a partition that is held up reports its lag; one that waits for Kafka or a new start reports
     none.
     """
     state = record.get(STATE.name)

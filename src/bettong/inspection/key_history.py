@@ -80,7 +80,7 @@ class Event:
 
 
 class KeyHistory:
-    """Folds a partition as PartitionWorker does, and tells what becomes of one key."""
+    """Folds a partition as PartitionWorker does, and reports what becomes of one key."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class KeyHistory:
             columns = Columns.of_payload(entry.schema, frame.columns or b"")
         except FrameError:
             return frame, None, []
-        return frame, columns, places_of(entry, columns, self._key)
+        return frame, columns, indexes_of(entry, columns, self._key)
 
     def _events(
         self,
@@ -238,7 +238,7 @@ class KeyHistory:
         return found
 
 
-def places_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
+def indexes_of(entry: StageInput, columns: Columns, key: KeyValue) -> list[int]:
     """The indexes of the messages of a key in a frame."""
     if not isinstance(entry.key, str):
         values = FrameKeys(entry, columns).values() if entry.key is not None else []
@@ -287,7 +287,7 @@ class _Watch:
 
 @dataclass(frozen=True, slots=True)
 class _WatchedProgram(StageProgram):
-    """A program whose states and outputs are watched, and that tells what it skips."""
+    """A program whose states and outputs are watched, and that reports what it skips."""
 
     watch: _Watch = field(default_factory=_Watch)
 

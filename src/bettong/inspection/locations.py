@@ -11,7 +11,7 @@ from bettong.worker.kernel import KernelCache
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Addresses, and what the services were told. `sender` is None where only a flag could tell it."""
+    """Addresses, and the services' settings. `sender` is None where only a flag could say it."""
 
     kafka: KafkaConnection
     redis: RedisConnection

@@ -149,12 +149,12 @@ def partition_rows(
 ) -> list[PartitionRow]:
     """One row a partition, by stage and number.
 
-    Lag is from `ends`, where logs end now, to what was told to be folded; of a partition that has told nothing (Redis
+    Lag is from `ends`, where logs end now, to what was reported as folded; of a partition without a report (Redis
     may have lost it) it is the word of a driver that folds, else from where its log begins. Without `ends` it is the
     driver's word. Not `lag_known`: nobody's.
     """
     drivers = [record for record in live.values() if service_of(record) == PROCESSOR.name]
-    told = {name: value for record in drivers for name, value in record.items()}
+    reported = {name: value for record in drivers for name, value in record.items()}
     folds = any(metrics.LAG.name in record and not is_silent(record) for record in drivers)
     rows = []
     for stage, partition in sorted({*partitions, *(ends or ())}):
@@ -164,12 +164,12 @@ def partition_rows(
         offset = max(_total([record], metrics.OFFSET), (begins or {}).get(key, 0))
         lag: float | None = None
         if ends is None or (folds and metrics.OFFSET.name not in record):
-            lag = _number(told, metrics.LAG, f"/{stage}/{partition}")
+            lag = _number(reported, metrics.LAG, f"/{stage}/{partition}")
         if lag is None:
             lag = max(0, ends.get(key, offset) - offset) if ends is not None else _number(record, metrics.LAG)
         if not lag_known:
             lag = None
-        stalled_s = _number(told, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
+        stalled_s = _number(reported, metrics.STALLED, f"/{stage}/{partition}") if folds else math.inf
         rows.append(
             PartitionRow(
                 stage=stage,

@@ -59,7 +59,7 @@ def local_rows(
 
 def remote_rows(live: Mapping[str, Record]) -> list[ServiceRow]:
     """A row for each instance that writes metrics, and one for each service of which none does."""
-    rows = [_told_row(name, record) for name, record in sorted(live.items())]
+    rows = [_reported_row(name, record) for name, record in sorted(live.items())]
     present = {service_of(record) for record in live.values()}
     missing = [ServiceRow(name, DOWN, detail="writes no metrics") for name in SERVICES if name not in present]
     return rows + missing
@@ -81,11 +81,13 @@ def _local_row(
         return ServiceRow(
             name, _UNKNOWN, detail="it runs; Redis, which knows how it does, is away", process=facts
         )
-    told = _told_row(name, record) if record is not None else None
-    if told is None or (told.since_s or 0.0) < facts.started_s - 1.0:  # of the process before this one
+    reported = _reported_row(name, record) if record is not None else None
+    if (
+        reported is None or (reported.since_s or 0.0) < facts.started_s - 1.0
+    ):  # of the process before this one
         again = f"again, after it {_ending(facts)}" if facts.fault else ""
         return ServiceRow(name, _STARTING, facts.started_s, again, facts)
-    return ServiceRow(name, told.state, told.since_s, told.detail, facts)
+    return ServiceRow(name, reported.state, reported.since_s, reported.detail, facts)
 
 
 def _ending(facts: ProcessFacts) -> str:
@@ -95,7 +97,7 @@ def _ending(facts: ProcessFacts) -> str:
     return f"{end}: {facts.fault}; see {facts.log}"
 
 
-def _told_row(name: str, record: Record) -> ServiceRow:
+def _reported_row(name: str, record: Record) -> ServiceRow:
     since = record.get(metrics.SINCE.name)
     state, detail = record.get(metrics.STATE.name) or _UNKNOWN, record.get(metrics.DETAIL.name, "")
     if is_silent(record):

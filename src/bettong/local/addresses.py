@@ -12,7 +12,7 @@ LOOPBACK = "127.0.0.1"
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 15_000
 _HIGHEST = 65_535
-# Where to look when the kernel leaves no room beside its range, or tells no range: below Linux' default one.
+# Where to look when the kernel leaves no room beside its range, or names no range: below Linux' default one.
 _ANYWHERE = range(_LOWEST, 32_768)
 _ROOM_MIN = 1000  # ports; with fewer, two callers would often choose the same
 _TRIES_MAX = 200

@@ -27,7 +27,7 @@ _STOP_S_MAX = 120.0  # likewise
 _LOOK_S = 0.1
 _WAIT_S = 3600.0
 
-# A log tells why its run ended; people start a suite a few times before they look.
+# A log says why its run ended; people start a suite a few times before they look.
 _LOGS_KEPT = 5
 
 

@@ -247,7 +247,7 @@ class KafkaBroker(Server):
 
     @property
     def _properties(self) -> Path:
-        """That it is there tells that the storage is formatted."""
+        """That it is there means that the storage is formatted."""
         return self._data / "meta.properties"
 
 

@@ -10,7 +10,7 @@ from bettong.local.supervision import FINAL_STATUSES, final_error
 
 
 def final_status(server: Server) -> int:
-    """What nobody starts again ended with, as an exit code: of a death that nothing tells, that of a LocalError."""
+    """What nobody starts again ended with, as an exit code: of a death that nothing explains, that of a LocalError."""
     status = _status(server)
     return status if status is not None and status in FINAL_STATUSES else LocalError.exit_code
 

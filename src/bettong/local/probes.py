@@ -74,7 +74,7 @@ def grpc_serves(address: str) -> bool:
 
 
 def _ask(port: int, questions: list[tuple[bytes, Callable[[bytes], bool]]]) -> bytes:
-    """The answer to the last of some questions, each with what tells that its answer is complete."""
+    """The answer to the last of some questions, each with what shows that its answer is complete."""
     answer = b""
     try:
         with socket.create_connection((LOOPBACK, port), timeout=_ANSWER_S_MAX) as connection:

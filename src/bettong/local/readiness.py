@@ -11,7 +11,7 @@ from bettong.local.services import SECOND
 from bettong.metrics import STANDBY
 
 # Every process answers by then. Topics are opened, partitions assigned and destinations opened in a second or two; what
-# takes longer has a reason, which is better told than waited for.
+# takes longer has a reason, which is better reported than waited for.
 _WAIT_S_MAX = 10.0
 _LOOK_S = 0.2
 
@@ -35,7 +35,7 @@ def await_running(look: Callable[[], SuiteRecord | None]) -> list[ServiceRow]:
 
 
 def lines(rows: list[ServiceRow]) -> list[str]:
-    """What to tell of services that do not run."""
+    """What to print of services that do not run."""
     return [f"{row.name}: {row.state}: {row.detail or 'it does not say why'}" for row in rows]
 
 

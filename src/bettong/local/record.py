@@ -1,4 +1,4 @@
-"""What a suite tells about itself in `suite.json`, so that other commands find it."""
+"""What a suite writes about itself into `suite.json`, so that other commands find it."""
 
 from __future__ import annotations
 

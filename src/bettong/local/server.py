@@ -15,7 +15,7 @@ _LOOK_S_MIN, _LOOK_S_MAX = 0.05, 0.5
 
 
 class Server:
-    """A command, and how to tell that it does its work.
+    """A command, and how to know that it does its work.
 
     `answers` is asked again and again, must return within about a second and must not raise. A context manager:
     entering starts it and waits, leaving stops it.

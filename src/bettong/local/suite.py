@@ -43,7 +43,7 @@ _MEANING = {
 class Suite:
     """A context manager: entering starts everything and waits until all answer, leaving stops everything.
 
-    A process that dies is started again; `say` is told, in one line, from a thread of the suite. One that dies too
+    A process that dies is started again; `say` gets a line about it, from a thread of the suite. One that dies too
     often, or that no new start mends, stays down alone (`given_up`). All die with this process, however it ends.
     """
 

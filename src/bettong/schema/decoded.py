@@ -19,7 +19,7 @@ Column = np.ndarray[Any, np.dtype[Any]]
 class Decoded:
     """The messages that could be read, as columns in the schema's order or as message objects.
 
-    `refused` maps the place of each unreadable message to the reason.
+    `refused` maps the index of each unreadable message to the reason.
     """
 
     columns: Sequence[Column] | None = None

@@ -66,7 +66,7 @@ class Kind(StrEnum):
     BYTES = "bytes"
 
 
-# Of a field's Arrow metadata: its kind, which Arrow's type alone does not tell.
+# Of a field's Arrow metadata: its kind, which Arrow's type alone does not say.
 KIND = b"bettong.kind"
 
 
@@ -111,10 +111,10 @@ def field_of(name: str, annotation: object) -> Field:
 
 
 def kind_of(field: pa.Field) -> Kind:
-    """The kind of a field of an Arrow schema that a sender told; by its type when it did not tell."""
-    told = (field.metadata or {}).get(KIND, b"").decode("ascii", "replace")
-    if told in set(Kind):
-        return Kind(told)
+    """The kind of a field of an Arrow schema as a sender named it; by its type when it did not."""
+    name = (field.metadata or {}).get(KIND, b"").decode("ascii", "replace")
+    if name in set(Kind):
+        return Kind(name)
     if pa.types.is_floating(field.type):
         return Kind.FLOAT
     if pa.types.is_integer(field.type):

@@ -60,8 +60,8 @@ class packed:  # noqa: N801 - reads as a function in an application
         refused: dict[int, str] = {}
         if set(map(len, rows)) - {size}:
             refused = {
-                place: f"{len(row)} bytes, expected {size}"
-                for place, row in enumerate(rows)
+                index: f"{len(row)} bytes, expected {size}"
+                for index, row in enumerate(rows)
                 if len(row) != size
             }
             rows = [row for row in rows if len(row) == size]
@@ -85,16 +85,16 @@ class packed:  # noqa: N801 - reads as a function in an application
                         record, f"field {each_field.name!r}: {bytes(column[record])!r} is no UTF-8"
                     )
         if wrong:
-            places = [place for place in range(len(rows) + len(refused)) if place not in refused]
-            refused |= {places[record]: reason for record, reason in wrong.items()}
+            indexes = [index for index in range(len(rows) + len(refused)) if index not in refused]
+            refused |= {indexes[record]: reason for record, reason in wrong.items()}
             columns = [np.delete(column, list(wrong)) for column in columns]
         return Decoded(columns=columns, refused=dict(sorted(refused.items())))
 
     def _read(self, source: str, schema: Schema) -> list[Field]:
         """The fields that the codes are for."""
         known = {each_field.name: each_field for each_field in schema.fields}
-        for place, name in enumerate(self.fields):
-            if name not in known or name in self.fields[:place]:
+        for index, name in enumerate(self.fields):
+            if name not in known or name in self.fields[:index]:
                 raise ApplicationError(
                     f"decoder of {source!r}: fields={self.fields}: {name!r} is"
                     f" {'there twice' if name in known else f'no field of {schema.name}'}"
@@ -162,18 +162,18 @@ class tagged:  # noqa: N801 - reads as a function in an application
     def decode(self, schema: Schema, rows: Sequence[bytes]) -> Decoded:
         """See Decoder."""
         size = len(next(iter(self.layouts)))
-        places: dict[bytes, list[int]] = {tag: [] for tag in self.layouts}
+        indexes: dict[bytes, list[int]] = {tag: [] for tag in self.layouts}
         refused: dict[int, str] = {}
-        for place, row in enumerate(rows):
-            if (own := places.get(row[:size])) is not None:
-                own.append(place)
+        for index, row in enumerate(rows):
+            if (own := indexes.get(row[:size])) is not None:
+                own.append(index)
             else:
                 tags = ", ".join(tag.hex() for tag in self.layouts)
-                refused[place] = f"starts with {row[:size].hex() or 'nothing'}, expected one of {tags}"
+                refused[index] = f"starts with {row[:size].hex() or 'nothing'}, expected one of {tags}"
         columns: list[Column] = [np.zeros(len(rows), each_field.dtype) for each_field in schema.fields]
-        for tag, own in places.items():
-            decoded = self.layouts[tag].decode(schema, [rows[place] for place in own])
-            refused |= {own[place]: reason for place, reason in decoded.refused.items()}
+        for tag, own in indexes.items():
+            decoded = self.layouts[tag].decode(schema, [rows[index] for index in own])
+            refused |= {own[index]: reason for index, reason in decoded.refused.items()}
             read = np.delete(np.array(own, np.int64), list(decoded.refused))
             for column, values in zip(columns, decoded.columns or (), strict=True):
                 column[read] = values

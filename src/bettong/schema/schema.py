@@ -38,7 +38,7 @@ class Schema:
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The Arrow schema of a frame's columns: no nulls anywhere. Metadata of a field tell its kind."""
+        """The Arrow schema of a frame's columns: no nulls anywhere. Metadata of a field hold its kind."""
         return pa.schema(
             [
                 pa.field(field.name, field.arrow, nullable=False, metadata={KIND: field.kind.value})
@@ -63,10 +63,10 @@ class Schema:
         return self.dtypes is not None
 
     def position(self, name: str) -> int:
-        """The place of a field. Raises SchemaError when there is none of that name."""
-        for place, field in enumerate(self.fields):
+        """The index of a field. Raises SchemaError when there is none of that name."""
+        for index, field in enumerate(self.fields):
             if field.name == name:
-                return place
+                return index
         known = ", ".join(field.name for field in self.fields)
         raise SchemaError(f"{self.name} has no field {name!r}; it has {known}")
 

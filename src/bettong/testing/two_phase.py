@@ -41,7 +41,7 @@ class TwoPhaseSinkContract:
         """Lets go of a sink as the system does when a process is killed: by default, it closes it."""
         sink.close()
 
-    def test_a_new_place_has_no_position_and_no_messages(self) -> None:
+    def test_a_new_destination_has_no_position_and_no_messages(self) -> None:
         """And recovering twice is no different."""
         for _ in range(2):
             with self._opened() as sink:
@@ -104,7 +104,7 @@ class TwoPhaseSinkContract:
         _same((self.visible(PARTITION), self.visible(OTHER)), ([b"a"], [b"x"]), "visible")
 
     def test_a_crash_at_any_point_leaves_each_message_once(self) -> None:
-        """Three batches, a crash after every call, and each resumed from the position that recover tells."""
+        """Three batches, a crash after every call, and each resumed from the position that recover returns."""
         batches = {
             b"%d" % number: [b"%d.%d" % (number, index) for index in range(3)] for number in range(1, 4)
         }

@@ -1,7 +1,7 @@
 """What decides the machine code of a user's function, so that machine code of an earlier run is known to fit.
 
 Of the function and of all that it calls: byte code, constants, and what the names in it stand for. Which names are
-globals and which attributes, and of what, is told by byte code that every version of CPython writes in its own way. So
+globals and which attributes, and of what, is read from byte code, which every CPython writes in its own way. So
 it is not read: a name counts as everything that it can be, a global of its module and an attribute of each module
 that the function names. A fact too many compiles once more than needed; none is left out.
 
@@ -39,7 +39,7 @@ class _UnknownError(Exception):
 def fingerprint(function: Callable[..., Any], *parts: str) -> str | None:
     """Names the machine code of a function, and of all that it calls, under these further parts.
 
-    Of what does not change within a process (Bettong's own extensions of Numba, packages, Python) the parts must tell.
+    Of what does not change within a process (Bettong's own extensions of Numba, packages, Python) the parts must say.
     None when something that decides the machine code cannot be known.
     """
     digest = hashlib.blake2b(digest_size=16)

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
-from bettong.application.ways import Way, refusal
+from bettong.application.execution_mode import ExecutionMode, refusal
 from bettong.errors import ApplicationError
 from bettong.worker.code_facts import codes
 
 REMEDY = "Remove @bettong.compiled, or set BETTONG_COMPILED=off, to run it as plain Python"
 _REASON_CHARACTERS_MAX = 300
 _PASSES = re.compile(r"(Failed in |During: |File |- |Overload |Operator |With argument|raised from)")
-_PLACE = re.compile(r'(?:File "([^"]+)", line (\d+)|\b(?:at|from) (\S[^"\n]*) \((\d+)\))')
+_LOCATION = re.compile(r'(?:File "([^"]+)", line (\d+)|\b(?:at|from) (\S[^"\n]*) \((\d+)\))')
 # Not the user's: the loop around the function, made as it is or from a file of the cache, and our extensions of Numba.
 _LOOP = re.compile(r"^<string>$|kernel_[0-9a-f]+\.py$|\bnumba_types/\w+\.py$")
 _RESULT = re.compile(r"(?:result|each)\.(\w+)")
@@ -45,14 +45,14 @@ def explain(function: Callable[..., Any], source: str, error: Exception) -> Appl
         named_line = _line_of_generator(function.__code__)
         reason = "Numba has no generators within a function; write a list, [... for ...], instead"
     # Line 1 is what Numba says when it does not know.
-    found = [(file or at, line or at_line) for file, line, at, at_line in _PLACE.findall(str(error))]
-    places = [(file, int(line)) for file, line in found if line != "1"]
-    # The first place that is named is the innermost: it may be in a function that this one calls.
-    users = next((place for place in places if not _LOOP.search(place[0])), None)
-    if users is None and places and (field := _field_stored(source, places[0][1])):
+    found = [(file or at, line or at_line) for file, line, at, at_line in _LOCATION.findall(str(error))]
+    locations = [(file, int(line)) for file, line in found if line != "1"]
+    # The first location that is named is the innermost: it may be in a function that this one calls.
+    users = next((location for location in locations if not _LOOP.search(location[0])), None)
+    if users is None and locations and (field := _field_stored(source, locations[0][1])):
         reason = f"field {field!r} of what it returns: {reason}"
     file, line = users or (None, named_line)
-    return refusal(function, Way.COMPILED, f"{reason}. {REMEDY}", file=file, line=line)
+    return refusal(function, ExecutionMode.COMPILED, f"{reason}. {REMEDY}", file=file, line=line)
 
 
 def _reason(error: Exception) -> str:
@@ -62,9 +62,13 @@ def _reason(error: Exception) -> str:
         # What Numba says of a list of named tuples that it cannot bring to one type.
         return "its results differ in type: in a list, a field is a message's text in each, or a constant in each"
     facts = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
+    reasons = [line for line in facts if not _PASSES.match(line)] or facts or [type(error).__name__]
     signature = next((line.removeprefix(">>> ") for line in facts if line.startswith(">>> ")), None)
-    reason = f"Numba has no {signature}" if told[0].startswith("No implementation") and signature else told[0]
+    reason = (
+        f"Numba has no {signature}"
+        if reasons[0].startswith("No implementation") and signature
+        else reasons[0]
+    )
     for said, plain in _REWORDED:
         reason = said.sub(plain, reason)
     return re.split(r": %|\.* Raised from", reason)[0].rstrip(".")[:_REASON_CHARACTERS_MAX]

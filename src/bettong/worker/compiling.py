@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from inspect import isgeneratorfunction
 from typing import Any, get_type_hints
 
+from bettong.application.execution_mode import ExecutionMode, refusal
 from bettong.application.plan import Computation
 from bettong.application.streams import Filtered, FlatMapped, Stateful
-from bettong.application.ways import Way, refusal
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.kernel import Gives, Kernel, KernelCache, KernelForm, compile_kernel
 from bettong.worker.state.records import check_fixed, first_state
@@ -44,7 +44,7 @@ def _kernels(
     if isinstance(node, Stateful):
         for function in filter(isgeneratorfunction, functions.values()):
             reason = "a generator of Numba's changes a copy of its state; return a list instead"
-            raise refusal(function, Way.COMPILED, reason)
+            raise refusal(function, ExecutionMode.COMPILED, reason)
     for schema in (*functions, node.schema):
         check_fixed("compiled", node.name, schema)
     return {

@@ -23,7 +23,7 @@ class EventClock:
             producer: entry.idle_timeout_ns for entry in stage.inputs for producer in entry.producers
         }
         self._watermarks = Watermarks(self._idle_ns)
-        self._tells = bool(destinations)
+        self._has_destinations = bool(destinations)
         self._downstream = DownstreamWatermarks(destinations)
 
     @property
@@ -39,7 +39,7 @@ class EventClock:
     def pass_record(self, frame: Frame, log_ns: int, delivery: DeliveryTable, *, is_taken: bool) -> None:
         """Moves the watermark to where a record takes it. `is_taken`: whether the delivery rule took its messages.
 
-        `delivery`: what it knows after the record. Who has ended there is told of no more, until they open again.
+        `delivery`: what it knows after the record. Who has ended there is passed on no more, until they open again.
         """
         watermarks = self._watermarks
         watermarks.pass_time(log_ns)
@@ -61,7 +61,7 @@ class EventClock:
 
     @staticmethod
     def _ends(origin: Origin, delivery: DeliveryTable) -> bool:
-        """Whether an origin is gone after its END: not where later frames came, also where TICKs alone told of it."""
+        """Whether an origin is gone after its END: not where later frames came, also where TICKs alone announced it."""
         return origin in delivery.ended_ns or origin not in delivery.highest
 
     def sends(self, watermark_ns: int, log_ns: int) -> Callable[[FrameDestination], None]:
@@ -70,18 +70,22 @@ class EventClock:
 
     def ticks(self, frame: Frame, log_ns: int, sent: SentTable) -> Iterator[OutputRecord]:
         """The TICKs that a record leads to, after all else. `sent`: the numbers of frames before."""
-        return self._downstream.ticks(frame, log_ns, self._watermarks, sent) if self._tells else iter(())
+        return (
+            self._downstream.ticks(frame, log_ns, self._watermarks, sent)
+            if self._has_destinations
+            else iter(())
+        )
 
     def due_ns(self, log_ns: int, awaited_ns: int) -> int | None:
-        """The log clock at which the watermark moves, or is to be told, although no record comes.
+        """The log clock at which the watermark moves, or is to be passed on, although no record comes.
 
         `awaited_ns`: the watermark that something here waits for. While no origin is live the watermark moves all the
-        time; then it is told of only where frames go, for the next stage moves on by itself.
+        time; then it is passed on only where frames go, for the next stage moves on by itself.
         """
         found: list[int | None] = []
-        if self._tells:
+        if self._has_destinations:
             found.append(self._downstream.due_ns(self._watermarks))
-        if self._tells or awaited_ns != NEVER:
+        if self._has_destinations or awaited_ns != NEVER:
             found.append(self._watermarks.idle_ns)
         if awaited_ns != NEVER and self.watermark_ns and not self._watermarks.is_live:
             found.append(min(log_ns + awaited_ns - self.watermark_ns, CLOCK_NS_MAX))

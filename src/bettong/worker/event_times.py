@@ -15,7 +15,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.frames.frame import CLOCK_NS_MAX, Frame
 from bettong.user_errors import ANY_ERROR
 
-_TOLD = np.dtype("<i8")
+_ENCODED = np.dtype("<i8")
 
 
 class EventTimes:
@@ -49,9 +49,9 @@ def event_times_of(
     stage, has times for another number of messages.
     """
     if frame.event_times and entry.event_time is None:
-        if len(frame.event_times) != columns.length * _TOLD.itemsize:
+        if len(frame.event_times) != columns.length * _ENCODED.itemsize:
             raise FrameError(f"{len(frame.event_times)} bytes of event times for {columns.length} messages")
-        return EventTimes.of(_within(np.frombuffer(frame.event_times, _TOLD), frame.ingest_ns))
+        return EventTimes.of(_within(np.frombuffer(frame.event_times, _ENCODED), frame.ingest_ns))
     return EventTimes(partial(_find, entry.event_time or EventTime(), columns, frame.ingest_ns, without))
 
 

@@ -49,7 +49,7 @@ def _is_sequence(value: object) -> bool:
 
 
 def _held(value: object) -> dict[str, Any] | None:
-    """What an object holds, by name; None when it cannot be told."""
+    """What an object holds, by name; None when it is not known."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in fields(value)}
     if hasattr(value, "__dict__") and not isinstance(value, type):

@@ -132,8 +132,8 @@ def _names(
     function: Callable[..., Any], delete_when: Callable[..., Any] | None, form: KernelForm
 ) -> dict[str, Any]:
     """What the source below finds by name."""
-    columns = {f"C{place}": _element(field) for place, field in enumerate(form.takes.fields)}
-    columns |= {f"R{place}": _element(field) for place, field in enumerate(form.results)}
+    columns = {f"C{index}": _element(field) for index, field in enumerate(form.takes.fields)}
+    columns |= {f"R{index}": _element(field) for index, field in enumerate(form.results)}
     return {
         "function": function,
         "delete_when": delete_when,
@@ -160,20 +160,20 @@ def _element(field: Field) -> Any:
 
 def _addresses(form: KernelForm) -> dict[str, tuple[str, str]]:
     """The arrays of a kernel, in the order of their addresses: how many values, of which type."""
-    columns = {f"c{place}": ("rows", f"C{place}") for place in range(len(form.takes.fields))}
+    columns = {f"c{index}": ("rows", f"C{index}") for index in range(len(form.takes.fields))}
     states = {"slots": ("rows", "int32"), "states": ("keys", "State"), "spare": ("1", "State")}
     deletions = {"first": ("1", "State"), "deleted": ("rows", "uint8")}
     if form.deletes:
         states |= deletions
     marks = {"cursor": ("3", "int64"), "sources": ("room", "int64"), "violations": ("room", "uint8")}
-    results = {f"r{place}": ("room", f"R{place}") for place in range(len(form.results))}
+    results = {f"r{index}": ("room", f"R{index}") for index in range(len(form.results))}
     return columns | (states if form.state is not None else {}) | marks | results
 
 
 def _source(form: KernelForm, reasons: list[str]) -> str:
     """The loop; `reasons` takes those why a result of an iterable does not fit."""
     addresses = _addresses(form)
-    values = ", ".join(_loaded(field, f"c{place}[row]") for place, field in enumerate(form.takes.fields))
+    values = ", ".join(_loaded(field, f"c{index}[row]") for index, field in enumerate(form.takes.fields))
     state = ", states[slots[row]]" if form.state is not None else ""
     lines = [
         f"def kernel(start, rows, room, keys, {', '.join(f'{name}_at' for name in addresses)}):",
@@ -238,8 +238,8 @@ def _several(form: KernelForm, reasons: list[str]) -> Iterator[str]:
 
 def _result(form: KernelForm, value: str, number: str, violation: Callable[[str, str], str]) -> Iterator[str]:
     """The lines that store one result, below an `if` or a `for`."""
-    for place, field in enumerate(form.results):
-        for line in _stored(field, f"{value}.{field.name}", f"r{place}[{number}]", violation):
+    for index, field in enumerate(form.results):
+        for line in _stored(field, f"{value}.{field.name}", f"r{index}[{number}]", violation):
             yield f"    {line}"
     yield f"    sources[{number}] = row"
     yield f"    {number} += 1"

@@ -220,7 +220,7 @@ class PartitionWorker:
     def restore(self, data: bytes) -> list[str]:
         """Takes over an increment; give those of a chain to a new worker, oldest first.
 
-        Returns the computations whose code is another one than that which saved it: worth telling, and allowed.
+        Returns the computations whose code is another one than that which saved it: worth reporting, and allowed.
         Raises SnapshotError when it is damaged, of another partition, or not the one that follows; StateChangedError
         when the application has changed and does not say what becomes of old states, or fails at it. Then the worker is
         spoilt.

@@ -23,13 +23,13 @@ def _prefetch(_context: Any, array: Any, row: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = context.make_array(signature.args[0])(context, builder, arguments[0])
         wide = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        place = builder.mul(builder.extract_value(rows.strides, 0), wide)
+        offset = builder.mul(builder.extract_value(rows.strides, 0), wide)
         byte, whole = ir.IntType(8).as_pointer(), ir.IntType(32)
         ask = ir.FunctionType(ir.VoidType(), [byte, whole, whole, whole])
         # To read, into all caches, data: see llvm.prefetch in LLVM's language reference.
         hint: Any = cgutils.get_or_insert_function(builder.module, ask, "llvm.prefetch.p0")  # type: ignore[no-untyped-call]
         builder.call(
-            hint, [builder.gep(builder.bitcast(rows.data, byte), [place]), whole(0), whole(3), whole(1)]
+            hint, [builder.gep(builder.bitcast(rows.data, byte), [offset]), whole(0), whole(3), whole(1)]
         )
         return context.get_dummy_value()
 

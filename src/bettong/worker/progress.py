@@ -1,7 +1,7 @@
 """How far the fold of a record is: read by other threads while it is at work, and left where others can read it.
 
-It costs nothing a row: a loop's own iterator tells how many rows it has left. Only once `mark` is set, after a worker
-has died at a record, each row is told to it before the user's function is called, and timers fire one by one.
+It costs nothing a row: a loop's own iterator knows how many rows it has left. Only once `mark` is set, after a worker
+has died at a record, each row is noted in it before the user's function is called, and timers fire one by one.
 """
 
 from __future__ import annotations

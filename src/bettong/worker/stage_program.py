@@ -6,11 +6,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from bettong.application.execution_mode import ExecutionMode
 from bettong.application.on_error import OnError
 from bettong.application.plan import Computation, Stage, StageInput
 from bettong.application.streams import Filtered, Stateful, Stateless
 from bettong.application.timers import Clock, StateTimer
-from bettong.application.ways import Way
 from bettong.errors import ApplicationError
 from bettong.schema.fields import Field, Kind
 from bettong.schema.schema import Schema
@@ -73,7 +73,7 @@ class StageProgram:
         return (node for node in nodes if isinstance(node, Stateful))
 
     def _table(self, node: Stateful) -> StateTable:
-        if node.name in self.kernels or node.way is Way.VECTORIZED:
+        if node.name in self.kernels or node.way is ExecutionMode.VECTORIZED:
             return record_table(self.stage, node)
         return ObjectTable(node, self.state_key, _key_field(self.stage, node) if node.timers else None)
 
@@ -82,7 +82,7 @@ class StageProgram:
         return self.stage.on_error()
 
     def operators(self, tables: Mapping[str, StateTable], progress: FoldProgress) -> Operators:
-        """The stage's operators over these states, each with the streams that it reads. They tell `progress`."""
+        """The stage's operators over these states, each with the streams that it reads. They report to `progress`."""
         return tuple(
             (planned.reads, self._operator(planned.node, tables, progress))
             for planned in self.stage.operators
@@ -106,21 +106,23 @@ class StageProgram:
     def _stateful_calling(self, node: Stateful, progress: FoldProgress) -> Calling[Any]:
         if node.name in self.kernels:
             return CompiledCalling(self.kernels[node.name], node.on_error)
-        if node.way is Way.VECTORIZED:
+        if node.way is ExecutionMode.VECTORIZED:
             return StatefulColumns(node, node.handlers)
         return StatefulMessages(node, node.handlers, progress)
 
     def _timer_calling(self, node: Stateful, timer: StateTimer, progress: FoldProgress) -> Calling[Any]:
         if (name := _timer_name(node, timer.field)) in self.kernels:
             return CompiledCalling(self.kernels[name], node.on_error)
-        if node.way is Way.VECTORIZED:
+        if node.way is ExecutionMode.VECTORIZED:
             return StatefulColumns(node, {fired_schema(*key_type(self.stage, node)): timer.function})
         return StatefulMessages(node, of_any_key(timer.function), progress)
 
     def _stateless_calling(self, node: Stateless, progress: FoldProgress) -> Calling[None]:
         if node.name in self.kernels:
             return CompiledCalling(self.kernels[node.name], node.on_error)
-        return ColumnsCalling(node) if node.way is Way.VECTORIZED else messages_calling(node, progress)
+        return (
+            ColumnsCalling(node) if node.way is ExecutionMode.VECTORIZED else messages_calling(node, progress)
+        )
 
 
 def program(
@@ -135,13 +137,13 @@ def program(
     kernels: dict[str, dict[Schema, Kernel]] = {}
     shapes: dict[str, Shape] = {}
     for node in (operator.node for operator in stage.operators):
-        way = Way.PYTHON if node.way is Way.COMPILED and not compiled else node.way
+        mode = ExecutionMode.PYTHON if node.way is ExecutionMode.COMPILED and not compiled else node.way
         if isinstance(node, Stateful):
-            _try_state(stage, node, way, state_key)
-            shapes[node.name] = shape_of(stage, node, records=way is not Way.PYTHON)
-        elif way is Way.VECTORIZED:
+            _try_state(stage, node, mode, state_key)
+            shapes[node.name] = shape_of(stage, node, records=mode is not ExecutionMode.PYTHON)
+        elif mode is ExecutionMode.VECTORIZED:
             try_stateless(node)
-        if way is Way.COMPILED:
+        if mode is ExecutionMode.COMPILED:
             kernels[node.name] = compile_node(node, cache=cache)
             if isinstance(node, Stateful) and node.timers:
                 fired = fired_schema(*key_type(stage, node))
@@ -195,12 +197,12 @@ def key_type(stage: Stage, node: Stateful) -> tuple[Kind, np.dtype[Any]]:
     return next(iter(found))
 
 
-def _try_state(stage: Stage, node: Stateful, way: Way, state_key: bytes | None) -> None:
-    if way is Way.PYTHON:
+def _try_state(stage: Stage, node: Stateful, mode: ExecutionMode, state_key: bytes | None) -> None:
+    if mode is ExecutionMode.PYTHON:
         check_state(node, state_key)
         return
     table = record_table(stage, node)
-    if way is Way.VECTORIZED:
+    if mode is ExecutionMode.VECTORIZED:
         try_stateful(node, table)
 
 

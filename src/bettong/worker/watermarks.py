@@ -1,6 +1,6 @@
 """How far event time has come in one partition: the watermarks of its origins, and the lowest of them.
 
-    origin's watermark      what it was told with; never goes back; 0 until it is known
+    origin's watermark      what its records said; never goes back; 0 until it is known
     partition's watermark   the lowest of its live origins; never goes back
     live                    heard of less than its `idle_timeout` of log clock ago, and not ended
     none is live            the watermark moves on by as much as the log clock does, so that what is open closes
@@ -82,7 +82,7 @@ class Watermarks:
         return self._lowest[0][1] if self._lowest else None
 
     def pass_time(self, log_ns: int) -> None:
-        """The log clock is there now. To be told before what a record says of origins."""
+        """The log clock is there now. To be called before what a record says of origins."""
         while self._idle and self._idle[0][0] <= log_ns:
             idle_ns = self.idle_ns
             if idle_ns is None or idle_ns > log_ns:

@@ -19,7 +19,7 @@ class Consumers:
         self.workers = [Worker(partition, self.log) for partition in range(PARTITIONS)]
         self.receivers = [Receiver(partition, self.log) for partition in range(PARTITIONS)]
 
-    def tell(self, what: str, detail: object = "") -> None:
+    def record(self, what: str, detail: object = "") -> None:
         self.seen[what] += 1
         self.trace.append(f"{what} {detail}")
 
@@ -30,16 +30,16 @@ class Consumers:
     def land_results(self) -> None:
         for worker in self.workers:
             if lost := worker.land(self.chance, self.chance.randint(0, 8)):
-                self.tell("results lost", lost)
+                self.record("results lost", lost)
 
     def snapshot(self) -> None:
         for worker in self.workers:
             if worker.save():
-                self.tell("snapshot")
+                self.record("snapshot")
 
     def crash_worker(self) -> None:
         self.chance.choice(self.workers).crash()
-        self.tell("worker crashed")
+        self.record("worker crashed")
 
     def receive(self) -> None:
         for receiver in self.receivers:
@@ -50,4 +50,4 @@ class Consumers:
 
     def crash_receiver(self) -> None:
         self.chance.choice(self.receivers).crash()
-        self.tell("receiver crashed")
+        self.record("receiver crashed")

@@ -55,7 +55,7 @@ class Senders(Consumers):
         )
         answer = self.leases.acquire(claim)
         if not isinstance(answer, Granted):
-            self.tell("refused" if isinstance(answer, Held) else "settling", origin)
+            self.record("refused" if isinstance(answer, Held) else "settling", origin)
             return False
         self._nobody_else(origin, client.identity)
         hello = Hello(
@@ -78,7 +78,7 @@ class Senders(Consumers):
             client.acknowledged = max(client.acknowledged, answer.acknowledged)
         client.session, client.credits = running, running.ledger.grant(full=False)
         client.next = sum(frame.sequence <= client.acknowledged for frame in client.frames)
-        self.tell("connected", f"{origin} at {pod}, durable {answer.acknowledged}, from {client.next}")
+        self.record("connected", f"{origin} at {pod}, durable {answer.acknowledged}, from {client.next}")
         return True
 
     def _open(self, pod: int, hello: Hello, claim: Claim, granted: Granted) -> Running:
@@ -107,7 +107,7 @@ class Senders(Consumers):
         if running is None or not client.credits or client.next == len(client.frames):
             return
         if self.clocks.ms >= running.certain_until_ms:
-            self.tell("waits", client.origin)
+            self.record("waits", client.origin)
             return
         frame = client.frames[client.next]
         client.next, client.credits = client.next + 1, client.credits - 1
@@ -115,7 +115,7 @@ class Senders(Consumers):
         entry = running.ledger.spend(frame.sequence, 1)
         taken = running.session.take(frame, self.clocks.steady_s, self.clocks.of_pod(running.pod))
         running.hand_over(taken.appends, entry)
-        self.tell(
+        self.record(
             "sent" if taken.appends else "known to be durable", f"{running.session.origin} {frame.sequence}"
         )
 
@@ -143,7 +143,7 @@ class Senders(Consumers):
         if lost:
             entry.failed = True
             running.session.lost(append.numbered_in)
-            self.tell("lost", partition)
+            self.record("lost", partition)
             return
         offset = self.log.append(*partition, append.value)
         try:
@@ -153,7 +153,7 @@ class Senders(Consumers):
             self._end(running, "left behind")
         if again and self.chance.random() < 0.05:
             self.log.append(*partition, append.value)
-            self.tell("appended twice", partition)
+            self.record("appended twice", partition)
 
     def _arrive_all(self, running: Running) -> None:
         for partition, queue in running.under_way.items():
@@ -208,12 +208,12 @@ class Senders(Consumers):
                 client.session = None
         if not self.cut_off[running.pod]:
             self._release(running)
-        self.tell(f"session {why}", running.session.origin)
+        self.record(f"session {why}", running.session.origin)
 
     def _release(self, running: Running) -> None:
-        told = running.ledger.acknowledged
-        exact = is_exact(running.granted, claimed=running.session.claimed, told=told)
-        self.leases.release(running.claim, told, exact=exact)
+        acknowledged = running.ledger.acknowledged
+        exact = is_exact(running.granted, claimed=running.session.claimed, acknowledged=acknowledged)
+        self.leases.release(running.claim, acknowledged, exact=exact)
 
     def crash_pod(self) -> None:
         """A sender is killed: nothing is given back, and some of what is under way never arrives."""
@@ -229,7 +229,7 @@ class Senders(Consumers):
                 client.session = None
         self.cut_off[pod] = False
         self.clocks.ends[pod] = [-1] * PARTITIONS
-        self.tell("sender crashed", pod)
+        self.record("sender crashed", pod)
 
     def renew(self) -> None:
         for pod in range(PODS):
@@ -258,7 +258,7 @@ class Senders(Consumers):
         """Redis forgets everything. Not after days: then it is what keeps the place of a client that was forgotten."""
         if not self.days_passed:
             self.leases.forget()
-            self.tell("Redis lost its data")
+            self.record("Redis lost its data")
 
     def save_redis(self) -> None:
         """What Redis knows comes to its disk, or to its replica."""
@@ -268,4 +268,4 @@ class Senders(Consumers):
         """Redis comes back, with what it knew some time ago."""
         if not self.days_passed:
             self.leases.come_back_older()
-            self.tell("Redis came back older")
+            self.record("Redis came back older")

@@ -54,7 +54,7 @@ class World(Senders):
             number, name = len(self.clients) + len(self.gone), f"{self.chance.getrandbits(32):08x}"
             client = Client(number, f"in/{name}", self.name(), ephemeral=True)
             self.clients.append(client)
-            self.tell("came", name)
+            self.record("came", name)
             self._connect(client, self.chance.randrange(PODS))
 
     def end(self) -> None:
@@ -64,17 +64,17 @@ class World(Senders):
             if running is not None and client.is_through:
                 self.finish(running)
                 self._leave(client)
-                self.tell("ended", client.origin)
+                self.record("ended", client.origin)
 
     def _kill(self, client: Client) -> None:
         """Nobody comes back in its place. Some just close their side of the call: their sender thinks they finished."""
         running = self.complete(client) if self.chance.random() < 0.4 else None
         if running is not None:
             self.finish(running)
-            self.tell("killed while it ended", client.origin)
+            self.record("killed while it ended", client.origin)
         else:
             self._disconnect(client, noticed=self.chance.random() < 0.5)
-            self.tell("killed", client.origin)
+            self.record("killed", client.origin)
         self._leave(client)
 
     def _leave(self, client: Client) -> None:
@@ -94,7 +94,7 @@ class World(Senders):
             return
         self._disconnect(client, noticed=self.chance.random() < 0.7)
         client.identity, client.acknowledged = self.name(), 0
-        self.tell("client crashed", client.origin)
+        self.record("client crashed", client.origin)
 
     def stranger(self) -> None:
         """Another program under the name of a stream: given it or not, it never shares it, and does not spoil it."""
@@ -116,12 +116,12 @@ class World(Senders):
             check_claim(granted, origin, hello.acknowledged)
         except Refusal:
             self.leases.release(claim, 0, exact=True)
-            self.tell("stranger found out", origin)
+            self.record("stranger found out", origin)
             return
         running = self._open(pod, hello, claim, granted)
         running.live = False
         self._release(running)
-        self.tell("stranger came and went", origin)
+        self.record("stranger came and went", origin)
 
     # Time
 
@@ -135,7 +135,7 @@ class World(Senders):
     def jump_clock(self) -> None:
         """The clock of a sender is set, perhaps by days."""
         pod = self.chance.randrange(PODS)
-        self.tell("clock jumped", f"of {pod} to {self.clocks.jump(pod):.1f} h")
+        self.record("clock jumped", f"of {pod} to {self.clocks.jump(pod):.1f} h")
 
     def days(self) -> None:
         """A quiet time, after which silent clients are forgotten or opened again."""
@@ -143,14 +143,14 @@ class World(Senders):
         self.days_passed = True
         self.clocks.days()
         self.renew()
-        self.tell("days passed")
+        self.record("days passed")
 
     def run_away(self) -> None:
         """Everybody is forgotten in a moment, because a clock runs."""
         self.settle()
         self.days_passed = True
         self.clocks.run_away()
-        self.tell("clock ran away")
+        self.record("clock ran away")
 
     # The end
 

@@ -17,10 +17,10 @@ WAIT_S_MAX = 20.0
 
 def request(target: str, *, server: str, namespace: str, token: str) -> urllib.request.Request:
     """The call that sets one count. `target` is RESOURCE/NAME=COUNT, the resource one of the group apps."""
-    place, _, count = target.partition("=")
+    resource, _, count = target.partition("=")
     body = json.dumps({"spec": {"replicas": int(count)}}).encode()
     return urllib.request.Request(  # noqa: S310 - `server` is the cluster's own
-        f"{server}/apis/apps/v1/namespaces/{namespace}/{place}/scale",
+        f"{server}/apis/apps/v1/namespaces/{namespace}/{resource}/scale",
         data=body,
         method="PATCH",
         headers={"Authorization": f"Bearer {token}", "Content-Type": "application/merge-patch+json"},

@@ -95,14 +95,14 @@
 {{/* What goes into a ConfigMap must hold no secret. */}}
 {{- define "bettong.secretChecks" -}}
 {{- $v := .Values -}}
-{{- $told := dict "settings.snapshots" $v.settings.snapshots "driver.checkpoint.url" $v.driver.checkpoint.url -}}
+{{- $urls := dict "settings.snapshots" $v.settings.snapshots "driver.checkpoint.url" $v.driver.checkpoint.url -}}
 {{- range $key, $value := $v.spark.conf -}}
 {{- if regexMatch "(?i)secret|password|token" $key -}}
 {{- fail (printf "spark.conf: %s would lie in a ConfigMap, for everyone to read: give secrets by envFrom of worker and driver (AWS_SECRET_ACCESS_KEY), or by a file of a Secret among their volumes" $key) -}}
 {{- end -}}
-{{- $_ := set $told (printf "spark.conf: %s" $key) $value -}}
+{{- $_ := set $urls (printf "spark.conf: %s" $key) $value -}}
 {{- end -}}
-{{- range $name, $url := $told -}}
+{{- range $name, $url := $urls -}}
 {{- if regexMatch "//[^/@\\s]*:[^/@\\s]*@" (default "" $url) -}}
 {{- fail (printf "%s: a URL with a password would lie in a ConfigMap, for everyone to read: give it by envFrom of worker and driver" $name) -}}
 {{- end -}}

@@ -5,7 +5,7 @@
 {{- default (ternary (printf "%s-tls" (include "bettong.fullname" .)) "" (not (empty .Values.tls.certManager.issuerRef.name))) .Values.tls.secretName -}}
 {{- end -}}
 
-{{/* (list root port): the port on which probes, which speak no TLS, are told of health and nothing else. */}}
+{{/* (list root port): the port on which probes, which speak no TLS, learn of health and nothing else. */}}
 {{- define "bettong.securityEnv" -}}
 {{- $v := (index . 0).Values -}}
 {{- if include "bettong.tlsSecret" (index . 0) }}

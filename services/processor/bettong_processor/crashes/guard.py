@@ -51,7 +51,7 @@ class Exclusions(Protocol):
         """Keeps one, and returns what counts. Raises LogError."""
 
 
-# Told of a partition (its stage, its number) what holds it up; must not raise.
+# Called with a partition (its stage, its number) and what holds it up; must not raise.
 ReportFault = Callable[[str, int, str], None]
 
 
@@ -127,7 +127,7 @@ class GuardedFold:
             self.mark.end()
 
     def _fold_suspect(self, offset: int, value: bytes) -> list[OutputRecord]:
-        """A worker has died at this record: it is told of, and tried first where that was not the first time."""
+        """A worker has died at this record: it is reported, and tried first where that was not the first time."""
         self._suspect = -1
         worker, deaths = self.worker, self._deaths
         assert deaths is not None  # noqa: S101 - without one nothing is suspect

@@ -5,7 +5,7 @@
      0  process id        of who folds or folded last         8  deaths: the offset + 1, 0 for none
      1  its start         ids are given again                 9  how many in a row
      2  offset + 1        of the record at work, 0 for none  10-12  of the last one, as 3 to 5
-     3  computation + 1   at work, where it was told
+     3  computation + 1   at work, where it was marked
      4  index + 1         of its message in the frame
      5  limit, ms         that the process was ended for
 
@@ -35,7 +35,7 @@ _DEATHS_AT, _DEATHS, _LAST = 8, 9, 10
 class Deaths:
     """Of workers at one record: how many in a row, and where the last one was.
 
-    `computation`: its number among those of the stage; None where it was not told, as is `index`. `limit_ms`: the last
+    `computation`: its number among those of the stage; None where it was not marked, as `index`. `limit_ms`: the last
     one was ended for it; 0: it died by itself.
     """
 

@@ -1,7 +1,7 @@
 """Folding a part of a frame in a child that may die: a fork of the worker, with its state before the record.
 
 The child folds and ends, whatever happens, without any handler: it writes nothing to the log or the store, whose
-clients' threads it does not have. What it is at, it tells in memory that it shares with its parent.
+clients' threads it does not have. What it is at, it writes into memory that it shares with its parent.
 """
 
 import ctypes
@@ -39,7 +39,7 @@ _PR_SET_PDEATHSIG = 1
 # In the page that is shared: numbers of 64 bits, then the timer at work.
 _DONE, _COMPUTATION, _INDEX, _OWNER, _TIMER_BYTES, _CALLS, _NUMBER = range(7)
 _TIMER_AT = 256
-# Of a timer's text, with its key. One that is longer is not told, and left out with all of its computation.
+# Of a timer's text, with its key. One that is longer is not noted, and left out with all of its computation.
 _TIMER_BYTES_MAX = 1 << 16
 
 
@@ -54,7 +54,7 @@ class SuspectRecord:
 
 def allowed_s(limit_ms: int, messages: int, calls: int) -> float:
     """How long a fold may stand at one position: the limit for each of its calls (see `FoldPosition`), as many as the
-    frame has messages where that is not told.
+    frame has messages where that is not known.
     """
     return limit_ms / 1000 * max(1, calls or messages)
 

@@ -1,4 +1,4 @@
-"""The thread that looks on while records are folded: tells of one that stands still, and ends the process for a limit.
+"""The thread that looks on while records are folded: reports one that stands still, and ends the process for a limit.
 
 A fold that never lets go of Python's lock would stop this thread, too: then the kernel ends the process, by a timer of
 CPU time (setitimer(2), ITIMER_PROF) that this thread winds up again and again. Which message it was is found in a
@@ -23,7 +23,7 @@ from bettong_processor.crashes.guard import (
 )
 from bettong_processor.crashes.trial import allowed_s, computations
 
-# A record that is folded for this long is told of, and again so often.
+# A record that is folded for this long is reported, and again so often.
 STANDS_S = 5.0
 _AGAIN_S = 2.0
 _LOOK_S_MAX = 0.5
@@ -42,7 +42,7 @@ class _Seen:
     stands_s: float = 0.0
     folded_s: float = 0.0
     messages: int = 0
-    told_s: float = 0.0
+    reported_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Watch:
         """One look. Time is counted in looks: in one that came late this process may have been stopped, too."""
         fold = self.at_work.fold
         if fold is None or fold is not seen.fold:
-            if seen.told_s and seen.fold is not None:
+            if seen.reported_s and seen.fold is not None:
                 self._say(seen.fold[0], "")
             messages = messages_of(fold[2]) if fold is not None and self.limit_ms else 0
             self._wind(allowed_s(self.limit_ms, messages, 0))
@@ -90,8 +90,8 @@ class Watch:
         seen.folded_s += look_s
         seen.stands_s = seen.stands_s + look_s if at == seen.at else 0.0
         seen.at = at
-        if seen.folded_s - seen.told_s >= (_AGAIN_S if seen.told_s else STANDS_S):
-            seen.told_s = seen.folded_s
+        if seen.folded_s - seen.reported_s >= (_AGAIN_S if seen.reported_s else STANDS_S):
+            seen.reported_s = seen.folded_s
             self._say(
                 guarded, f"{record_text(offset, frame_of(value), at)}: folded for {seen.folded_s:.0f} s"
             )

@@ -43,8 +43,8 @@ def serve() -> None:
         prepare(settings.snapshots)
         cpus = read_cpus(settings.exclusive_cpus)
         keep(cpus)
-        tell = configure(settings, "processor-worker")
-        (tell.warning if cpus.broken else tell.info)("CPUs", found=cpus.said())
+        log = configure(settings, "processor-worker")
+        (log.warning if cpus.broken else log.info)("CPUs", found=cpus.said())
         programs(settings)
     except BettongError as error:
         # A task that needs the application meets the same error again and reports it where it is seen.

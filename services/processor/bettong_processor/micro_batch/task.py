@@ -100,7 +100,7 @@ class WorkerProcess:
     metrics: PartitionMetrics
     guard: Guard
     begun_ms: int = 0
-    told: dict[PartitionId, int] = field(default_factory=dict)
+    reported: dict[PartitionId, int] = field(default_factory=dict)
 
     def follow(self, begun_ms: int, attempt: int) -> None:
         """A task begins, of a run that began then. Reads what was left out of the log since, where that may be news.
@@ -117,9 +117,9 @@ class WorkerProcess:
         id_ = PartitionId(worker.program.stage.name, worker.assignment.partition)
         saved = self.uploads.saved_offset(*id_)
         # Only what is news: another process may have saved a newer one since.
-        news = saved if self.told.get(id_) != saved else None
+        news = saved if self.reported.get(id_) != saved else None
         if news is not None:
-            self.told[id_] = news
+            self.reported[id_] = news
         self.metrics.write(*id_, self.metrics.of(worker, news), begun_ms)
 
 

@@ -101,7 +101,7 @@ class Ticking:
     def _due(self, log_ns: int, now_s: float) -> list[TopicPartition]:
         """The partitions that want a TICK of that time, and may have one now.
 
-        Where nobody knows what is due, after a loss of what tasks reported, the task that folds the TICK will tell.
+        Where nobody knows what is due, after a loss of what tasks reported, the task that folds the TICK finds out.
         """
         return [
             log

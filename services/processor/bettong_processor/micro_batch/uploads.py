@@ -63,7 +63,7 @@ class Uploads:
         self._thread: threading.Thread | None = None
 
     def offer(self, stage: str, partition: int, offset: int) -> None:
-        """Tells that all output of the records below `offset` is durable. Never blocks for long, never raises."""
+        """Notes that all output of the records below `offset` is durable. Never blocks for long, never raises."""
         key, now = PartitionId(stage, partition), self._clock()
         with self._changed:
             too_soon = now - self._begun_s.get(key, float("-inf")) < self._interval_s

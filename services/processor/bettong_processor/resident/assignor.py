@@ -12,7 +12,7 @@ from bettong_processor.resident.assignment import assign_partitions
 GATHER_S = 2.0
 # A check that took this long met a Redis that stood still: heartbeats that wait for it, too, are not counted yet.
 _SLOW_S = 0.5
-# In one that took this long all slots may look silent, and each would be asked for in Spark: the next check tells.
+# In one that took this long all slots may look silent, and each would be asked for in Spark: the next check finds out.
 _STALL_S = 0.1
 # A partition moves within a heartbeat, an increment and a restore. One that nobody holds for this long is reported.
 _UNHELD_S = 3.0
@@ -106,12 +106,12 @@ class Assignor:
     def stop_slots(self) -> bool:
         """Tells all slots to drain and end; False when the store is away, so that they do not hear it. Never raises."""
         try:
-            told = self._publish(self._assignment.slots, stop=True)
+            published = self._publish(self._assignment.slots, stop=True)
         except StoreError:
-            told = False
-        if not told:
+            published = False
+        if not published:
             self._log.warning("the tasks cannot be told to stop; what they have not saved is folded again")
-        return told
+        return published
 
     def _dismiss_ended(self, silent: Iterable[Task]) -> set[int]:
         """Slots whose tasks have ended: they live no more, at once instead of when their time is over."""
@@ -134,7 +134,7 @@ class Assignor:
         return len(members) < slots and self._clock() < self._gathered_s
 
     def _publish(self, slots: Mapping[PartitionId, int], *, stop: bool = False) -> bool:
-        """Whether the store has said that it is written. If not, the next check tells, and it is published again.
+        """Whether the store has said that it is written. If not, the next check finds out, and it is published again.
 
         Each attempt has an epoch of its own: one that was not answered may have been carried out, and heard of.
         """

@@ -121,9 +121,9 @@ class Resident:
         self._stopping.set()
         self._progress.stop()
         self._thread.join(wait_s)
-        told = self._assignor.stop_slots()
+        published = self._assignor.stop_slots()
         try:
-            if told:
+            if published:
                 self._drain(deadline)
             self._context.cancelAllJobs()
         except (Py4JError, OSError) as error:

@@ -32,7 +32,7 @@ class Measure:
     def metrics(self, messages: int, lag: int | None, now_s: float) -> dict[str, float | str]:
         """Since the last report, but LATENCY. `messages`: folded since the beginning; `lag`: records not yet read.
 
-        Rate and latency that are not known are told as "": else those of another time, or task, would stay.
+        Rate and latency that are not known are reported as "": else those of another time, or task, would stay.
         """
         found: dict[str, float | str] = dict.fromkeys(_OF_LATE, "")
         found[metrics.LATENCY.name] = self._histogram.counts().to_text()

@@ -1,4 +1,4 @@
-"""Connectors: the places that take results. The delivery engine (`bettong_receiver.delivery`) feeds each alike.
+"""Connectors: what writes results to external systems. The delivery engine (`bettong_receiver.delivery`) feeds each.
 
 What differs is here: formats of files, transactions, two-phase commits, and how positions are stored.
 

@@ -4,7 +4,7 @@ r"""Messages over TCP, AT LEAST ONCE: a crash, or an answer that was lost, sends
     frames    00 00 00 03 'a' 'b' 'c'  00 00 00 01 'd'  ff ff ff ff          lengths, big-endian; 2^32-1 ends a batch
     answer    ok\n                                                          when the peer has kept the batch
 
-TCP alone does not tell what a peer has read before it died, so there is no at least once without an answer. One batch
+TCP alone does not say what a peer has read before it died, so there is no at least once without an answer. One batch
 is under way at a time; it holds messages of one partition, in order. The position is kept in Redis, after the answer.
 """
 

@@ -87,7 +87,7 @@ class SinkConnector(Protocol[Message]):
 
         A position may be stored later than its messages where the next `open` undoes messages without a position, or
         where the connector's name says that messages come at least once. Returns what the destination refused for good,
-        which is left out; a connector that cannot tell raises SinkError.
+        which is left out; a connector that does not know raises SinkError.
         """
 
     def flush(self) -> None:

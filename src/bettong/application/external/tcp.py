@@ -13,7 +13,7 @@ class AtLeastOnceTcp(Destination):
 
     JSON objects go as lines, an empty line behind each batch; the messages of a sink with an encoder each behind
     their length, four bytes, big-endian, and 2**32-1 behind each batch. The peer answers a batch that it has kept with
-    `ok` and a line end: TCP alone cannot tell what a peer has read before it died. A batch is of one partition.
+    `ok` and a line end: TCP alone does not say what a peer has read before it died. A batch is of one partition.
     """
 
     kind: ClassVar[str] = "tcp"

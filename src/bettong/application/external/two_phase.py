@@ -11,13 +11,13 @@ from bettong.schema.schema import Schema
 
 class TwoPhaseSink(Protocol):
     """A sink of your own that gets each message exactly once. See docs/sinks.md, and the contract tests
-    `bettong.testing.TwoPhaseSinkContract`, which tell whether yours keeps this contract.
+    `bettong.testing.TwoPhaseSinkContract`, which check whether yours keeps this contract.
 
         recover(p) ─> begin(p) ─> write(p, ...)* ─> prepare(p, position) ─> commit(p, position) ─> begin(p) ...
 
     Every partition is a sequence of batches of its own; batches of several partitions may be open at a time. A
     position is a few hundred bytes that say how far the partition is delivered: keep them as they are. Calls come
-    from one thread. A method may block for some seconds. Whatever it raises is told in `bettong status`; the object is
+    from one thread. A method may block for some seconds. Whatever it raises is shown by `bettong status`; the object is
     closed then, and a new one is opened after a while, which recovers.
     """
 

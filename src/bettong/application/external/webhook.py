@@ -12,7 +12,7 @@ class AtLeastOnceWebhook(Destination):
     """Posts messages to a URL: AT LEAST ONCE, a crash may post a batch again. `url` is in the connection.
 
     Each POST holds messages of one partition, in order: JSON objects, one a line. A sink with an encoder gets a POST a
-    message, its body the encoder's bytes. Headers `Bettong-Sink` and `Bettong-Partition` tell where they come from.
+    message, its body the encoder's bytes. Headers `Bettong-Sink` and `Bettong-Partition` say where they come from.
     """
 
     kind: ClassVar[str] = "webhook"

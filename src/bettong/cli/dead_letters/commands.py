@@ -31,7 +31,7 @@ _Origin = Annotated[
     typer.Option(metavar="PATTERN", help="Only those of these origins, e.g. orders/feed-1 or 'orders/*'."),
 ]
 _DeadLetter = Annotated[
-    str, typer.Argument(metavar="LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
+    str, typer.Argument(metavar="DEAD_LETTER", help="The dead letter, as `list` names it, e.g. 0.12.3.")
 ]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 
@@ -45,7 +45,9 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="At most so many.")] = 20,
     before: Annotated[
         str | None,
-        typer.Option(metavar="LETTER", help="Older than this one: the last one listed, for the next page."),
+        typer.Option(
+            metavar="DEAD_LETTER", help="Older than this one: the last one listed, for the next page."
+        ),
     ] = None,
     json: _Json = False,
     kafka: KafkaFlag = None,
@@ -137,7 +139,7 @@ def retry(
     application: _Application,
     *,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="LETTER", help="This one; may be given several times.")
+        list[str] | None, typer.Option(metavar="DEAD_LETTER", help="This one; may be given several times.")
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="All that can be, and were not yet.")] = False,
     computation: _Computation = None,
@@ -158,7 +160,7 @@ def retry(
 ) -> None:
     """Send messages to their sources again, each once however often this is called.
 
-    Only messages of sources can be sent; the others are told, with the reason. A message passes its whole stage again.
+    Only messages of sources can be sent; the others are listed with the reason. A message passes its whole stage again.
     """
     from rich.console import Console
 
@@ -167,12 +169,12 @@ def retry(
     from bettong.inspection.live.resending import Resending
 
     if bool(only) == all_:
-        raise typer.BadParameter("say which: --only LETTER, or --all")
+        raise typer.BadParameter("say which: --only DEAD_LETTER, or --all")
     plan, where = _found(application, directory, kafka)
     log = _log(plan, where)
     target = sender or where.sender
     if target is None and not dry_run:
-        raise LocalError("where the sender is cannot be told from here: give --sender HOST:PORT")
+        raise LocalError("where the sender is cannot be known from here: give --sender HOST:PORT")
     ids = [_id(text) for text in only or ()]
     chosen = matching((log.at(id_) for id_ in ids) if ids else log.dead_letters(), computation, origin)
     resending = Resending(plan, log.retried(), None if dry_run else target, repeat=repeat)

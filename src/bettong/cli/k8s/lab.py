@@ -63,7 +63,7 @@ def run(
     from bettong.local.interrupts import Terminated, terminable
 
     console = Console(highlight=False)
-    name = load(str(application)).name  # what is wrong with it is told here, and not by pods
+    name = load(str(application)).name  # what is wrong with it is reported here, and not by pods
     wanted = Lab(
         application.resolve(),
         namespace or namespace_of(name),
@@ -130,16 +130,16 @@ def _describe(console: Console, wanted: Lab, *, own: bool, kept: bool) -> None:
 
 
 def _watch(console: Console, cluster: Cluster) -> None:
-    """Tells what goes wrong, each once, until an interrupt comes."""
+    """Prints what goes wrong, each once, until an interrupt comes."""
     from rich.markup import escape
 
     from bettong.cluster import acting
     from bettong.cluster.lab import RELEASE
 
-    told: set[str] = set()
+    shown: set[str] = set()
     while True:
         for text in acting.deployed(cluster, RELEASE).warnings():
-            if text not in told:
-                told.add(text)
+            if text not in shown:
+                shown.add(text)
                 console.print(f"[yellow]{escape(text)}[/yellow]", soft_wrap=True)
         time.sleep(_LOOK_S)

@@ -51,9 +51,9 @@ def await_all(
     from bettong.cluster import acting
 
     for name in names:
-        with bar(console, name) as told:
+        with bar(console, name) as on_progress:
             done = acting.awaited(
-                cluster, release, name, seconds_max=timeout, told=told, deployments=deployments
+                cluster, release, name, seconds_max=timeout, on_progress=on_progress, deployments=deployments
             )
         if not done:
             console.print(f"[red]{name} is not ready after {timeout:g} s[/red]", soft_wrap=True)
@@ -64,7 +64,7 @@ def await_all(
 
 @contextmanager
 def bar(console: Console, name: str) -> Iterator[Callable[[RolloutProgress], None]]:
-    """A bar that is told how far a workload is."""
+    """A bar that shows how far a workload is, and what moves it."""
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
@@ -77,8 +77,8 @@ def bar(console: Console, name: str) -> Iterator[Callable[[RolloutProgress], Non
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         task = shown.add_task(name, total=1, line="")
 
-        def told(how: RolloutProgress) -> None:
+        def on_progress(how: RolloutProgress) -> None:
             done = min(how.updated, how.ready)
             shown.update(task, total=max(1, how.wanted), completed=done, line=how.line().partition(": ")[2])
 
-        yield told
+        yield on_progress

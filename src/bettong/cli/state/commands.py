@@ -84,7 +84,7 @@ def get(
     redis: RedisFlag = None,
     directory: DirectoryFlag = HERE,
 ) -> None:
-    """Print the states of one key, one JSON object for each computation. `bettong replay` tells how they came about."""
+    """Print the states of one key, one JSON object for each computation. `bettong replay` shows how they came about."""
     from bettong.errors import BettongError
     from bettong.inspection.json_lines import state_json
 

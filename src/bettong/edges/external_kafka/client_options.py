@@ -12,7 +12,7 @@ from bettong.edges.kafka_log.connecting import CONNECT_WAIT_MS_MAX, translated
 from bettong.edges.kafka_log.option_names import of_librdkafka, without_counterpart
 from bettong.errors import LogError, SettingsError
 
-# The promises stand on these; whoever sets them in a connection is told.
+# The promises stand on these; whoever sets them in a connection is refused.
 OURS = frozenset(
     {
         "acks",

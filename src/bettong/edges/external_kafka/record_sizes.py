@@ -1,4 +1,4 @@
-"""Which records a topic of the user's takes, by their size: told before they are sent.
+"""Which records a topic of the user's takes, by their size: known before they are sent.
 
 Kafka refuses a whole batch, at the cost of its transaction, and does not say which record it was for.
 """
@@ -18,7 +18,7 @@ _MAGIC = 2
 
 
 def batch_limit(admin: KafkaAdminClient, topic: str) -> int | None:
-    """How large a batch the topic takes; None when Kafka does not tell (the right DescribeConfigs is missing)."""
+    """How large a batch the topic takes; None when Kafka does not say (the right DescribeConfigs is missing)."""
     resource = ConfigResource(ConfigResourceType.TOPIC, topic)
     try:
         answer = admin.describe_configs([resource], config_filter="all")

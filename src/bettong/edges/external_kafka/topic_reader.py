@@ -41,7 +41,7 @@ class TopicReader(Closing, ExternalReader):
             **ALONE,
             "group.id": "bettong",  # must be there, and is not joined
             "isolation.level": "read_committed",
-            # The end of a partition is told, for behind its last record there may be markers of transactions.
+            # The end of a partition is reported, for behind its last record there may be markers of transactions.
             "enable.partition.eof": True,
             "fetch.max.bytes": _FETCH_BYTES_MAX,
             "queued.max.messages.kbytes": _QUEUE_KIB_MAX,
@@ -116,7 +116,7 @@ class TopicReader(Closing, ExternalReader):
         return self._positions[partition]
 
     def lag(self) -> int:
-        """Records that are there and were not returned yet, as far as the last fetch told."""
+        """Records that are there and were not returned yet, as far as the last fetch said."""
         total = 0
         for partition, position in self._positions.items():
             known = self._consumer.get_watermark_offsets(self._topic_partition(partition), cached=True)

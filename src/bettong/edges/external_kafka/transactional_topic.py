@@ -99,12 +99,12 @@ class TransactionalTopic(Closing):
             max_block_ms=_ANSWER_WAIT_MS_MAX,
             allow_auto_create_topics=False,
         )
-        self._told("shutting out older writers", self._producer.init_transactions)
+        self._translated_call("shutting out older writers", self._producer.init_transactions)
         end = self._check_topics()
         return self._read_positions(end)
 
     def too_large(self, records: Sequence[Outgoing]) -> list[int]:
-        """The indexes of the records that the topic does not take, as far as it can be told; after `open`."""
+        """The indexes of the records that the topic does not take, as far as it is known; after `open`."""
         return too_large(self._producer, [(record.key, record.value) for record in records], self._limit)
 
     def append(self, records: Sequence[Outgoing], positions: Mapping[bytes, bytes]) -> None:
@@ -112,7 +112,7 @@ class TransactionalTopic(Closing):
 
         Raises LogUnavailableError when another writer has opened since: then nothing is appended.
         """
-        self._told("appending", lambda: self._append(records, positions))
+        self._translated_call("appending", lambda: self._append(records, positions))
 
     def close(self) -> None:
         """Lets go; what is under way is aborted by who opens next, or by the broker after 30 s. Never raises."""
@@ -151,17 +151,19 @@ class TransactionalTopic(Closing):
         """Checks the topics; where that of positions ends."""
         admin = self._options.connect(KafkaAdminClient)
         try:
-            self._partitions = self._told("looking at topics", lambda: self._count(admin, self._topic))
+            self._partitions = self._translated_call(
+                "looking at topics", lambda: self._count(admin, self._topic)
+            )
             if self._has_topic and not self._partitions:
                 raise LogError(
                     f"{self._name}: there is no such topic; create it, with as many partitions as its readers need"
                 )
             if self._has_topic:
                 self._limit = batch_limit(admin, self._topic)
-            if not self._told("looking at topics", lambda: self._count(admin, self._positions)):
-                self._told("creating the topic of positions", lambda: self._create(admin))
+            if not self._translated_call("looking at topics", lambda: self._count(admin, self._positions)):
+                self._translated_call("creating the topic of positions", lambda: self._create(admin))
             partition = TopicPartition(self._positions, 0)
-            ends = self._told(
+            ends = self._translated_call(
                 "asking for the end of positions",
                 lambda: admin.list_partition_offsets({partition: OffsetSpec.LATEST}),
             )
@@ -208,12 +210,14 @@ class TransactionalTopic(Closing):
             consumer.assign([partition])
             consumer.seek_to_beginning(partition)
             while (
-                self._told(
+                self._translated_call(
                     "reading positions", lambda: consumer.position(partition, timeout_ms=_POLL_MS) or 0
                 )
                 < end
             ):
-                answer = self._told("reading positions", lambda: consumer.poll(timeout_ms=_POLL_MS))
+                answer = self._translated_call(
+                    "reading positions", lambda: consumer.poll(timeout_ms=_POLL_MS)
+                )
                 found |= {record.key: record.value for record in answer.get(partition, [])}
                 if time.monotonic() > deadline_s:
                     raise LogUnavailableError(
@@ -228,7 +232,7 @@ class TransactionalTopic(Closing):
     def _name(self) -> str:
         return f"topic {self._topic} of Kafka at {self._options.servers}"
 
-    def _told(self, doing: str, call: Callable[[], _Found]) -> _Found:
+    def _translated_call(self, doing: str, call: Callable[[], _Found]) -> _Found:
         try:
             return call()
         except KafkaError as error:
@@ -243,5 +247,5 @@ class TransactionalTopic(Closing):
         """What first went wrong: after that, each further call only says that something did."""
         first: BaseException | None = None
         if self._producer is not None:
-            first = self._producer._transaction_manager.last_error  # noqa: SLF001 - nothing public tells
+            first = self._producer._transaction_manager.last_error  # noqa: SLF001 - nothing public says it
         return first or error

@@ -7,14 +7,14 @@
 | `guard`        | the interceptor that asks `bettong.config.access` before a call runs |
 | `parsing`      | the interceptor that refuses what is no request                      |
 | `wrapper`      | what the two interceptors share                                      |
-| `entrance`     | all of it, out of settings                                           |
+| `security`     | all of it, out of settings                                           |
 | `callers`      | whose call it is                                                     |
 | `connections`  | what the system knows of connections, and their end                  |
 """
 
 from bettong.edges.grpc_server.callers import caller
 from bettong.edges.grpc_server.connections import hang_up, received_bytes
-from bettong.edges.grpc_server.entrance import Entrance
 from bettong.edges.grpc_server.guard import Permissions
+from bettong.edges.grpc_server.security import ServerSecurity
 
-__all__ = ["Entrance", "Permissions", "caller", "hang_up", "received_bytes"]
+__all__ = ["Permissions", "ServerSecurity", "caller", "hang_up", "received_bytes"]

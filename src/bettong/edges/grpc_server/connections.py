@@ -1,6 +1,6 @@
 """The connections of this process, beside gRPC: what the system knows of them, and their end.
 
-grpc.aio ends a call by a status, which waits behind what the client does not read; and it tells nothing of a message
+grpc.aio ends a call by a status, which waits behind what the client does not read; and it says nothing of a message
 that has come in part. Peers are named as `ServicerContext.peer` does.
 """
 
@@ -43,7 +43,7 @@ def hang_up(peer: str) -> bool:
 
 
 def received_bytes() -> dict[str, int]:
-    """How many bytes each peer has sent since it connected. Empty where the system does not tell: not on Linux.
+    """How many bytes each peer has sent since it connected. Empty where the system does not count them: not on Linux.
 
     Takes some 20 us a connection.
     """
@@ -70,7 +70,7 @@ def _connections() -> Iterator[tuple[str, socket.socket]]:
 
 
 def _descriptors() -> Sequence[int]:
-    """Those of this process. None where the system does not tell."""
+    """Those of this process. None where the system does not list them."""
     try:
         return [int(path.name) for path in _DESCRIPTORS.iterdir()]
     except OSError as error:

@@ -17,7 +17,7 @@ from bettong.logs import Logger
 # By the full name of a method: the permission that its first message needs. A method that is not named is refused.
 Permissions = Mapping[str, Callable[[Any], Permission]]
 
-# Probes show no token; what they are told is whether the service serves.
+# Probes show no token; they only learn whether the service serves.
 _OPEN = "/grpc.health.v1.Health/"
 
 # How often a call that goes on is checked: so long it may outlive its token.

@@ -24,7 +24,7 @@ from bettong.identifiers import TopicPartition
 
 _ANSWER_WAIT_S_MAX = 10.0
 
-# One attempt of `wait`: short, so that people are told soon; a healthy broker answers in milliseconds.
+# One attempt of `wait`: short, so that people see it soon; a healthy broker answers in milliseconds.
 _ATTEMPT_MS = 1_000
 
 _TOPIC_LIMIT = "max.message.bytes"
@@ -62,18 +62,18 @@ class LogAdmin(Closing):
     def wait(self, deadline_s: float, on_wait: Callable[[str], None]) -> None:
         """Returns as soon as a broker answers.
 
-        `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
+        `on_wait` gets, after each attempt that failed, what is being waited for, in a line for people.
         Raises LogUnavailableError when none answered for `deadline_s`.
         """
 
-        def tell(attempt: int) -> None:
+        def report_wait(attempt: int) -> None:
             on_wait(f"waiting for Kafka at {self._bootstrap}, attempt {attempt}")
 
         def ask() -> None:
             self._connected(_ATTEMPT_MS)
             self._ask("asking for the cluster", lambda client: client.describe_cluster(), _ATTEMPT_MS / 1000)
 
-        attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=tell)(ask)
+        attempts(deadline_s, _is_unavailable, first_s=0.1, max_s=2.0, on_pause=report_wait)(ask)
 
     def create_topics(
         self, names: Iterable[str], *, partitions: int, replication: int, frame_bytes_max: int
@@ -131,7 +131,7 @@ class LogAdmin(Closing):
             raise LogError("; ".join(faults))
 
     def identities(self, topics: Iterable[str]) -> dict[str, str]:
-        """For each topic what tells it from one of the same name that was deleted. LogError for unknown topics."""
+        """For each topic its id, which one of the same name that was deleted had not. LogError for unknown topics."""
         found = self._descriptions(topics, may_be_missing=False)
         return {name: str(topic["topic_id"]) for name, topic in found.items() if topic is not None}
 

@@ -34,7 +34,7 @@ _AWAY = {
     KafkaError._RESOLVE,  # noqa: SLF001
 }
 
-# One attempt to connect: short, so that a refusal is told soon.
+# One attempt to connect: short, so that a refusal is reported soon.
 _ATTEMPT_MS = 1_000
 
 # Of a reader that is told what to read, joins no group, and never skips what is not there.

@@ -38,7 +38,7 @@ _SAME = {
     "security_protocol",
 }
 _HOST_NAMES = "ssl_check_hostname"
-_SERVERS = "bootstrap_servers"  # each client is told by itself
+_SERVERS = "bootstrap_servers"  # each client gets them by itself
 
 
 def without_counterpart(options: Options) -> list[str]:

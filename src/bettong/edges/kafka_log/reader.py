@@ -54,7 +54,7 @@ class LogReader(Closing):
         `fetch_wait_ms`: how long the broker holds a question that it has no records for. A partition that is added
         waits for the end of the question under way.
 
-        `on_wait` is told in a line for people when the broker cannot be reached, and every few seconds
+        `on_wait` gets a line for people when the broker cannot be reached, and every few seconds
         while that lasts. Raises LogUnavailableError when no broker answers within 10 s, LogError for a topic
         or partition that does not exist.
         """
@@ -65,7 +65,7 @@ class LogReader(Closing):
         self._out_of_range: dict[TopicPartition, KafkaError] = {}
         self._out_of_range_due_s = 0.0
         self._is_suspect = False
-        self._reached_s = self._told_s = time.monotonic()
+        self._reached_s = self._reported_s = time.monotonic()
         partition_bytes = max(fetch_bytes_max // max(len(starts), 1), _PARTITION_FETCH_BYTES_MIN)
         self._consumer, self._partitions = connect(
             Consumer,
@@ -182,14 +182,14 @@ class LogReader(Closing):
             if partition in self._next:
                 if not self._out_of_range:
                     self._out_of_range_due_s = time.monotonic() + _OUT_OF_RANGE_GATHER_S
-                self._out_of_range[partition] = error  # told once: kept until the partition is removed
+                self._out_of_range[partition] = error  # reported once: kept until the partition is removed
         elif error.code() in _DAMAGED:
             raise fault(error, f"reading {self._names()}", self._bootstrap)
         else:
             self._suspect(error)
 
     def _suspect(self, _error: KafkaError) -> None:
-        """It tells that a connection is lost, never that it is there again."""
+        """It says that a connection is lost, never that it is there again."""
         self._is_suspect = True
 
     def _check_exist(self, partitions: set[TopicPartition]) -> None:
@@ -208,18 +208,18 @@ class LogReader(Closing):
 
     def _truncated_error(self) -> LogTruncatedError:
         """Of all partitions that are known to have one. A broker that does not answer is not asked again."""
-        told, answers = [], True
+        missing, answers = [], True
         for id_, error in list(self._out_of_range.items())[:_OUT_OF_RANGE_NAMED_MAX]:
             known = self._bounds(*id_) if answers else None
             answers = known is not None
             where = (
                 f"the log holds {known[0]} up to {known[1]}" if known else f"it is not there ({error.str()})"
             )
-            told.append(f"{id_}: offset {self._next[id_]} is needed, {where}")
-        if more := len(self._out_of_range) - len(told):
-            told.append(f"and {more} more partitions")
+            missing.append(f"{id_}: offset {self._next[id_]} is needed, {where}")
+        if more := len(self._out_of_range) - len(missing):
+            missing.append(f"and {more} more partitions")
         return LogTruncatedError(
-            f"{'; '.join(told)}; restore the topic or start under another application name,"
+            f"{'; '.join(missing)}; restore the topic or start under another application name,"
             " and keep its retention unlimited"
         )
 
@@ -237,15 +237,17 @@ class LogReader(Closing):
         now_s = time.monotonic()
         if came or not self._is_suspect:
             self._is_suspect, self._reached_s = False, now_s
-        elif now_s - max(self._reached_s, self._told_s) > _ABSENCE_S:
+        elif now_s - max(self._reached_s, self._reported_s) > _ABSENCE_S:
             self._probe(now_s)
 
     def _probe(self, now_s: float) -> None:
         try:
             topics_at(self._consumer, self._bootstrap, wait_ms=_PROBE_MS)
         except LogUnavailableError:
-            if self._on_wait and (self._told_s < self._reached_s or now_s - self._told_s > _ABSENCE_AGAIN_S):
-                self._told_s = now_s
+            if self._on_wait and (
+                self._reported_s < self._reached_s or now_s - self._reported_s > _ABSENCE_AGAIN_S
+            ):
+                self._reported_s = now_s
                 self._on_wait(f"waiting for Kafka at {self._bootstrap} to go on reading {self._names()}")
         else:
             self._is_suspect = False

@@ -12,7 +12,7 @@ from bettong.errors import LogError, LogUnavailableError
 # librdkafka has tried, and been refused, several times by then.
 _LOOK_S = 1.0
 
-# It tells each attempt to connect; the edges say once, and in their own words, that they wait.
+# It logs each attempt to connect; the edges say once, and in their own words, that they wait.
 SILENT = logging.getLogger("librdkafka")
 SILENT.setLevel(logging.CRITICAL + 1)
 
@@ -59,9 +59,9 @@ def refusal(error: KafkaError, doing: str, connection: KafkaConnection) -> LogEr
 
 
 def why_not(connection: KafkaConnection) -> LogError | None:
-    """Why a Kafka that is spoken to by TLS or with a password cannot be connected to; None when that cannot be told.
+    """Why a Kafka that is spoken to by TLS or with a password cannot be connected to; None when that is not known.
 
-    Blocks for about 1 s. kafka-python itself tells of nothing but the time that went by.
+    Blocks for about 1 s. kafka-python itself reports nothing but the time that went by.
     """
     if not (connection.security.tls or connection.security.sasl):
         return None

@@ -23,7 +23,7 @@ class ObjectSnapshots:
 
     Atomic where a put replaces an object as a whole, and what was put is listed at once: in S3 (Amazon S3 User Guide,
     "Amazon S3 data consistency model") and the stores like it. In others (sftp, ftp) an increment may be
-    seen half-written; its checksum tells, and the one before it is taken.
+    seen half-written; its checksum shows it, and the one before it is taken.
 
     A save puts the increment and then deletes what is superfluous. When it ends in between, or the store is away by
     then, the next save of the partition deletes both: what lies there stays bounded.

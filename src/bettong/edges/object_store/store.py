@@ -18,7 +18,7 @@ _READ_WAIT_S_MAX = 10.0
 # No attempt is begun after this. The last one may take its own time longer.
 _ATTEMPTS_S = 6.0
 
-# What S3's client is told; the defaults of its two layers would multiply their attempts to some minutes.
+# The settings of S3's client; the defaults of its two layers would multiply their attempts to some minutes.
 _S3_OPTIONS = {
     "config_kwargs": {
         "connect_timeout": _CONNECT_WAIT_S_MAX,

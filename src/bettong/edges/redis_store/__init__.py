@@ -21,7 +21,7 @@
 | `RedisStore`     | the connection of one application; the others are made from it |
 | `RedisSnapshots` | a `SnapshotStore`                                          |
 | `RedisLeases`    | who feeds a stream: one session at a time                  |
-| `RedisDeaths`    | what senders tell each other of frames that kill           |
+| `RedisDeaths`    | what senders share of frames that kill           |
 | `RedisLead`      | which of several processors is at work                     |
 | `LiveMetrics`    | what services say of themselves, for people to see         |
 | `RedisSink`      | results and the position they reach, in one transaction    |

@@ -65,7 +65,7 @@ class RedisStore(Closing):
         if connection.ca is not None:
             secured["ssl_ca_certs"] = str(connection.ca)
         if connection.password_file is not None:
-            connection.password()  # one that was never there is told at once; one that goes later may come back
+            connection.password()  # one that was never there is reported at once; one that goes later may come back
             secured["credential_provider"] = _OfFile(connection)
         try:
             self._name = _without_secrets(connection.url)
@@ -92,15 +92,15 @@ class RedisStore(Closing):
     def wait(self, deadline_s: float, on_wait: Callable[[str], None] | None = None) -> None:
         """Returns as soon as Redis answers.
 
-        `on_wait` is told after each attempt that failed what is being waited for, in a line for people.
+        `on_wait` gets, after each attempt that failed, what is being waited for, in a line for people.
         Raises StoreUnavailableError when it did not answer for `deadline_s`, StoreError when it refuses the password.
         """
 
-        def tell(attempt: int) -> None:
+        def report_wait(attempt: int) -> None:
             if on_wait is not None:
                 on_wait(f"waiting for Redis at {self._name}, attempt {attempt}")
 
-        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), tell)
+        self._attempts(deadline_s, "asking whether it is there", lambda client: client.ping(), report_wait)
 
     def ask(
         self, doing: str, command: Callable[[Client], _Answer], *, attempts_s: float = ATTEMPTS_S
@@ -126,10 +126,10 @@ class RedisStore(Closing):
         deadline_s: float,
         doing: str,
         command: Callable[[Client], _Answer],
-        tell: Callable[[int], None] | None = None,
+        on_pause: Callable[[int], None] | None = None,
     ) -> _Answer:
         try:
-            return attempts(deadline_s, _may_pass, on_pause=tell)(lambda: command(self._client))
+            return attempts(deadline_s, _may_pass, on_pause=on_pause)(lambda: command(self._client))
         except RedisError as error:
             kind = StoreUnavailableError if _may_pass(error) else StoreError
             raise kind(f"{doing}: Redis at {self._name} {_complaint(error)}") from None

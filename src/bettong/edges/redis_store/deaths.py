@@ -1,4 +1,4 @@
-"""Frames that senders died over: told by whoever takes over from a dead one, so that all senders know.
+"""Frames that senders died over: recorded by whoever takes over from a dead one, so that all senders know.
 
 | key                            | type       | holds                                                     |
 | ------------------------------ | ---------- | --------------------------------------------------------- |
@@ -35,7 +35,7 @@ class RedisDeaths:
                 together.expire(self._key, _KEPT_S)
                 together.execute()
 
-        self._store.ask("telling of deaths", command, attempts_s=_ATTEMPTS_S)
+        self._store.ask("recording deaths", command, attempts_s=_ATTEMPTS_S)
 
     def known(self) -> list[str]:
         """All that is known."""

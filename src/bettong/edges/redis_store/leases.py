@@ -100,7 +100,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[4])
 """
 
 # What a session acknowledged before it lost its stream is as true: else nobody would know of its last receipts.
-_TOLD_LATE = """
+_LATE_RELEASE = """
 local known = redis.call('HMGET', KEYS[1], 'log', 'acknowledged')
 if known[1] == ARGV[3] and known[2] and known[2] < ARGV[5] then
   redis.call('HSET', KEYS[1], 'acknowledged', ARGV[5])
@@ -114,7 +114,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('HSET', KEYS[1], 'token', ARGV[2], 'client', ARGV[6], 'instance', ARGV[7], 'peer', ARGV[8],
     'since', number(now))
 end
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] or not hold(KEYS[2], ARGV[2], ARGV[1], true) then {_TOLD_LATE} end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] or not hold(KEYS[2], ARGV[2], ARGV[1], true) then {_LATE_RELEASE} end
 {_NOTE}
 return 1
 """
@@ -122,7 +122,7 @@ return 1
 # ARGV: nothing, token, log, kept ms, acknowledged, whether its client holds no receipt for more ('1' or ''). Without a
 # token a late renewal does not take it again.
 _RELEASE = f"""{LEASE}
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_TOLD_LATE} end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[2] then {_LATE_RELEASE} end
 redis.call('HDEL', KEYS[1], 'token')
 release(KEYS[2], ARGV[2])
 {_NOTE}

@@ -10,7 +10,7 @@
 | `bettong:{application}:resident:refused` | set    | partitions that a task wanted while another one held them   |
 
 A partition is written `{stage}/{partition}`. A task sends heartbeats, each one script: it says that it lives, what it
-holds and what it has revoked, and is told the assignment, what it has acquired and what it has lost. A partition goes
+holds and what it has revoked, and reads the assignment, what it has acquired and what it has lost. A partition goes
 to the slot that the assignment names, and only once its holder has revoked it or lives no more. This keeps two tasks
 from doing one work; that results count once is the delivery rule's doing, so a Redis that forgot all this, or comes
 back as it was some time ago, costs nothing but work.
@@ -110,7 +110,7 @@ class Task:
 class SlotAssignment:
     """Which slot is to hold each partition, as of an epoch (0: nothing is assigned yet), and whether all is to end.
 
-    Each assignment of a run has an epoch of its own, above all before: tasks are told of no other.
+    Each assignment of a run has an epoch of its own, above all before: tasks read no other.
     """
 
     epoch: int = 0

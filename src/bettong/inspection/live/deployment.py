@@ -14,7 +14,7 @@ from bettong.inspection.overview import Record
 from bettong.inspection.services import remote_rows
 from bettong.topics import stage_of_topic, stage_topic
 
-# An answer that takes longer is none: people wait for it, and what they are told is to be true within 2 s.
+# An answer that takes longer is none: people wait for it, and what they read is to be true within 2 s.
 _ANSWER_WAIT_S_MAX = 1.5
 _ATTEMPTS_S = 0.5  # one more after a connection that a restart has cut
 

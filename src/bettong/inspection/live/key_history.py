@@ -79,7 +79,7 @@ def stretch_of(
         offsets = ", ".join(str(each[-1].offset) for each in reversed(chains(known))) or "none"
     raise LogTruncatedError(
         f"partition {partition} of stage {stage.name}: its log begins at {log.begin}, and no snapshot lies between"
-        f" there and {until} (there are: {offsets}): how the state came about cannot be told any more; give a higher"
+        f" there and {until} (there are: {offsets}): how the state came about is not known any more; give a higher"
         " --until"
     )
 

@@ -65,7 +65,7 @@ class Resending:
     def _hold(self, reason: str) -> None:
         self.held += 1
         known = reason in self._reasons or len(self._reasons) < _REASONS_MAX
-        self._reasons[reason if known else "other reasons (`show` tells each)"] += 1
+        self._reasons[reason if known else "other reasons (`show` names each)"] += 1
 
 
 def send_again(target: str, id_: DeadLetterId, resend: Resend) -> bool:

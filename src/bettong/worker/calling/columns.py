@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from bettong.application.execution_mode import ExecutionMode, refusal
 from bettong.application.on_error import STOP
 from bettong.application.plan import Computation
 from bettong.application.streams import Filtered, FlatMapped, Handler, Stateful, Stateless
-from bettong.application.ways import Way, refusal
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema, schema_of
 from bettong.user_errors import ANY_ERROR, reason_of
@@ -49,12 +49,12 @@ class ColumnsCalling:
 
     def over(self, columns: Columns) -> Results:
         """What the function gives for these rows. Raises what it raises, and WrongColumnsError."""
-        given = self._node.function(message_of(columns))
+        returned = self._node.function(message_of(columns))
         if isinstance(self._node, Filtered):
-            return Results(None, rows_kept(given, columns.length))
+            return Results(None, rows_kept(returned, columns.length))
         if isinstance(self._node, FlatMapped):
-            return several_of(self._node.schema, given, columns.length)
-        return one_each_of(self._node.schema, given, columns.length)
+            return several_of(self._node.schema, returned, columns.length)
+        return one_each_of(self._node.schema, returned, columns.length)
 
 
 class StatefulColumns:
@@ -84,24 +84,24 @@ class StatefulColumns:
         States are as before when it raises; but those of a single row are as the function has left them.
         """
         states = records.states
-        touched, places = self._distinct.of(records.slots, capacity=len(states))
+        touched, state_rows = self._distinct.of(records.slots, capacity=len(states))
         state = state_of(self._state, states, touched)
         try:
-            given = self._given(columns, state, places)
+            returned = self._given(columns, state, state_rows)
         except ANY_ERROR:
             if columns.length == 1:
                 keep_state(self._state, states, touched, state)
             raise
         keep_state(self._state, states, touched, state)
-        return given
+        return returned
 
-    def _given(self, columns: Columns, state: Any, places: Array) -> Results:
-        given = self._functions[columns.schema](message_of(columns), state, places)
-        if given is None:
+    def _given(self, columns: Columns, state: Any, state_rows: Array) -> Results:
+        returned = self._functions[columns.schema](message_of(columns), state, state_rows)
+        if returned is None:
             return Results(Columns.of_messages(self._node.schema, []), np.arange(0))
         if self._node.many:
-            return several_of(self._node.schema, given, columns.length)
-        return one_each_of(self._node.schema, given, columns.length)
+            return several_of(self._node.schema, returned, columns.length)
+        return one_each_of(self._node.schema, returned, columns.length)
 
 
 def try_stateless(node: Stateless) -> None:
@@ -127,7 +127,9 @@ def _try(function: Callable[..., Any], call: Callable[[], Results]) -> None:
         file = function.__code__.co_filename
         lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
         reason = f"for a frame without rows: {type(error).__name__}: {error}"
-        raise refusal(function, Way.VECTORIZED, reason, line=lines[-1] if lines else None) from error
+        raise refusal(
+            function, ExecutionMode.VECTORIZED, reason, line=lines[-1] if lines else None
+        ) from error
 
 
 def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]) -> Results:

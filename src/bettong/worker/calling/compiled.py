@@ -113,6 +113,6 @@ def _row_at_work(cursor: Array, start: int, error: BaseException) -> int:
 
 
 def _address(array: Array) -> int:
-    # A third of the time that numpy takes to tell it.
+    # A third of the time that numpy takes for it.
     address: int = pa.py_buffer(array).address
     return address

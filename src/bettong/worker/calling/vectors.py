@@ -62,21 +62,21 @@ def keep_state(schema: Schema, states: Array, slots: Array, state: Any) -> None:
         states[field.name][slots] = column
 
 
-def one_each_of(schema: Schema, given: Any, rows: int) -> Results:
+def one_each_of(schema: Schema, returned: Any, rows: int) -> Results:
     """The results that a function gave as a message: one a row. Raises WrongColumnsError."""
-    columns, violations = _fitting(schema, given, rows)
+    columns, violations = _fitting(schema, returned, rows)
     if not violations:
         return Results(columns, None)
     return Results(columns, np.delete(np.arange(rows), list(violations)), list(violations.items()))
 
 
-def several_of(schema: Schema, given: Any, rows: int) -> Results:
+def several_of(schema: Schema, returned: Any, rows: int) -> Results:
     """The results that a function gave with the row that each is of. Raises WrongColumnsError."""
-    if not isinstance(given, tuple) or len(given) != 2:
+    if not isinstance(returned, tuple) or len(returned) != 2:
         raise WrongColumnsError(
-            f"returned {type(given).__name__}, expected ({schema.name} of columns, places)"
+            f"returned {type(returned).__name__}, expected ({schema.name} of columns, places)"
         )
-    message, sources = given
+    message, sources = returned
     places = _array("places", sources)
     if places.ndim != 1 or places.dtype.kind not in "iu":
         raise WrongColumnsError(f"places: {places.dtype} {places.shape}, expected whole numbers in one row")
@@ -90,11 +90,11 @@ def several_of(schema: Schema, given: Any, rows: int) -> Results:
     return Results(columns, np.delete(places, list(violations)), failures)
 
 
-def rows_kept(given: Any, rows: int) -> Array:
-    """The places of the rows for which a predicate gave True."""
-    if type(given) is bool:
-        return np.arange(rows if given else 0)
-    kept = _array("what it returns", given)
+def rows_kept(returned: Any, rows: int) -> Array:
+    """The indexes of the rows for which a predicate gave True."""
+    if type(returned) is bool:
+        return np.arange(rows if returned else 0)
+    kept = _array("what it returns", returned)
     if kept.dtype != np.bool_ or kept.shape != (rows,):
         raise WrongColumnsError(
             f"returned {kept.dtype} {kept.shape}, expected one bool for each of {rows} rows"
@@ -102,11 +102,11 @@ def rows_kept(given: Any, rows: int) -> Array:
     return np.flatnonzero(kept)
 
 
-def _fitting(schema: Schema, given: Any, results: int) -> tuple[Columns, dict[int, str]]:
+def _fitting(schema: Schema, returned: Any, results: int) -> tuple[Columns, dict[int, str]]:
     """The results that fit their schema, and why each other one does not. Raises WrongColumnsError."""
-    if not isinstance(given, schema.message):
-        raise WrongColumnsError(f"returned {type(given).__name__}, expected {schema.name} of columns")
-    values = [getattr(given, field.name) for field in schema.fields]
+    if not isinstance(returned, schema.message):
+        raise WrongColumnsError(f"returned {type(returned).__name__}, expected {schema.name} of columns")
+    values = [getattr(returned, field.name) for field in schema.fields]
 
     def made(part: Sequence[int] | slice) -> Columns:
         if part == slice(0, results):

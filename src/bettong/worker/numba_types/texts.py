@@ -23,7 +23,7 @@ from numba.extending import (
     register_model,
 )
 
-# Without its annotations, which tell how the function is written, and not how compiled code calls it.
+# Without its annotations, which say how the function is written, and not how compiled code calls it.
 intrinsic: Any = numba.extending.intrinsic
 # Where a str of any length and text of a message are one variable: room for it; a longer str raises ValueError there.
 MIXED_BYTES = 64
@@ -92,7 +92,7 @@ def _constant_bytes(_context: Any, _builder: Any, kind: TextType, value: str) ->
 
 
 @intrinsic
-def _byte(_context: Any, text: Any, _place: Any) -> Any:
+def _byte(_context: Any, text: Any, _index: Any) -> Any:
     """The byte at an index; looks at no bounds."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:

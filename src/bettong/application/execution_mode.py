@@ -18,13 +18,13 @@ import numpy as np
 from bettong.errors import ApplicationError
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_MARK = "__bettong_way__"
+_MARK = "__bettong_execution_mode__"
 
 # An array of whole numbers: places of messages in their frame, or of their keys in the state.
 Places: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
-class Way(Enum):
+class ExecutionMode(Enum):
     """How a function is run."""
 
     PYTHON = "Python"
@@ -48,7 +48,7 @@ def compiled(function: _Function) -> _Function:
 
     What Numba cannot compile is refused when the application starts, with its line.
     """
-    return _marked(function, Way.COMPILED)
+    return _marked(function, ExecutionMode.COMPILED)
 
 
 def vectorized(function: _Function) -> _Function:
@@ -79,41 +79,50 @@ def vectorized(function: _Function) -> _Function:
     letters, as `on_error` says, each for its own reason, and the others go on. So does each result that does not fit
     its schema. It may fill the same arrays again: what it gives is copied.
     """
-    return _marked(function, Way.VECTORIZED)
+    return _marked(function, ExecutionMode.VECTORIZED)
 
 
-def way_of(function: Callable[..., Any]) -> Way:
+def execution_mode_of(function: Callable[..., Any]) -> ExecutionMode:
     """How a function is to be run."""
-    way: Way = getattr(function, _MARK, Way.PYTHON)
-    return way
+    mode: ExecutionMode = getattr(function, _MARK, ExecutionMode.PYTHON)
+    return mode
 
 
-def one_way(owner: str, functions: Iterable[Callable[..., Any]]) -> Way:
+def common_mode(owner: str, functions: Iterable[Callable[..., Any]]) -> ExecutionMode:
     """How all functions of a computation are run. Raises ApplicationError, naming `owner`, when they differ."""
-    ways = {way_of(function) for function in functions}
-    if len(ways) > 1:
-        marks = " or ".join(f"@bettong.{way.value}" for way in Way if way in ways and way is not Way.PYTHON)
+    modes = {execution_mode_of(function) for function in functions}
+    if len(modes) > 1:
+        marks = " or ".join(
+            f"@bettong.{mode.value}"
+            for mode in ExecutionMode
+            if mode in modes and mode is not ExecutionMode.PYTHON
+        )
         raise ApplicationError(f"{owner}: mark all of its functions {marks}, or none")
-    return ways.pop()
+    return modes.pop()
 
 
 def refusal(
-    function: Callable[..., Any], way: Way, reason: str, *, file: str | None = None, line: int | None = None
+    function: Callable[..., Any],
+    mode: ExecutionMode,
+    reason: str,
+    *,
+    file: str | None = None,
+    line: int | None = None,
 ) -> ApplicationError:
-    """Says that a function cannot be run so, and where in it is why; at its beginning unless told otherwise."""
+    """Says that a function cannot be run so, and where in it is why; at its beginning by default."""
     code = function.__code__
-    place = f"{Path(file or code.co_filename).resolve()}:{line or code.co_firstlineno}"
-    return ApplicationError(f"{function.__name__!r} ({place}) cannot be {way.value}: {reason}")
+    location = f"{Path(file or code.co_filename).resolve()}:{line or code.co_firstlineno}"
+    return ApplicationError(f"{function.__name__!r} ({location}) cannot be {mode.value}: {reason}")
 
 
-def _marked(function: _Function, way: Way) -> _Function:
+def _marked(function: _Function, mode: ExecutionMode) -> _Function:
     if not isinstance(function, FunctionType):
         raise ApplicationError(
-            f"@bettong.{way.value}: {function!r} is no plain function, which is all that can be"
+            f"@bettong.{mode.value}: {function!r} is no plain function, which is all that can be"
         )
-    if way_of(function) is not Way.PYTHON:
+    if (marked := execution_mode_of(function)) is not ExecutionMode.PYTHON:
         raise ApplicationError(
-            f"@bettong.{way.value}: {function.__name__!r} is marked @bettong.{way_of(function).value} already"
+            f"@bettong.{mode.value}: {function.__name__!r} is marked @bettong.{marked.value} already"
         )
-    setattr(function, _MARK, way)
+    setattr(function, _MARK, mode)
     return function

@@ -25,7 +25,7 @@ _PROBES_MAX = 16
 _AGE_GRACE_MS = 5_000
 
 
-class Entrance:
+class ServerSecurity:
     """Certificates, tokens and age of connections of one server.
 
     Its interceptors and options belong to the server, then `listen` opens its port.
