@@ -29,12 +29,17 @@ def letters(folder: Path, *, seconds: int, bytes_per_s: int = 66_000) -> None:
 
 
 def lines(folder: Path, *, count: int) -> None:
-    """`lines.txt`: words of a vocabulary in which some are common and most are rare."""
+    """`lines.txt`: words of a vocabulary in which some are common and most are rare.
+
+    Also in two halves, of odd and of even lines: `lines-1.txt` and `lines-2.txt`.
+    """
     chance = random.Random(SEED)
-    with (folder / "lines.txt").open("w") as file:
-        for _ in range(count):
-            words = (f"w{int(chance.paretovariate(0.7)) % 5000}" for _ in range(chance.randrange(1, 12)))
-            file.write(" ".join(words) + "\n")
+    found = [
+        " ".join(f"w{int(chance.paretovariate(0.7)) % 5000}" for _ in range(chance.randrange(1, 12))) + "\n"
+        for _ in range(count)
+    ]
+    for name, part in (("lines", found), ("lines-1", found[::2]), ("lines-2", found[1::2])):
+        (folder / f"{name}.txt").write_text("".join(part))
 
 
 def market(folder: Path, *, messages: int) -> None:

@@ -1,5 +1,6 @@
 """The client for feeding a source, against a real sender."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from bettong.schema.schema import schema_of
 from bettong.topics import stage_topic
 from tests.samples.sender import Line, Order, as_row, orders
 from tests.servers.freezing import frozen
-from tests.servers.sender_process import FRAME_BYTES_MAX, SenderProcess, frames_in, taken
+from tests.servers.sender_process import FRAME_BYTES_MAX, LEASE_MS, SenderProcess, frames_in, taken
 from tests.waiting import eventually
 
 SCHEMA = schema_of(Order)
@@ -199,6 +200,29 @@ def test_a_stream_comes_back_by_its_name_with_what_it_holds_receipts_for(
         assert ours.send_messages(orders([2])) == 2
         assert ours.send_messages(orders([3])) == 3
     assert orders_in(own_broker, sender, "named") == orders([1, 2, 3])
+
+
+def test_a_client_that_is_started_again_takes_its_stream_from_one_that_hangs_and_waits_for_nobody(
+    sender: SenderProcess, own_broker: KafkaBroker
+) -> None:
+    hangs = Sender(sender.address, "orders", "taken-over", client="feeder")
+    hangs.send_messages(orders([1]))
+    hangs.flush()
+    with pytest.raises(RefusedError, match="ALREADY_EXISTS"):
+        Sender(sender.address, "orders", "taken-over", client="stranger")
+    begun_s = time.monotonic()
+    with Sender(sender.address, "orders", "taken-over", client="feeder") as ours:
+        assert time.monotonic() - begun_s < LEASE_MS / 1000
+        assert ours.acknowledged == 1
+        ours.send_messages(orders([2]), sequence=2)
+        ours.flush()
+        eventually(lambda: hangs._courier._failure is not None, what="it hears of it")
+        with pytest.raises(RefusedError, match="ABORTED"):
+            hangs.send_messages(orders([2]))
+        ours.send_messages(orders([3]), sequence=3)
+    with pytest.raises(RefusedError, match="ABORTED"):
+        hangs.close()
+    assert orders_in(own_broker, sender, "taken-over") == orders([1, 2, 3])
 
 
 def test_a_connection_lost_again_and_again_loses_and_repeats_nothing(

@@ -152,15 +152,46 @@ def test_a_starved_redis_refuses_writes_until_the_last_such_fault_is_over(tmp_pa
 
 def test_cuts_and_delays_are_those_of_the_link_and_end_with_the_run() -> None:
     with ExitStack() as stack:
-        links = {link: stack.enter_context(Proxy("127.0.0.1:1")) for link in Link}
+        one, two, behind = (stack.enter_context(Proxy("127.0.0.1:1")) for _ in range(3))
+        links = {Link.INGEST: [one, two], Link.SUBSCRIBE: [behind]}
         with Nemesis(Arena(lambda: suite({}), links)) as nemesis:
             cut = nemesis.begin(fault("cut", "ingest", for_s=1))
             nemesis.begin(fault("delay", "subscribe", for_s=1, by=50))
-            assert (links[Link.INGEST].refuses, links[Link.SUBSCRIBE].refuses) == (True, False)
-            assert links[Link.SUBSCRIBE].delay_s == 0.05
+            assert (one.refuses, two.refuses, behind.refuses) == (True, True, False)
+            assert (one.delay_s, behind.delay_s) == (0, 0.05)
             nemesis.end(cut)
-            assert not links[Link.INGEST].refuses
-        assert links[Link.SUBSCRIBE].delay_s == 0
+            assert not one.refuses
+            assert not two.refuses
+        assert behind.delay_s == 0
+
+
+def test_a_clock_jump_meets_the_sender_that_it_names_and_no_other(tmp_path: Path) -> None:
+    clocks = {name: MovableClock(tmp_path / name) for name in ("sender", "sender-2")}
+
+    def offsets() -> list[float]:
+        return [
+            int.from_bytes((tmp_path / name).read_bytes(), "little", signed=True) / 1e9 for name in clocks
+        ]
+
+    with Nemesis(Arena(lambda: suite({}), {}, clocks=clocks)) as nemesis:
+        jump = nemesis.begin(fault("clock", "sender-2", for_s=9.0, by=-108_000.0))
+        assert (jump.missed, offsets()) == ("", [0.0, -108_000.0])
+        nemesis.end(jump)
+        assert offsets() == [0.0, 0.0]
+        nemesis.begin(fault("clock", "sender", for_s=9.0, by=5.0, number=2))
+        assert offsets() == [5.0, 0.0]
+        assert (
+            nemesis.begin(fault("clock", "sender-3", number=3)).missed
+            == "sender-3 was started with its own clock"
+        )
+    assert offsets() == [0.0, 0.0]
+
+
+def test_of_several_senders_each_is_behind_the_name_of_the_service(
+    sleepers: dict[str, ServiceRecord],
+) -> None:
+    services = {"sender": sleepers["sender"], "sender-2": sleepers["receiver"]}
+    assert {each.pid for each in processes(SENDER.name, services)} == {each.pid for each in services.values()}
 
 
 def test_the_clock_of_a_process_jumps_while_it_runs_and_durations_stay_right(tmp_path: Path) -> None:

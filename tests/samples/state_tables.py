@@ -82,13 +82,14 @@ def add(table: StateTable, keys: list[int]) -> None:
 def delete(table: StateTable, keys: list[int]) -> None:
     """Deletes the states of those keys that have one, as a Calling does."""
     if isinstance(table, ObjectTable):
+        rows = batch(keys)
         for key in {f"k{key}" for key in keys}:
             if table.get(key) is not None:
-                table.delete(key)
+                table.delete(key, rows, rows.key_values().index(key))
     elif isinstance(table, RecordTable):
         slots = table._table.find(batch(keys).key_column())
         known = slots[slots >= 0]
-        table.delete(known, np.arange(len(known)))
+        table.delete(batch(keys), known, np.arange(len(known)))
 
 
 def totals(table: StateTable) -> dict[str, int]:

@@ -81,6 +81,7 @@ def report(*differences: Difference, broken: tuple[str, ...] = ()) -> Report:
         by=0,
         victims=(1,),
         missed="",
+        streams=0,
         recovery_s=1.25,
         alone=True,
     )

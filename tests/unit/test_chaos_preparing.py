@@ -119,6 +119,20 @@ def test_what_is_wrong_is_reported_before_anything_runs(
         prepare(wrong, folder)
 
 
+def test_a_crowd_with_a_row_needs_an_undisturbed_run_and_a_decoder(folder: Path) -> None:
+    equals = {"outputs": {"counts": {"compare": "messages", "equals": "lines"}}}
+    crowd = {"kind": "crowd", "at_s": [1], "for_s": [2, 2], "streams": 20}
+    assert not prepare(spec(nemeses=[crowd], invariants=equals), folder).needs_a_straight_run
+    with_row = crowd | {"row": "!"}
+    assert prepare(spec(nemeses=[with_row], invariants=equals), folder).needs_a_straight_run
+    columns = folder / "columns.py"
+    columns.write_text(Path(WORDS).read_text().replace(", decoder=bettong.each(read_line)", ""))
+    (folder / "lines.jsonl").write_text('{"text": "a"}\n')
+    of_columns = spec(application=str(columns), inputs=(("lines", "lines.jsonl"),), nemeses=[with_row])
+    with pytest.raises(SettingsError, match=r"nemeses\.row: source 'lines', the first one, has no decoder"):
+        prepare(of_columns, folder)
+
+
 def test_how_encoded_messages_behind_a_key_by_are_told_apart_must_be_said(folder: Path) -> None:
     application = folder / "encoded.py"
     source = Path(WORDS).read_text()

@@ -40,6 +40,7 @@ def test_a_spec_is_read_with_its_defaults(tmp_path: Path) -> None:
     assert isinstance(kill, Kill)
     assert kill.targets == [SENDER.name, OtherProcess.JVM]
     assert (spec.seed, spec.workload.partitions, kill.together) == (0, 4, 1)
+    assert spec.workload.senders == 1
 
 
 def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path: Path) -> None:
@@ -74,6 +75,24 @@ def test_all_faults_are_reported_at_once_each_with_its_table_and_field(tmp_path:
         (GOOD.replace('kind = "kill"', 'kind = "hug"'), "nemeses[0]: Input tag 'hug'"),
         (GOOD.replace("every_s = [1, 2]", 'at_s = ["soon"]'), "nemeses[0].at_s[0]: "),
         (GOOD.replace("duration_s = 10", "duration_s = 1e9"), "duration_s: "),
+        (
+            GOOD + '[[nemeses]]\nkind = "crowd"\nat_s = [1]\nfor_s = [1, 1]\nrow = ""\n',
+            "nemeses[1].row: String should have at least 1 character",
+        ),
+        (
+            GOOD + '[[nemeses]]\nkind = "crowd"\nat_s = [1]\nfor_s = [1, 1]\nstreams = 2_000_000\n',
+            "nemeses[1].streams: Input should be less than or equal to 1000000",
+        ),
+        (
+            GOOD.replace("[workload]", '[workload]\nsenders = "two"'),
+            "workload.senders: Input should be a valid integer",
+        ),
+        (GOOD.replace("[workload]", "[workload]\nsenders = 0"), "workload.senders: "),
+        (GOOD.replace("[workload]", "[workload]\nsenders = 1000"), "workload.senders: "),
+        (
+            GOOD.replace("[workload]", "[workload]\nsenders = 2"),
+            "workload: Value error, senders = 2, but inputs = 1: each sender needs an input that feeds it",
+        ),
         (
             GOOD + '[invariants.outputs.counts]\ncompare = "keys"\n',
             'invariants.outputs.counts: Value error, compare = "keys" needs a key',

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bettong.chaos.crowds import row_of
 from bettong.chaos.spec import TARGETS, Link, OtherProcess, Spec, checked, lasting
 from bettong.chaos.timetable import PlannedFault, timetable
 from bettong.chaos.usual import usual
@@ -17,8 +18,9 @@ KILLS: Mapping[str, object] = {"kind": "kill", "targets": ["sender", "receiver",
 PAUSES: Mapping[str, object] = {"kind": "pause", "targets": ["redis"], "every_s": [2, 9], "for_s": [0.5, 1.5]}
 
 
-def spec(*nemeses: Mapping[str, object], seed: int = 1, duration_s: float = 60) -> Spec:
-    workload = {"application": "app.py", "inputs": [{"source": "lines", "file": "lines.txt"}]}
+def spec(*nemeses: Mapping[str, object], seed: int = 1, duration_s: float = 60, senders: int = 1) -> Spec:
+    inputs = [{"source": "lines", "file": "lines.txt"}] * senders
+    workload = {"application": "app.py", "inputs": inputs, "senders": senders}
     tables = {
         "name": "s",
         "seed": seed,
@@ -85,14 +87,44 @@ def test_the_usual_spec_lets_the_last_fault_be_recovered_from(duration_s: float)
         assert {fault.kind for fault in faults} == {"kill", "pause", "cut", "wipe"}
 
 
+JUMPS: Mapping[str, object] = {
+    "kind": "clock",
+    "every_s": [1, 4],
+    "for_s": [1, 2],
+    "by_s": [-108_000, 108_000],
+}
+
+
+def test_of_two_senders_each_clock_jump_names_the_one_that_it_meets() -> None:
+    found = timetable(spec(JUMPS, KILLS, senders=2))
+    jumps = [fault for fault in found if fault.kind == "clock"]
+    assert {fault.targets for fault in jumps} == {("sender",), ("sender-2",)}
+    assert {fault.label for fault in jumps} == {"clock sender", "clock sender-2"}
+    assert (
+        str(jumps[0])
+        == f"{jumps[0].at_s:8.3f} s  #1    {jumps[0].label} by {jumps[0].by:+.3f} s for {jumps[0].for_s:.2f} s"
+    )
+
+
+def test_a_second_sender_changes_nothing_of_a_table_but_the_names() -> None:
+    one, two = timetable(spec(JUMPS, KILLS)), timetable(spec(JUMPS, KILLS, senders=2))
+    assert {fault.label for fault in one if fault.kind == "clock"} == {"clock"}
+    assert [(each.at_s, each.kind, each.for_s, each.by, each.pick) for each in one] == [
+        (each.at_s, each.kind, each.for_s, each.by, each.pick) for each in two
+    ]
+    assert of_kind(one, "kill") == of_kind(two, "kill")
+
+
 def test_faults_that_last_say_how_long_and_how_many() -> None:
     faults = timetable(
         spec(
             {"kind": "starve", "at_s": [1], "for_s": [2, 2]},
             {"kind": "stall", "at_s": [2], "for_s": [3, 3], "subscribers": 7},
-            {"kind": "crowd", "at_s": [3], "for_s": [4, 4], "streams": 200_000},
+            {"kind": "crowd", "at_s": [3], "for_s": [4, 4], "streams": 200_000, "row": "!"},
         )
     )
+    assert [row_of(faults[2], stream) for stream in (0, 1, 20)] == [b"!3/0", None, b"!3/20"]
+    assert row_of(faults[1], 0) is None
     assert [str(fault) for fault in faults] == [
         "   1.000 s  #1    starve for 2.00 s",
         "   2.000 s  #2    stall of 7 subscribers for 3.00 s",

@@ -1,9 +1,7 @@
 """Messages that kill the worker, in real processes: found, left out, and nothing else is lost."""
 
 import ctypes
-import faulthandler
 import gc
-import json
 import os
 import re
 import signal
@@ -11,7 +9,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -23,7 +20,6 @@ from bettong.application.plan import plan
 from bettong.errors import PoisonError, SupersededError
 from bettong.frames.frame import tick_record
 from bettong.worker.halving import Death
-from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import Assignment, PartitionWorker
 from bettong.worker.stage_program import StageProgram, program
 from bettong_processor.crashes.marks import Marks
@@ -31,14 +27,11 @@ from bettong_processor.crashes.trial import SuspectRecord, Trial
 from bettong_processor.crashes.watch import Watch
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results
 from tests.simulation.crash_guards import guard
+from tests.simulation.worker_lives import DONE, fold_in_a_process, live, lived, output
 from tests.waiting import eventually
 
 OUT = "meters.sink.out"
 SEGFAULT = "killed the worker: signal 11 (SIGSEGV)"
-# Processes that a run may take: two die, the third goes on. With more than one guilty record more.
-LIVES_MAX = 8
-# How a process ends that came to the end of the log.
-DONE = 42
 
 
 @dataclass(slots=True)
@@ -134,52 +127,6 @@ def ready(function: Callable[..., Number] = count, on_error: OnError = "dead-let
 
 def frame(sequence: int, deeds: Sequence[int]) -> bytes:
     return data("in/a", sequence, [Number(index % 3, deed) for index, deed in enumerate(deeds)])
-
-
-def fold_in_a_process(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -> int:
-    """One life of a worker, from the beginning of the log; its exit code, minus a signal. Output goes to a file."""
-    child = os.fork()
-    if child == 0:
-        _live(of, log, folder, limit_ms)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def _live(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int) -> NoReturn:
-    code = 99
-    faulthandler.disable()  # pytest's, which would write a page for each death
-    try:
-        reported: list[str] = []
-        own = guard(folder, limit_ms=limit_ms, reported=reported)
-        own.exclusions.refresh()
-        Watch(own.at_work, own.report_fault, limit_ms).start()
-        worker = PartitionWorker(of, Assignment("meters", 0, 1, FRAME_BYTES_MAX))
-        fold = own.of(worker)
-        found = [record for offset, value in enumerate(log) for record in fold(offset, value)]
-        lines = [json.dumps([each.topic, each.partition, each.value.hex(), each.count]) for each in found]
-        (folder / "output").write_text("\n".join(lines))
-        (folder / "reported").write_text("\n".join(reported))
-        code = DONE
-    except PoisonError as error:
-        (folder / "stopped").write_text(str(error))
-        code = 8
-    finally:
-        os._exit(code)
-
-
-def lived(of: StageProgram, log: Sequence[bytes], folder: Path, limit_ms: int = 0) -> int:
-    """How many processes it took until one came to the end of the log."""
-    for lives in range(1, LIVES_MAX + 1):
-        if fold_in_a_process(of, log, folder, limit_ms) == DONE:
-            return lives
-    raise AssertionError(f"{LIVES_MAX} processes died")
-
-
-def output(folder: Path) -> list[OutputRecord]:
-    lines = (folder / "output").read_text().splitlines()
-    return [
-        OutputRecord(topic, partition, bytes.fromhex(value), count)
-        for topic, partition, value, count in map(json.loads, lines)
-    ]
 
 
 @pytest.mark.parametrize(
@@ -320,7 +267,7 @@ def test_a_function_that_keeps_the_lock_is_found_though_its_slots_live(tmp_path:
         child = os.fork()
         if child == 0:
             signal.alarm(30)
-            _live(ready(), log, tmp_path, 200)
+            live(ready(), log, tmp_path, 200)
         hogs.append(child)
         eventually(lambda: at_work(tmp_path) == hogs[-1], what="it stands at the record")
     assert fold_in_a_process(ready(), log, tmp_path, 200) == DONE

@@ -1,7 +1,7 @@
 """Messages that kill the worker: found by halving, left out of the fold, and what becomes of them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from bettong import Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.errors import PoisonError
-from bettong.worker.exclusions import Excluded, Exclusion, decode_exclusion, encode_exclusion
+from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion, decode_exclusion, encode_exclusion
 from bettong.worker.halving import Death, halved
 from bettong.worker.partition import PartitionWorker
 from bettong.worker.stage_program import program
@@ -154,15 +154,15 @@ def test_progress_tells_the_message_at_work_from_another_place() -> None:
     marked: list[tuple[str, int | None]] = []
 
     def look(number: Number) -> Number:
-        seen_at.append(of.progress.at())
+        seen_at.append(of.progress.at()[:2])
         return number
 
     def drop(number: Number) -> bool:
-        seen_at.append(of.progress.at())
+        seen_at.append(of.progress.at()[:2])
         return number.value != 2
 
     def count(number: Number, _kept: Sum) -> Number:
-        seen_at.append(of.progress.at())
+        seen_at.append(of.progress.at()[:2])
         return number
 
     app = Application("meters")
@@ -172,7 +172,7 @@ def test_progress_tells_the_message_at_work_from_another_place() -> None:
     fold(of, [frame(1, [1, 2, 3])])
     wanted = [("drop", 0), ("drop", 1), ("drop", 2), ("look", 0), ("look", 2), ("count", 0), ("count", 2)]
     assert seen_at == wanted
-    of.progress.mark = lambda computation, index: marked.append((computation, index))
+    of.progress.mark = lambda at: marked.append((at.computation, at.message))
     fold(of, [frame(2, [1, 2, 3])])
     assert [each for each in marked if each[1] is not None] == wanted
     assert seen_at == 2 * wanted
@@ -190,7 +190,7 @@ def test_halving_finds_each_guilty_row_and_no_other(
     guilty = {each for each in guilty if each < rows}
     folds = 0
 
-    def fold_part(indexes: Sequence[int]) -> Death | None:
+    def fold_part(indexes: Sequence[int], timers: Sequence[ExcludedTimer] = ()) -> Death | None:
         nonlocal folds
         folds += 1
         dead = [index for index in indexes if index in guilty]
@@ -209,7 +209,7 @@ def test_halving_finds_each_guilty_row_and_no_other(
 
 
 def test_halving_that_is_late_leaves_out_the_rest() -> None:
-    def fold_part(indexes: Sequence[int]) -> Death | None:
+    def fold_part(indexes: Sequence[int], timers: Sequence[ExcludedTimer]) -> Death | None:
         return Death("x", "add") if 3 in indexes else None
 
     found = halved(7, 10, fold_part, guilty_max=64, is_late=lambda: True)
@@ -217,7 +217,7 @@ def test_halving_that_is_late_leaves_out_the_rest() -> None:
 
 
 def test_a_record_that_kills_before_its_messages_are_read_is_left_out_unread() -> None:
-    found = halved(7, 10, lambda _: Death("x", ""), guilty_max=64, is_late=lambda: False)
+    found = halved(7, 10, lambda *_: Death("x", ""), guilty_max=64, is_late=lambda: False)
     assert found == Exclusion(7, record="x")
 
 
@@ -228,9 +228,20 @@ def test_a_record_that_kills_before_its_messages_are_read_is_left_out_unread() -
             Excluded, st.integers(0, 2**31), st.integers(0, 2**31), st.text(max_size=9), st.text(max_size=9)
         )
     ),
+    timers=st.lists(
+        st.builds(
+            ExcludedTimer,
+            st.text(max_size=9),
+            st.binary(max_size=9),
+            st.text(max_size=9),
+            st.text(max_size=9),
+        )
+    ),
     record=st.text(max_size=9),
 )
-def test_what_is_decided_is_read_back(offset: int, rows: list[Excluded], record: str) -> None:
-    exclusion = Exclusion(offset, tuple(rows), record)
+def test_what_is_decided_is_read_back(
+    offset: int, rows: list[Excluded], timers: list[ExcludedTimer], record: str
+) -> None:
+    exclusion = Exclusion(offset, tuple(rows), record, timers=tuple(timers))
     stage, found = decode_exclusion(encode_exclusion("check", exclusion))
-    assert (stage, found) == ("check", Exclusion(offset, tuple(rows), record, is_logged=True))
+    assert (stage, found) == ("check", replace(exclusion, is_logged=True))

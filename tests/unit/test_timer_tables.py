@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from random import Random
@@ -79,10 +79,14 @@ Make = Callable[..., StateTable]
 both = pytest.mark.parametrize("make", [objects, records])
 
 
+def batch(keys: Iterable[str]) -> Batch:
+    columns = Columns.of_messages(SCHEMA, [Item(key) for key in keys])
+    return Batch.of_frame(StageInput("in", SCHEMA, "key"), columns)
+
+
 def set_timers(table: StateTable, times: dict[str, dict[str, int]]) -> None:
     """Sets timers of some keys, as a Calling does for a batch of a message each."""
-    columns = Columns.of_messages(SCHEMA, [Item(key) for key in times])
-    opened = table.open(Batch.of_frame(StageInput("in", SCHEMA, "key"), columns))
+    opened = table.open(batch(times))
     for row, (key, own) in enumerate(times.items()):
         for name, at_ns in own.items():
             if isinstance(opened, ObjectTable):
@@ -97,13 +101,14 @@ def set_timers(table: StateTable, times: dict[str, dict[str, int]]) -> None:
 def delete(table: StateTable, keys: list[str]) -> None:
     """Deletes the states of those keys that have one."""
     if isinstance(table, ObjectTable):
+        rows = batch(keys)
         for key in set(keys):
             if table.get(key) is not None:
-                table.delete(key)
+                table.delete(key, rows, keys.index(key))
     elif isinstance(table, RecordTable):
         slots = table._table.find(np.array([key.encode() for key in sorted(set(keys))], "S6"))
         known = slots[slots >= 0]
-        table.delete(known, np.arange(len(known)))
+        table.delete(batch(keys), known, np.arange(len(known)))
 
 
 def taken(table: StateTable, log_ns: int, watermark_ns: int) -> dict[str, list[tuple[int, str]]]:

@@ -17,7 +17,6 @@ from bettong import NEVER, Application
 from bettong.application.plan import plan
 from bettong.cli.check import tree
 from bettong.errors import PoisonError
-from bettong.worker.operators.stateful import ROUNDS_MAX
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.stage_program import program
 from tests.samples.timers import (
@@ -62,18 +61,21 @@ def told(records: list[OutputRecord]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("how", "deletes"), [*((how, False) for how in FORMS), ("python", True), ("compiled", True)]
 )
-@given(records=RECORDS)
+@given(records=RECORDS, is_marked=st.booleans())
 def test_timers_fire_as_a_queue_of_them_would(
     how: str,
     deletes: bool,  # noqa: FBT001 - pytest fills it in
     records: list[tuple[int, int, list[Note]]],
+    is_marked: bool,  # noqa: FBT001 - hypothesis fills it in
 ) -> None:
+    """`is_marked`: a worker has died there, and timers fire one by one."""
     one, meaning, clock_ns, watermark_ns = fresh(how, deletes=deletes), Meaning(deletes), 0, 1
     given_, dead = list[Rang](), list[tuple[str, str]]()
     for number, (forward_ns, event_ns, notes) in enumerate(records, 1):
         clock_ns += forward_ns
         watermark_ns += event_ns
         meaning.record(clock_ns, watermark_ns, notes)
+        one.progress.mark = (lambda _: None) if is_marked else None
         found = fold(one, [value_of(number, clock_ns, watermark_ns, notes)])
         given_ += rang(found)
         dead += told(found)
@@ -130,51 +132,6 @@ def test_of_several_timers_of_a_key_each_sees_what_the_one_before_has_done(how: 
     ]
 
 
-def again(fired: bettong.Fired[int], kept: Kept) -> None:
-    kept.count += 1
-    kept.ring = fired.at
-
-
-def gently(fired: bettong.Fired[int], kept: Kept) -> None:
-    kept.count += 1
-    kept.ring = fired.at + 1
-
-
-@pytest.mark.parametrize("mark", [lambda function: function, compiled_twin], ids=["python", "compiled"])
-def test_a_timer_that_is_set_again_for_ever_becomes_a_dead_letter(mark: Any) -> None:
-    app = Application("meters")
-    functions = [mark(each) for each in (FORMS["python"][0], again, FORMS["python"][2])]
-    app.source("in", schema=Note, key="key").stateful(
-        functions[0], state=Kept, timers={"ring": functions[1], "close": functions[2]}, name="alarms"
-    ).sink("out")
-    one = worker(program(plan(app).stages[0], compiled=True))
-    records = fold(one, [data("in/x", 1, [Note(1, SET, 5), Note(2, CLOSE, 5)]), tick(5)])
-    (first, second) = dead_letters(records)
-    assert (first.message, second.message) == (
-        b'{"key":1,"timer":"ring","at":5}',
-        b'{"key":2,"timer":"ring","at":5}',
-    )
-    assert f"{ROUNDS_MAX} times at one record" in first.reason
-    assert one.tables["alarms"].state_of(1) == {"count": 1 + ROUNDS_MAX, "ring": None, "close": None}
-    # The first round of key 2 was that of `close`.
-    assert one.tables["alarms"].state_of(2) == {
-        "count": 1 + 100 + ROUNDS_MAX - 1,
-        "ring": None,
-        "close": None,
-    }
-    assert fold(one, [tick(6)]) == []
-
-
-def test_what_is_left_of_a_bound_goes_on_at_the_next_record() -> None:
-    app = Application("meters")
-    app.source("in", schema=Note, key="key").stateful(
-        FORMS["python"][0], state=Kept, timers={"ring": gently, "close": FORMS["python"][2]}, name="alarms"
-    ).sink("out")
-    one = worker(python(app))
-    fold(one, [data("in/x", 1, [Note(1, SET, 5)]), tick(900), tick(1500)])
-    assert one.tables["alarms"].state_of(1) == {"count": 1497, "ring": 1501, "close": None}
-
-
 @every_speed
 @pytest.mark.parametrize("on_error", ["dead-letter", "skip", "stop"])
 def test_what_a_timers_function_raises_is_as_on_error_says(how: str, on_error: str) -> None:
@@ -211,7 +168,7 @@ def test_where_a_worker_dies_in_a_timers_function_no_message_is_to_blame() -> No
     """Each message is marked before it is taken, and left out when it kills: what fires stands for none."""
     one, marks = fresh("python"), list[tuple[str, int | None]]()
     fold(one, [data("in/x", 1, [Note(1, SET, 8), Note(2, SET, 9)])])
-    one.progress.mark = lambda computation, index: marks.append((computation, index))
+    one.progress.mark = lambda at: marks.append((at.computation, at.message))
     fold(one, [tick(20)])
     assert set(marks) == {("alarms", None), ("out", None)}
     fold(one, [data("in/x", 2, [Note(3, COUNT, 0)])])

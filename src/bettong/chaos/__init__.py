@@ -9,7 +9,8 @@ must be what comes out of an undisturbed run.
     nemeses    faults, carried out and mended
     proxy      a TCP proxy that cuts and delays
     disk       a small file system that can be filled
-    clock      the sender's clock
+    clock      a sender's clock
+    crowds     clients that behave badly, and very many
     memory     what the processes hold
     outputs    golden and found output compared: pure
     recovery   how long until newer results arrived: pure

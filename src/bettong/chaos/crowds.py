@@ -1,4 +1,4 @@
-"""Clients that behave badly: subscribers that read nothing, and many streams that end at once.
+"""Clients that behave badly: subscribers that read nothing, and more streams than any application has clients.
 
 They speak gRPC by themselves, for a careful client would never behave so. Each runs in threads of its own until it is
 closed; what a service answers them, refusals too, is its own affair and no fault of the run.
@@ -6,27 +6,42 @@ closed; what a service answers them, refusals too, is its own affair and no faul
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import threading
+import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from queue import SimpleQueue
 
 import grpc
 
+from bettong.chaos.timetable import PlannedFault
 from bettong.client.credentials import Credentials
-from bettong.v1.ingest_pb2 import Hello, IngestRequest
+from bettong.v1.frame_pb2 import Rows
+from bettong.v1.ingest_pb2 import Hello, IngestFrame, IngestRequest, IngestResponse
 from bettong.v1.ingest_pb2_grpc import IngestServiceStub
 from bettong.v1.subscribe_pb2 import START_EARLIEST, SubscribeRequest
 from bettong.v1.subscribe_pb2_grpc import SubscribeServiceStub
 
 # Clients of a crowd that are under way at a time.
-CLIENTS = 8
-# A stream opens in some ten ms; one that takes longer meets another fault, and is left.
+CLIENTS = 32
+# A stream opens in some ten ms; one that takes longer meets another fault, and comes back.
 _STREAM_S_MAX = 5.0
+_AGAIN_S = 0.2
+_TELL_S = 10.0
 _CLOSE_S_MAX = 10.0
+# With a message in each, the crowd would feed more than the inputs do.
+_ROW_EVERY = 10
 # Each client has a connection of its own, as programs on several machines would.
 _OWN_CONNECTION = ("grpc.use_local_subchannel_pool", 1)
+
+
+def row_of(crowd: PlannedFault, stream: int) -> bytes | None:
+    """What a stream of a crowd sends, by its number: each tenth the crowd's row, made its own by the numbers."""
+    if not crowd.row or stream % _ROW_EVERY:
+        return None
+    return f"{crowd.row}{crowd.number}/{stream}".encode()
 
 
 class StalledSubscribers:
@@ -43,6 +58,11 @@ class StalledSubscribers:
         ]
 
     @property
+    def is_over(self) -> bool:
+        """Never by themselves."""
+        return False
+
+    @property
     def refused(self) -> int:
         """How many calls have ended: the service has refused them, ended them, or gone."""
         return sum(not call.is_active() for call in self._calls)
@@ -56,27 +76,48 @@ class StalledSubscribers:
 
 
 class StreamCrowd:
-    """`count` streams at `source`, each opened by a client of its own and ended as soon as it is welcome."""
+    """`count` streams at `source`, each opened by a client of its own, and ended for good when its work is done.
+
+    CLIENTS of them are under way at a time, spread over the senders at `addresses`. A stream for which `row_of` gives a
+    row has that one message to send, and is done with its receipt; the others are done as soon as they are welcome.
+    Whatever cuts one off, it comes back until it is done. `tell` is told in lines how far the crowd is.
+    """
 
     def __init__(
-        self, address: str, source: str, count: int, *, names: Callable[[], str] = lambda: uuid.uuid4().hex
+        self,
+        addresses: Sequence[str],
+        source: str,
+        count: int,
+        *,
+        row_of: Callable[[int], bytes | None] = lambda _: None,
+        names: Callable[[], str] = lambda: uuid.uuid4().hex,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Begins at once. `names` draws a text that no other stream has."""
-        self.opened = 0
-        self._address = address
+        self.done = 0
         self._source = source
+        self._count = count
+        self._row_of = row_of
         self._names = names
+        self._tell = tell
+        self._begun_s = self._told_s = time.monotonic()
         self._left = iter(range(count))
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._threads = [
-            threading.Thread(target=self._keep, name="crowd", daemon=True) for _ in range(min(count, CLIENTS))
+            threading.Thread(target=self._keep, args=(address,), name="crowd", daemon=True)
+            for address, _ in zip(itertools.cycle(addresses), range(min(count, CLIENTS)), strict=False)
         ]
         for thread in self._threads:
             thread.start()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all are done."""
+        return self.done == self._count
+
     def wait(self, seconds: float) -> bool:
-        """Whether all have had their turn; waits that long for each client."""
+        """Whether all clients have gone; waits that long for each client."""
         for thread in self._threads:
             thread.join(seconds)
         return not any(thread.is_alive() for thread in self._threads)
@@ -86,25 +127,57 @@ class StreamCrowd:
         self._closed.set()
         self.wait(_CLOSE_S_MAX)
 
-    def _keep(self) -> None:
+    def _keep(self, address: str) -> None:
         credentials = Credentials.from_environment()
-        with credentials.channel(self._address, [_OWN_CONNECTION]) as channel:
-            while not self._closed.is_set() and self._next():
-                call = IngestServiceStub(channel).Ingest(
-                    self._hello(), timeout=_STREAM_S_MAX, metadata=credentials.metadata(self._address)
-                )
-                with contextlib.suppress(grpc.RpcError):  # refused, cut off, or the sender was killed
-                    if any(response.WhichOneof("response") == "welcome" for response in call):
-                        self._count()
+        with credentials.channel(address, [_OWN_CONNECTION]) as channel:
+            ingest = IngestServiceStub(channel).Ingest
+            while not self._closed.is_set() and (number := self._next()) is not None:
+                name, row = self._names(), self._row_of(number)
+                hello = Hello(source=self._source, stream=f"crowd-{name}", client=name, ephemeral=True)
+                begin = partial(ingest, timeout=_STREAM_S_MAX, metadata=credentials.metadata(address))
+                # It may be refused or cut off, or its sender be killed.
+                while not (done := _session(begin, hello, row)) and not self._closed.wait(_AGAIN_S):
+                    pass
+                if done:
+                    self._add()
 
-    def _hello(self) -> Iterator[IngestRequest]:
-        name = self._names()
-        yield IngestRequest(hello=Hello(source=self._source, stream=f"crowd-{name}", client=name))
-
-    def _next(self) -> bool:
+    def _next(self) -> int | None:
         with self._lock:
-            return next(self._left, None) is not None
+            return next(self._left, None)
 
-    def _count(self) -> None:
+    def _add(self) -> None:
         with self._lock:
-            self.opened += 1
+            self.done += 1
+            now_s = time.monotonic()
+            if now_s - self._told_s < _TELL_S and self.done < self._count:
+                return
+            self._told_s = now_s
+            rate = self.done / max(now_s - self._begun_s, 1e-3)
+            line = f"crowd: {self.done:,} of {self._count:,} streams, {rate:.0f}/s"
+        self._tell(line)
+
+
+_Call = Callable[[Iterator[IngestRequest | None]], Iterable[IngestResponse]]
+
+
+def _session(begin: _Call, hello: Hello, row: bytes | None) -> bool:
+    """One session of a stream; whether its work is done then."""
+    requests: SimpleQueue[IngestRequest | None] = SimpleQueue()
+    requests.put(IngestRequest(hello=hello))
+    done = sent = False
+    try:
+        if row is None:
+            requests.put(None)
+        for response in begin(iter(requests.get, None)):
+            told = response.welcome if response.HasField("welcome") else response.receipt
+            if row is None or told.acknowledged:
+                done = True
+                requests.put(None)
+            elif told.credits and not sent:
+                sent = True
+                requests.put(IngestRequest(frame=IngestFrame(sequence=1, rows=Rows(messages=[row]))))
+    except grpc.RpcError:
+        return done
+    finally:
+        requests.put(None)
+    return done

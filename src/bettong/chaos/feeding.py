@@ -6,10 +6,11 @@ before the next input's begins, so the log of every run has one order; side by s
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,20 +87,29 @@ def feeds(
 
 
 class Feeding:
-    """Feeds in the background. `paced_s`: over so many seconds, or as fast as it goes."""
+    """Feeds in the background; the inputs take turns among the senders at `addresses`.
+
+    `paced_s`: over so many seconds, or as fast as it goes.
+    """
 
     def __init__(
-        self, found: list[InputFeed], address: str, *, order: Order, rounds: int, paced_s: float | None
+        self,
+        found: list[InputFeed],
+        addresses: Sequence[str],
+        *,
+        order: Order,
+        rounds: int,
+        paced_s: float | None,
     ) -> None:
-        self._address = address
         self._rounds = rounds
         self._paced_s = paced_s
         self._stop = threading.Event()
         self._failure: BettongError | None = None
         self._begun_s = time.time()
-        groups = [found] if order is Order.TURNS else [[feed] for feed in found]
+        addressed = list(zip(found, itertools.cycle(addresses), strict=False))
+        groups = [addressed] if order is Order.TURNS else [[each] for each in addressed]
         self._threads = [
-            threading.Thread(target=self._keep, args=(group,), name=f"feed-{group[0].source}", daemon=True)
+            threading.Thread(target=self._keep, args=(group,), name=f"feed-{group[0][0].source}", daemon=True)
             for group in groups
         ]
 
@@ -122,20 +132,18 @@ class Feeding:
             if thread.ident is not None:
                 thread.join(_CLOSE_S_MAX)
 
-    def _keep(self, group: list[InputFeed]) -> None:
+    def _keep(self, group: list[tuple[InputFeed, str]]) -> None:
         try:
             self._feed(group)
         except BettongError as error:
             self._failure = self._failure or error
 
-    def _feed(self, group: list[InputFeed]) -> None:
+    def _feed(self, group: list[tuple[InputFeed, str]]) -> None:
         senders = [
-            Sender(
-                self._address, feed.source, feed.stream, credit_wait_s=_PATIENCE_S, reconnect_s=_PATIENCE_S
-            )
-            for feed in group
+            Sender(address, feed.source, feed.stream, credit_wait_s=_PATIENCE_S, reconnect_s=_PATIENCE_S)
+            for feed, address in group
         ]
-        spread = zip(*(feed.rounds(self._rounds) for feed in group), strict=True)
+        spread = zip(*(feed.rounds(self._rounds) for feed, _ in group), strict=True)
         try:
             for number, rounds in enumerate(spread):
                 due_s = self._due_s(number)

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bettong.chaos.crowds import row_of
 from bettong.chaos.feeding import Feeding
 from bettong.chaos.outputs import Table, table, without_numbers
 from bettong.chaos.preparing import PreparedRun
 from bettong.chaos.watching import ResultWatch, file_endings
+from bettong.client.sender import Sender
 from bettong.edges.kafka_log import LogAdmin
 from bettong.edges.redis_store import LiveMetrics, RedisStore
 from bettong.errors import LocalError
@@ -21,6 +23,7 @@ from bettong.metrics import OFFSET
 from bettong.topics import DEAD_LETTERS, sink_topic, stage_topic
 
 _LOOK_S = 0.3
+_ROWS = 1000  # of crowds, in a frame
 
 
 def golden(
@@ -58,8 +61,10 @@ def _straight(
     workload = prepared.spec.workload
     options = options.model_copy(update={"results": results, "environment": {}, "keep": None})
     with Suite(options, say=say) as suite:
-        address = suite.record.sender
-        feeding = Feeding(prepared.feeds, address, order=workload.order, rounds=prepared.rounds, paced_s=None)
+        addresses = suite.record.senders
+        feeding = Feeding(
+            prepared.feeds, addresses, order=workload.order, rounds=prepared.rounds, paced_s=None
+        )
         say(f"undisturbed run: feeding {sum(feed.total for feed in prepared.feeds):,} messages")
         with ResultWatch(
             suite.record.receiver, file_endings(prepared.plan), folder / "straight-watched"
@@ -68,10 +73,20 @@ def _straight(
                 feeding.start()
                 while not feeding.done():
                     suite.wait_with_all(_LOOK_S)
+                _send_crowds(prepared, addresses[0])
                 _drain(prepared, suite, watch, results)
             finally:
                 feeding.stop()
     return tables(prepared, results)
+
+
+def _send_crowds(prepared: PreparedRun, address: str) -> None:
+    """The rows of all crowds, from one client: what becomes of them does not depend on who sends them."""
+    for crowd in (fault for fault in prepared.faults if fault.row):
+        rows = [row for stream in range(int(crowd.by)) if (row := row_of(crowd, stream)) is not None]
+        with Sender(address, prepared.plan.sources[0].name) as sender:
+            for start in range(0, len(rows), _ROWS):
+                sender.send_rows(rows[start : start + _ROWS])
 
 
 def _drain(prepared: PreparedRun, suite: Suite, watch: ResultWatch, results: Path) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import psutil
 
 from bettong.chaos.clock import MovableClock
-from bettong.chaos.crowds import StalledSubscribers, StreamCrowd
+from bettong.chaos.crowds import StalledSubscribers, StreamCrowd, row_of
 from bettong.chaos.disk import SmallDisk
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.spec import Link
@@ -22,32 +24,39 @@ from bettong.chaos.victims import processes
 from bettong.edges.redis_store import RedisFaults, RedisStore
 from bettong.errors import BettongError, LocalError, StoreError
 from bettong.local.record import SuiteRecord
+from bettong.services import SENDER
 
 
 @dataclass(slots=True)
 class Injected:
-    """A fault as it came to pass. Unix seconds; `missed` says why nothing was done."""
+    """A fault as it came to pass. Unix seconds; `missed` says why nothing was done.
+
+    `streams`: of a crowd, those that are done.
+    """
 
     fault: PlannedFault
     begun_s: float
     ended_s: float
     victims: tuple[int, ...] = ()
     missed: str = ""
+    streams: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Arena:
-    """What faults are done to. `clock` and `disk` are there when the spec needs them and the machine has them.
+    """What faults are done to. `clocks` and `disk` are there when the spec needs them and the machine has them.
 
-    `source` and `sinks`: where badly behaved clients connect.
+    `proxies`: one before each server of a link. `clocks`: of the senders, by name. `source` and `sinks`: where badly
+    behaved clients connect. `tell` is told in lines how far a crowd is, from its threads.
     """
 
     record: Callable[[], SuiteRecord]
-    proxies: Mapping[Link, Proxy]
+    proxies: Mapping[Link, Sequence[Proxy]]
     source: str = ""
     sinks: tuple[str, ...] = ()
-    clock: MovableClock | None = None
+    clocks: Mapping[str, MovableClock] = field(default_factory=dict)
     disk: SmallDisk | None = None
+    tell: Callable[[str], None] = lambda _: None
 
 
 @dataclass(slots=True)
@@ -83,6 +92,11 @@ class Nemesis:
         injected.ended_s = time.time() + fault.for_s
         return injected
 
+    def is_over(self, injected: Injected) -> bool:
+        """Whether it is over before its time: a crowd whose streams are all done."""
+        crowd = self._crowds.get(injected.fault.number)
+        return crowd is not None and crowd.is_over
+
     def end(self, injected: Injected) -> None:
         """Mends what lasts; notes when."""
         fault = injected.fault
@@ -92,15 +106,17 @@ class Nemesis:
             case "pause":
                 self._go_on(fault.number)
             case "cut" | "delay":
-                self.arena.proxies[Link(fault.targets[0])].heal()
+                for proxy in self._proxies(fault):
+                    proxy.heal()
             case "stall":
                 self._send_away(fault.number)
             case "crowd":
                 crowd = self._send_away(fault.number)
-                if isinstance(crowd, StreamCrowd) and not crowd.opened:
-                    injected.missed = "none of its streams was let in"
-            case "clock" if self.arena.clock is not None:
-                self.arena.clock.set(0.0)
+                if isinstance(crowd, StreamCrowd):
+                    injected.streams = crowd.done
+                    injected.missed = "" if crowd.done else "none of its streams was let in"
+            case "clock":
+                self._clock(fault).set(0.0)
             case "fill" if self.arena.disk is not None:
                 self.arena.disk.free()
         if not self._starves:
@@ -119,10 +135,10 @@ class Nemesis:
         for number in list(self._crowds):
             self._send_away(number)
         self._feed()
-        for proxy in self.arena.proxies.values():
+        for proxy in itertools.chain(*self.arena.proxies.values()):
             proxy.heal()
-        if self.arena.clock is not None:
-            self.arena.clock.set(0.0)
+        for clock in self.arena.clocks.values():
+            clock.set(0.0)
         if self.arena.disk is not None:
             self.arena.disk.free()
 
@@ -177,15 +193,25 @@ class Nemesis:
             yield RedisFaults(store)
 
     def _cut(self, injected: Injected) -> None:
-        self.arena.proxies[Link(injected.fault.targets[0])].cut()
+        for proxy in self._proxies(injected.fault):
+            proxy.cut()
 
     def _delay(self, injected: Injected) -> None:
-        self.arena.proxies[Link(injected.fault.targets[0])].delay(injected.fault.by / 1000)
+        for proxy in self._proxies(injected.fault):
+            proxy.delay(injected.fault.by / 1000)
+
+    def _proxies(self, fault: PlannedFault) -> Sequence[Proxy]:
+        return self.arena.proxies[Link(fault.targets[0])]
 
     def _set_clock(self, injected: Injected) -> None:
-        if self.arena.clock is None:
-            raise LocalError("the sender was started with its own clock")
-        self.arena.clock.set(injected.fault.by)
+        self._clock(injected.fault).set(injected.fault.by)
+
+    def _clock(self, fault: PlannedFault) -> MovableClock:
+        """That of the sender which the fault names, or of the only one."""
+        name = fault.targets[0] if fault.targets else SENDER.name
+        if name not in self.arena.clocks:
+            raise LocalError(f"{name} was started with its own clock")
+        return self.arena.clocks[name]
 
     def _fill(self, _: Injected) -> None:
         if self.arena.disk is None:
@@ -195,16 +221,22 @@ class Nemesis:
     def _stall(self, injected: Injected) -> None:
         if not self.arena.sinks:
             raise LocalError("the application has no sink to subscribe to")
-        address = self.arena.proxies[Link.SUBSCRIBE].address
+        address = self.arena.proxies[Link.SUBSCRIBE][0].address
         fault = injected.fault
         self._crowds[fault.number] = StalledSubscribers(address, self.arena.sinks, int(fault.by))
 
     def _crowd(self, injected: Injected) -> None:
         if not self.arena.source:
             raise LocalError("the application has no source to feed")
-        address = self.arena.proxies[Link.INGEST].address
+        addresses = [proxy.address for proxy in self.arena.proxies[Link.INGEST]]
         fault = injected.fault
-        self._crowds[fault.number] = StreamCrowd(address, self.arena.source, int(fault.by))
+        self._crowds[fault.number] = StreamCrowd(
+            addresses,
+            self.arena.source,
+            int(fault.by),
+            row_of=partial(row_of, fault),
+            tell=self.arena.tell,
+        )
 
     def _send_away(self, number: int) -> StalledSubscribers | StreamCrowd | None:
         crowd = self._crowds.pop(number, None)

@@ -31,8 +31,9 @@ class PreparedRun:
 
     @property
     def needs_a_straight_run(self) -> bool:
-        """Whether the golden output of a sink must come from an undisturbed run."""
-        return any(output.equals is None for sink, output in self.outputs.items() if sink in self._own_sinks)
+        """Whether the golden output of a sink, or the dead letters of a crowd, must come from an undisturbed run."""
+        unknown = (output.equals is None for sink, output in self.outputs.items() if sink in self._own_sinks)
+        return any(unknown) or any(fault.row for fault in self.faults)
 
     @property
     def _own_sinks(self) -> set[str]:
@@ -47,6 +48,11 @@ def prepare(spec: Spec, folder: Path) -> PreparedRun:
     planned = plan(load(spec.workload.application))
     outputs = _outputs(spec, planned)
     faults = timetable(spec)
+    if planned.sources[0].decoder is None and any(fault.row for fault in faults):
+        raise SettingsError(
+            f"nemeses.row: source {planned.sources[0].name!r}, the first one, has no decoder and so takes no rows;"
+            " leave row out, or describe a source with a decoder first"
+        )
     why = disk.why_not()
     not_tried = {"fill": why} if why is not None and any(each.kind == "fill" for each in faults) else {}
     rounds = max(1, math.ceil(spec.duration_s * spec.workload.rounds_per_s))

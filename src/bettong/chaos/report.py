@@ -19,7 +19,10 @@ class _Part(BaseModel):
 
 
 class FaultTold(_Part):
-    """One fault. `at_s` counts from the start of the run. `missed`: why nothing was done, if so."""
+    """One fault. `at_s` counts from the start of the run. `missed`: why nothing was done, if so.
+
+    `streams`: of a crowd, those that were opened and ended, their messages with a receipt.
+    """
 
     number: int
     at_s: float
@@ -28,6 +31,7 @@ class FaultTold(_Part):
     by: float
     victims: tuple[int, ...]
     missed: str
+    streams: int
     recovery_s: float | None
     alone: bool
 
@@ -135,6 +139,7 @@ def told(injected: Injected, recovery: Recovery | None, start_s: float) -> Fault
         by=fault.by,
         victims=injected.victims,
         missed=injected.missed,
+        streams=injected.streams,
         recovery_s=round(recovery.seconds, 3)
         if recovery is not None and recovery.seconds is not None
         else None,

@@ -31,7 +31,9 @@ from bettong.chaos.spec import Link, Spec
 from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.errors import BettongError, SchemaError
 from bettong.local.options import Restarts, SuiteOptions
+from bettong.local.services import instances
 from bettong.local.suite import Suite
+from bettong.services import SENDER
 
 _LOOK_S = 0.5
 _SETTLES_MAX = 10
@@ -107,6 +109,7 @@ def _options(spec: Spec, folder: Path) -> SuiteOptions:
         partitions=workload.partitions,
         compiled=workload.compiled,
         standby=workload.standby,
+        senders=workload.senders,
         settings=workload.settings,
         environment=environment,
     )
@@ -129,33 +132,32 @@ def _disturbed(
         say(line)
 
     with ExitStack() as stack:
-        clock = (
-            MovableClock(folder / "clock") if any(each.kind == "clock" for each in prepared.faults) else None
-        )
+        clocks = _clocks(prepared, folder)
         fills = any(each.kind == "fill" for each in prepared.faults)
         size_mb = disk_mb(prepared.spec) if fills else None
         disk = stack.enter_context(SmallDisk(size_mb)) if size_mb is not None else None
         results = disk.suite / "results" if disk is not None else folder / "results"
-        options = _disturbable(options, prepared, clock=clock, disk=disk, results=results)
+        options = _disturbable(options, prepared, clocks=clocks, disk=disk, results=results)
         tell("disturbed run: starting Kafka, Redis, sender, processor and receiver")
         suite = stack.enter_context(Suite(options, say=tell))
         proxies = {
-            Link.INGEST: stack.enter_context(Proxy(suite.record.sender)),
-            Link.SUBSCRIBE: stack.enter_context(Proxy(suite.record.receiver)),
+            Link.INGEST: [stack.enter_context(Proxy(address)) for address in suite.record.senders],
+            Link.SUBSCRIBE: [stack.enter_context(Proxy(suite.record.receiver))],
         }
         arena = Arena(
             lambda: suite.record,
             proxies,
             source=prepared.plan.sources[0].name,
             sinks=tuple(sink.name for sink in prepared.plan.sinks),
-            clock=clock,
+            clocks=clocks,
             disk=disk,
+            tell=tell,
         )
         memory = stack.enter_context(MemoryWatch(lambda: suite.record.services))
         lag = stack.enter_context(LagWatch(prepared.plan, lambda: suite.record))
         watched = folder / "watched"
         watch = stack.enter_context(
-            ResultWatch(proxies[Link.SUBSCRIBE].address, file_endings(prepared.plan), watched)
+            ResultWatch(proxies[Link.SUBSCRIBE][0].address, file_endings(prepared.plan), watched)
         )
         try:
             _storm(prepared, trial, suite, arena, tell)
@@ -174,17 +176,23 @@ def _disturbed(
     return trial
 
 
+def _clocks(prepared: PreparedRun, folder: Path) -> dict[str, MovableClock]:
+    """One of each sender, if any is to go wrong."""
+    if not any(fault.kind == "clock" for fault in prepared.faults):
+        return {}
+    names = instances(SENDER, prepared.spec.workload.senders)
+    return {name: MovableClock(folder / f"clock-{name}") for name in names}
+
+
 def _disturbable(
     options: SuiteOptions,
     prepared: PreparedRun,
     *,
-    clock: MovableClock | None,
+    clocks: dict[str, MovableClock],
     disk: SmallDisk | None,
     results: Path,
 ) -> SuiteOptions:
-    environment = dict(options.environment)
-    if clock is not None:
-        environment["sender"] = clock.environment
+    environment = options.environment | {name: clock.environment for name, clock in clocks.items()}
     # Deaths on purpose are no crash loop; a disk that is full is one, until it has room again.
     lasting_s = sum(fault.for_s for fault in prepared.faults if fault.kind == "fill")
     deaths_max = len(prepared.faults) + _DEATHS_BESIDES + int(5 * lasting_s)
@@ -203,7 +211,7 @@ def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, tel
     workload, spec = prepared.spec.workload, prepared.spec
     feeding = Feeding(
         prepared.feeds,
-        arena.proxies[Link.INGEST].address,
+        [proxy.address for proxy in arena.proxies[Link.INGEST]],
         order=workload.order,
         rounds=prepared.rounds,
         paced_s=spec.duration_s,
@@ -220,17 +228,20 @@ def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, tel
 
 
 def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis, tell: Say) -> None:
-    """Every fault begins in its time, and ends when it has lasted."""
+    """Every fault begins in its time, and ends when it has lasted, or when there is nothing left to do for it."""
     waiting, lasting = list(prepared.faults), list[Injected]()
     while waiting or lasting:
+        over = next((each for each in lasting if each.ended_s <= time.time() or nemesis.is_over(each)), None)
+        if over is not None:
+            lasting.remove(over)
+            nemesis.end(over)
+            done = f", {over.streams:,} of {over.fault.by:,.0f} streams" if over.streams else ""
+            tell(f"#{over.fault.number} {over.fault.label}: over{done}")
+            continue
         begins_s = trial.start_s + waiting[0].at_s if waiting else float("inf")
-        ending = min(lasting, key=lambda each: each.ended_s) if lasting else None
-        due_s = min(begins_s, ending.ended_s if ending is not None else float("inf"))
-        suite.wait_with_all(max(0.0, due_s - time.time()))
-        if ending is not None and due_s == ending.ended_s:
-            lasting.remove(ending)
-            nemesis.end(ending)
-            tell(f"#{ending.fault.number} {ending.fault.label}: over")
+        if begins_s > time.time():
+            due_s = min(begins_s, *(each.ended_s for each in lasting), time.time() + _LOOK_S)
+            suite.wait_with_all(max(0.0, due_s - time.time()))
             continue
         injected = nemesis.begin(waiting.pop(0))
         trial.injected.append(injected)
@@ -330,6 +341,12 @@ def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
         f"{each.process} held {each.peak_mb:.0f} MB, at most {each.bound_mb:.0f} MB are allowed"
         for each in trial.memory
         if each.peak_mb > each.bound_mb
+    ]
+    lines += [
+        f"{each.fault.label}: {each.streams:,} of {each.fault.by:,.0f} streams were done in {each.fault.for_s:g} s;"
+        " give them longer, or ask for fewer"
+        for each in trial.injected
+        if each.fault.row and each.streams < each.fault.by
     ]
     kinds = {kind.kind: kind for kind in by_kind(trial.faults)}
     for kind, most_s in prepared.spec.invariants.recovery_s_max.items():

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from bettong.client.message_files import Format
 from bettong.errors import SettingsError
+from bettong.local.options import SENDERS_MAX
 from bettong.services import SERVICES
 
 _TAGGED = ("kill", "pause", "wipe", "starve", "cut", "delay", "clock", "fill", "stall", "crowd")
@@ -87,10 +88,19 @@ class Workload(_Table):
     partitions: Annotated[int, Field(ge=1, le=4096)] = 4
     compiled: bool = True
     standby: bool = False  # a second processor, which takes over
+    senders: Annotated[int, Field(ge=1, le=SENDERS_MAX)] = 1  # the inputs take turns among them
     order: Order = Order.TURNS
     rounds_per_s: Annotated[float, Field(gt=0, le=50)] = 5.0
     settings: dict[str, str] = {}
     spark: dict[str, str] = {}  # more of Spark's own configuration, by way of spark-defaults.conf
+
+    @model_validator(mode="after")
+    def _feeds_every_sender(self) -> Self:
+        if self.senders > len(self.inputs):
+            raise ValueError(
+                f"senders = {self.senders}, but inputs = {len(self.inputs)}: each sender needs an input that feeds it"
+            )
+        return self
 
 
 class OutputComparison(_Table):
@@ -216,7 +226,10 @@ class Delay(_Nemesis):
 
 
 class ClockJump(_Nemesis):
-    """The sender's clock goes wrong by an amount drawn between two bounds (negative: back), for `for_s`."""
+    """A sender's clock goes wrong by an amount drawn between two bounds (negative: back), for `for_s`.
+
+    Of several senders each jump meets one, drawn too: the others' clocks stay right.
+    """
 
     kind: Literal["clock"]
     by_s: tuple[Annotated[float, Field(ge=-1e8, le=1e8)], Annotated[float, Field(ge=-1e8, le=1e8)]]
@@ -240,10 +253,15 @@ class Stall(_Nemesis):
 
 
 class Crowd(_Nemesis):
-    """So many clients open a stream of their own at the first source and end it at once; they have `for_s` for it."""
+    """So many clients open a stream of their own at the first source and end it at once; they have `for_s` for it.
+
+    With a `row`, a text, each tenth sends it first, and a number behind it. The source must refuse it: such rows become
+    dead letters, of which none may be lost or doubled, and every stream must be done within `for_s`.
+    """
 
     kind: Literal["crowd"]
     streams: Annotated[int, Field(ge=1, le=1_000_000)] = 1000
+    row: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     for_s: _Lasting
 
 

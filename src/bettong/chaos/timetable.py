@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 
 from bettong.chaos.spec import ClockJump, Crowd, Cut, Delay, Kill, Nemesis, Pause, Spec, Stall, Wipe
+from bettong.local.services import instances
+from bettong.services import SENDER
 
 # One fault a millisecond for an hour; a table that long is a mistake in `every_s`.
 FAULTS_MAX = 3_600_000
@@ -15,7 +17,7 @@ FAULTS_MAX = 3_600_000
 class PlannedFault:
     """One fault. `for_s` is 0 for those that are over at once; `by` is the delay in ms, the jump in s, or how many.
 
-    `pick`, in [0, 1), tells which of several processes behind a target it is.
+    `pick`, in [0, 1), tells which of several processes behind a target it is. `row`: see `Crowd`.
     """
 
     number: int
@@ -25,6 +27,7 @@ class PlannedFault:
     for_s: float
     by: float
     pick: float
+    row: str = ""
 
     @property
     def label(self) -> str:
@@ -50,7 +53,10 @@ def timetable(spec: Spec) -> tuple[PlannedFault, ...]:
         for count, at_s in enumerate(_times(nemesis, chance, spec.duration_s)):
             found.append((at_s, index, count, nemesis, chance))
     # Drawn in the order of each nemesis, numbered in the order of time.
-    drawn = [(at_s, index, count, _draw(nemesis, chance)) for at_s, index, count, nemesis, chance in found]
+    senders = instances(SENDER, spec.workload.senders)
+    drawn = [
+        (at_s, index, count, _draw(nemesis, chance, senders)) for at_s, index, count, nemesis, chance in found
+    ]
     return tuple(
         PlannedFault(number, round(at_s, 3), *rest)
         for number, (at_s, _, _, rest) in enumerate(sorted(drawn, key=lambda each: each[:3]), 1)
@@ -70,8 +76,10 @@ def _times(nemesis: Nemesis, chance: random.Random, duration_s: float) -> list[f
     return times
 
 
-def _draw(nemesis: Nemesis, chance: random.Random) -> tuple[str, tuple[str, ...], float, float, float]:
-    """Kind, targets, for_s, by and pick."""
+def _draw(
+    nemesis: Nemesis, chance: random.Random, senders: tuple[str, ...]
+) -> tuple[str, tuple[str, ...], float, float, float, str]:
+    """Kind, targets, for_s, by, pick and row."""
     targets: tuple[str, ...] = ()
     for_s = by = 0.0
     if isinstance(nemesis, Kill | Pause):
@@ -88,4 +96,8 @@ def _draw(nemesis: Nemesis, chance: random.Random) -> tuple[str, tuple[str, ...]
         by = nemesis.subscribers
     if isinstance(nemesis, Crowd):
         by = nemesis.streams
-    return nemesis.kind, tuple(str(target) for target in targets), for_s, by, chance.random()
+    pick = chance.random()
+    if isinstance(nemesis, ClockJump) and len(senders) > 1:
+        targets = (senders[int(pick * len(senders))],)
+    row = (nemesis.row or "") if isinstance(nemesis, Crowd) else ""
+    return nemesis.kind, tuple(str(target) for target in targets), for_s, by, pick, row

@@ -16,7 +16,7 @@ _DAEMON = "bettong_processor.daemon"
 
 
 def processes(target: str, services: Mapping[str, ServiceRecord]) -> list[psutil.Process]:
-    """The running processes behind a target, oldest first; none while it is being started again."""
+    """The running processes behind a target, by number; none while it is being started again."""
     if target in (OtherProcess.JVM, OtherProcess.EXECUTOR, OtherProcess.WORKER):
         driver = _leader(services)
         machines = _java(driver) if driver is not None else []
@@ -32,8 +32,8 @@ def processes(target: str, services: Mapping[str, ServiceRecord]) -> list[psutil
         own = _leader(services)
         found = [own] if own is not None else []
     else:
-        own = _running(services.get(target))
-        found = [own] if own is not None else []
+        instances = [name for name in services if name == target or name.startswith(f"{target}-")]
+        found = [own for name in instances if (own := _running(services[name])) is not None]
     return sorted(found, key=lambda each: each.pid)
 
 

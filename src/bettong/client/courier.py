@@ -43,12 +43,24 @@ _OPTIONS = (("grpc.max_send_message_length", -1),)
 class Courier:
     """Delivers the frames of one stream, in order. `reconnect_s`: how long it tries before it gives up."""
 
-    def __init__(self, target: str, hello: Hello, *, reconnect_s: float, credentials: Credentials) -> None:
-        """Starts to connect, in the background."""
+    def __init__(
+        self,
+        target: str,
+        hello: Hello,
+        *,
+        reconnect_s: float,
+        credentials: Credentials,
+        yields_to_itself: bool = False,
+    ) -> None:
+        """Starts to connect, in the background.
+
+        `yields_to_itself`: another session of `hello.client` is of a program that was started in this one's place.
+        """
         self._target = target
         self._hello = hello
         self._reconnect_s = reconnect_s
         self._credentials = credentials
+        self._yields_to_itself = yields_to_itself
         self._changed = threading.Condition()
         self._outbox = Outbox(hello.acknowledged)
         self._welcome: Welcome | None = None
@@ -195,7 +207,9 @@ class Courier:
         too_large = welcomed and code is grpc.StatusCode.RESOURCE_EXHAUSTED
         # Certificates may be renewed while a stream waits; one that never began has most likely the wrong settings.
         stranger = hopeless and self._welcome is None
-        if code in _FINAL or too_large or stranger or self._is_held(error):
+        # To connect again would take the stream from whoever has taken it, and so on for ever.
+        replaced = self._yields_to_itself and welcomed and code is grpc.StatusCode.ABORTED
+        if code in _FINAL or too_large or stranger or replaced or self._is_held(error):
             raise RefusedError(text) from None
         if not welcomed or (code in _BROKEN and not fruitful):
             raise ClientError(f"{text}; tried for {self._reconnect_s:.0f} s") from None

@@ -55,7 +55,8 @@ class Sender:
     under a number that was used: of two frames of one number, one counts. So without such an input, don't name it.
 
     A stream is for one client at a time. Whose name another client uses is refused, after the time in which a client
-    that died would have lost it (`BETTONG_SENDER_LEASE_MS`).
+    that died would have lost it (`BETTONG_SENDER_LEASE_MS`). A program that says who it is (`client`) waits for nobody
+    when it is started again: it takes the stream from its predecessor at once, also from one that hangs.
 
     Every call raises RefusedError when the sender refused something for good (nothing more can be sent then), and
     ClientError when it cannot be reached, or grants nothing, for too long.
@@ -67,6 +68,7 @@ class Sender:
         source: str,
         stream: str | None = None,
         *,
+        client: str | None = None,
         acknowledged: int | None = None,
         credit_wait_s: float = 60.0,
         reconnect_s: float = 30.0,
@@ -77,6 +79,8 @@ class Sender:
         """Connects, and blocks until the sender has answered, at most `reconnect_s`.
 
         `target` is host:port. `stream` names this stream among all clients of the source; by default a new name.
+        `client`: who feeds it, over all runs of the program, at most 128 characters; by default this object alone. Of
+        two objects with one name for one stream the newer gets it, and the other one's calls raise RefusedError.
         `acknowledged`: all up to there is known to be durable, and frames without a `sequence` are numbered from
         there. Needed only for a stream that was fed before and whose frames get no `sequence`.
         `credentials`: by default those of the environment, BETTONG_CLIENT_*; SettingsError when these are wrong.
@@ -90,7 +94,7 @@ class Sender:
             source=source,
             stream=self.stream,
             acknowledged=self.sequence,
-            client=new_name(),
+            client=client if client is not None else new_name(),
             ephemeral=stream is None,
         )
         self._courier = Courier(
@@ -98,6 +102,7 @@ class Sender:
             hello,
             reconnect_s=reconnect_s,
             credentials=credentials if credentials is not None else Credentials.from_environment(),
+            yields_to_itself=client is not None,
         )
         try:
             self.source = _info(self._courier.welcome())

@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from bettong.config.processor import Schedule
 from bettong.local.supervision import DEATHS_MAX, WAIT_S_MAX
 
+# Each is a process with Python and its libraries, 120 MB at rest; what several senders do to each other, two show.
+SENDERS_MAX = 4
+
 
 class Restarts(BaseModel):
     """How the suite answers the death of a process. Who kills processes on purpose allows more than the defaults."""
@@ -37,6 +40,12 @@ class SuiteOptions(BaseModel):
     standby: bool = Field(
         default=False, description="A second processor that takes over when the first dies."
     )
+    senders: int = Field(
+        default=1,
+        ge=1,
+        le=SENDERS_MAX,
+        description="Senders, each with an address of its own. The first alone reads external systems.",
+    )
     keep: Path | None = Field(
         default=None, description="Folder for everything, kept at the end; the next start goes on from it."
     )
@@ -54,6 +63,7 @@ class SuiteOptions(BaseModel):
     )
     environment: dict[str, dict[str, str]] = Field(
         default_factory=dict,
-        description="More environment variables of single services (sender, processor, receiver), by service.",
+        description="More environment variables, by service (sender, processor, receiver) or, on top, by instance"
+        " (sender-2).",
     )
     restarts: Restarts = Restarts()

@@ -70,7 +70,7 @@ class SuiteRecord(BaseModel):
     redis_password_file: Path | None = None
     state_key_file: Path | None = None
     snapshots: str
-    addresses: dict[str, str] = Field(description="Where each service serves gRPC that does.")
+    addresses: dict[str, str] = Field(description="Where each service serves gRPC that does, by instance.")
     ready: bool
     owner: ProcessRecord
     services: dict[str, ServiceRecord]
@@ -79,6 +79,11 @@ class SuiteRecord(BaseModel):
     def sender(self) -> str:
         """Where clients send to."""
         return self.addresses[SENDER.name]
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """The addresses of all senders, the first one's first."""
+        return tuple(each for name, each in self.addresses.items() if name.startswith(SENDER.name))
 
     @property
     def receiver(self) -> str:

@@ -23,8 +23,13 @@ _START_S_MAX = 180.0
 _STOP_S_MAX = 30.0  # the batch at work may end first
 
 
+def instances(entry: ServiceEntry, count: int) -> tuple[str, ...]:
+    """The names of so many processes of one service: `sender`, `sender-2`."""
+    return (entry.name, *(f"{entry.name}-{number}" for number in range(2, count + 1)))
+
+
 # The name of a second processor. Of two one stands by: which one, changes.
-SECOND = f"{PROCESSOR.name}-2"
+SECOND = instances(PROCESSOR, 2)[1]
 
 
 class Service(Server):

@@ -11,22 +11,21 @@ from types import TracebackType
 from typing import Self
 
 from bettong.application.plan import plan
-from bettong.config.connection_settings import KafkaConnection, RedisConnection
 from bettong.edges.application_file import load
 from bettong.errors import BettongError, LocalError
 from bettong.local import services
-from bettong.local.addresses import LOOPBACK, free_ports
 from bettong.local.broker import KafkaBroker
 from bettong.local.checks import check_options, check_start, final_status
 from bettong.local.directories import Directories
-from bettong.local.options import SuiteOptions
+from bettong.local.options import SENDERS_MAX, SuiteOptions
 from bettong.local.processes import Process
 from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forget
 from bettong.local.redis_server import RedisServer
 from bettong.local.secrets import Secrets
 from bettong.local.server import Server
+from bettong.local.settings import further_senders, settings_of
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
-from bettong.services import PROCESSOR, SERVICES, ServiceEntry
+from bettong.services import PROCESSOR, RECEIVER, SENDER, SERVICES, ServiceEntry
 
 _LOOK_S = 0.05  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -36,11 +35,9 @@ _MEANING = {
     "kafka": "what is in the log is safe, the others wait for it",
     "redis": "state is folded again from the log where a snapshot is gone",
     **{each.name: each.death for each in SERVICES.values()},
+    **dict.fromkeys(services.instances(SENDER, SENDERS_MAX), SENDER.death),
     services.SECOND: "no result is lost or repeated; one that is left takes over",
 }
-
-# What serves gRPC, each at a port of its own.
-_SERVING = [each for each in SERVICES.values() if each.grpc_port is not None]
 
 
 class Suite:
@@ -170,13 +167,15 @@ class Suite:
         own = Secrets.of(root)
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
-        settings = self._settings(kafka.connection, redis.connection, own, directories)
+        settings = settings_of(self._options, kafka.connection, redis.connection, own, directories)
+        senders = {SENDER.name: settings} | further_senders(self._options, settings)
         make = partial(self._service, logs=logs, application=application, scratch=scratch)
         self._servers = {
             "redis": redis,
             PROCESSOR.name: make(PROCESSOR, settings),
             **self._standby(make, settings),
-            **{each.name: make(each, settings) for each in SERVICES.values() if each is not PROCESSOR},
+            **{name: make(SENDER, own, name=name) for name, own in senders.items()},
+            RECEIVER.name: make(RECEIVER, settings),
             "kafka": kafka,
         }
         results = settings.get("receiver_dir")
@@ -195,7 +194,10 @@ class Suite:
             redis_password_file=own.redis,
             state_key_file=own.state_key,
             snapshots=settings["snapshots"],
-            addresses={each.name: settings[each.listen_setting] for each in _SERVING},
+            addresses={
+                **{name: own[SENDER.listen_setting] for name, own in senders.items()},
+                RECEIVER.name: settings[RECEIVER.listen_setting],
+            },
             ready=False,
             owner=ProcessRecord.own(),
             services={},
@@ -219,40 +221,9 @@ class Suite:
         name: str | None = None,
     ) -> Server:
         folders = services.spark_folders(scratch) if entry is PROCESSOR else {}
-        environment = {**folders, **self._options.environment.get(entry.name, {})}
+        given = self._options.environment
+        environment = {**folders, **given.get(entry.name, {}), **given.get(name or entry.name, {})}
         return services.service(entry, settings, logs, environment, application=application, name=name)
-
-    def _settings(
-        self, kafka: KafkaConnection, redis: RedisConnection, own: Secrets, directories: Directories
-    ) -> dict[str, str]:
-        options = self._options
-        path, colon, chosen = options.application.partition(":")
-        ports = zip(_SERVING, free_ports(len(_SERVING)), strict=True)
-        results = options.results or (directories.root / "results" if directories.kept else None)
-        settings = {
-            "application": f"{Path(path).resolve()}{colon}{chosen}",
-            "kafka": kafka.bootstrap,
-            "kafka_security": kafka.security.value,
-            "kafka_mechanism": kafka.mechanism.value,
-            "kafka_user": kafka.user,
-            "kafka_password_file": str(own.kafka),
-            "redis": redis.url,
-            "redis_password_file": str(own.redis),
-            "state_key_file": str(own.state_key),
-            # Of servers elsewhere, if the environment names any.
-            **dict.fromkeys(("kafka_ca", "kafka_certificate", "kafka_key", "redis_ca", "redis_user"), ""),
-            "partitions": str(options.partitions),
-            "schedule": options.schedule.value,
-            "compiled": str(options.compiled).lower(),
-            **{each.listen_setting: f"{LOOPBACK}:{port}" for each, port in ports},
-            "checkpoint": str(directories.root / "checkpoint"),
-            "state_dir": str(directories.state),
-            "sender_marks": str(directories.root / "scratch" / "marks"),
-            # They go with the log: those of another suite's log elsewhere would be taken for this one's.
-            "snapshots": "redis",
-            **options.settings,
-        }
-        return settings | ({"receiver_dir": str(results.resolve())} if results is not None else {})
 
     def _launch(self) -> None:
         """Launches all, the slow ones first, and waits for each: they start side by side.
@@ -384,7 +355,8 @@ class Suite:
 
     def _end(self, *, kept: bool) -> None:
         """Ends the services side by side, then what they need. Data that nobody keeps is not put in order first."""
-        order = [[*SERVICES, services.SECOND], ["kafka", "redis"]]
+        needed = ["kafka", "redis"]
+        order = [[name for name in self._servers if name not in needed], needed]
         for names in order:
             servers = [self._servers[name] for name in names if name in self._servers]
             gently = not self._hurry.is_set() and (kept or names is order[0])

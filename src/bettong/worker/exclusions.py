@@ -1,9 +1,10 @@
-"""Messages that a stage leaves out of its fold, for they killed the worker: decided once, kept in the log."""
+"""Messages and timers that a stage leaves out of its fold, for they killed the worker: decided once, in the log."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from bettong.v1.exclusion_pb2 import ExcludedRows
+from bettong.v1.exclusion_pb2 import ExcludedTimer as StoredTimer
 from bettong.v1.exclusion_pb2 import Exclusion as Stored
 
 
@@ -18,8 +19,21 @@ class Excluded:
 
 
 @dataclass(frozen=True, slots=True)
+class ExcludedTimer:
+    """A timer of the computation `owner` that is not called, and what it did in `computation`.
+
+    `timer`: as `Firing.text` gives it; empty for all of the owner's that are due at the record.
+    """
+
+    owner: str
+    timer: bytes
+    computation: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Exclusion:
-    """What is left out of the record at `offset`. `record`: why all of it, unread; else "".
+    """What is left out of the record at `offset`. `record`: why all of it, unread, and all timers; else "".
 
     `is_logged`: whether the log holds it. By then it was gone on from, whatever `on_error` says since.
     """
@@ -28,12 +42,19 @@ class Exclusion:
     rows: tuple[Excluded, ...] = ()
     record: str = ""
     is_logged: bool = False
+    timers: tuple[ExcludedTimer, ...] = ()
 
     def of_frame(self, length: int) -> Iterator[tuple[int, Excluded]]:
         """Each message that is left out of a frame of `length` messages: its index, and why."""
         for each in self.rows:
             for index in range(each.first, min(each.stop, length)):
                 yield index, each
+
+    def of_timers(self, owner: str) -> Mapping[bytes, ExcludedTimer]:
+        """The timers of a computation that are not called: by what `timer` is of each, which may be empty."""
+        if self.record:
+            return {b"": ExcludedTimer(owner, b"", owner, self.record)}
+        return {each.timer: each for each in self.timers if each.owner == owner}
 
 
 def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
@@ -42,7 +63,11 @@ def encode_exclusion(stage: str, exclusion: Exclusion) -> bytes:
         ExcludedRows(first=each.first, stop=each.stop, computation=each.computation, reason=each.reason)
         for each in exclusion.rows
     ]
-    stored = Stored(stage=stage, offset=exclusion.offset, rows=rows, record=exclusion.record)
+    timers = [
+        StoredTimer(owner=each.owner, timer=each.timer, computation=each.computation, reason=each.reason)
+        for each in exclusion.timers
+    ]
+    stored = Stored(stage=stage, offset=exclusion.offset, rows=rows, record=exclusion.record, timers=timers)
     return stored.SerializeToString()
 
 
@@ -50,4 +75,7 @@ def decode_exclusion(value: bytes) -> tuple[str, Exclusion]:
     """The stage, and what `encode_exclusion` was given. Raises protobuf's DecodeError for anything else."""
     stored = Stored.FromString(value)
     rows = tuple(Excluded(each.first, each.stop, each.computation, each.reason) for each in stored.rows)
-    return stored.stage, Exclusion(stored.offset, rows, stored.record, is_logged=True)
+    timers = tuple(
+        ExcludedTimer(each.owner, each.timer, each.computation, each.reason) for each in stored.timers
+    )
+    return stored.stage, Exclusion(stored.offset, rows, stored.record, is_logged=True, timers=timers)

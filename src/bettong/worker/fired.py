@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import make_dataclass
 from functools import cache
 from typing import Annotated, Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 from bettong.application.plan import StageInput
 from bettong.application.timers import Fired
 from bettong.frames.columns import Array, Columns, column_of_values
+from bettong.frames.text import text_of, to_json
 from bettong.schema.fields import Field, Kind, Width, field_of, u64
 from bettong.schema.schema import Schema, schema_of
 from bettong.worker.batch import Batch, FrameKeys
@@ -26,11 +27,37 @@ _KEY_FIELDS = {
 }
 
 
+class Firing(NamedTuple):
+    """A timer that fired: it stands in a dead letter where the message does."""
+
+    timer: str
+    key: str | int | bytes
+    at_ns: int
+
+    def text(self) -> bytes:
+        """As JSON."""
+        key = text_of(self.key) if isinstance(self.key, bytes) else self.key
+        values = {"key": key, "timer": self.timer, "at": self.at_ns}
+        return to_json(values, separators=(",", ":")).encode()
+
+
 class DueTimers(NamedTuple):
     """Timers of one field of the state that fire now, each of another key. `rows`: of Fired, by time, then by key."""
 
     field: str
     rows: Batch
+
+    def text(self, source: int) -> bytes:
+        """`Firing.text` of the row with that source."""
+        keys = self.rows.keys
+        return Firing(self.field, keys.values()[source], keys.columns.values(1)[source]).text()
+
+
+def one_by_one(due: Iterable[DueTimers]) -> Iterator[DueTimers]:
+    """The same timers, each by itself."""
+    for field, rows in due:
+        for row in range(rows.length):
+            yield DueTimers(field, rows.slice(row, row + 1))
 
 
 def of_any_key(function: Callable[..., Any]) -> Mapping[Schema, Callable[..., Any]]:

@@ -1,4 +1,4 @@
-"""Finds the messages of a frame that kill whoever folds them, by folding parts of it where that can be lost. Pure.
+"""Finds the messages and timers of a record that kill whoever folds it, by folding parts where that can be lost. Pure.
 
 A part is the rows up to some index, without those found so far. The first row at whose index a part dies, while the
 part before it survives, is guilty; it is left out, and the search goes on with what is behind it:
@@ -8,53 +8,83 @@ part before it survives, is guilty; it is left out, and the search goes on with 
     dies        0 1 2 3 4 5             5 is guilty
     dies        0 1 2 3 4   6 7         6 is guilty
     survives    0 1 2 3 4     7
+
+A timer that kills is named by the fold that dies of it, and left out by that name. What fires behind the messages says
+nothing against them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bettong.worker.exclusions import Excluded, Exclusion
+from bettong.worker.exclusions import Excluded, ExcludedTimer, Exclusion
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a fold ended that was lost: for people; the computation at work, and the index in the frame if known."""
+    """How a fold ended that was lost: for people; the computation at work, and the index in the frame if known.
+
+    `owner`: the computation whose timers fired then; `timer`: which one, if known; as in `ExcludedTimer`.
+    """
 
     reason: str
     computation: str
     index: int | None = None
+    owner: str = ""
+    timer: bytes = b""
 
 
-# Folds these rows of a frame, given by their indexes in order; None: it came to its end.
-FoldPart = Callable[[Sequence[int]], Death | None]
+# Folds these rows of a frame, given by their indexes in order, without these timers; None: it came to its end.
+FoldPart = Callable[[Sequence[int], Sequence[ExcludedTimer]], Death | None]
 
 
 def halved(
     offset: int, rows: int, fold: FoldPart, *, guilty_max: int, is_late: Callable[[], bool]
 ) -> Exclusion | None:
-    """What to leave out of a frame of `rows` messages, so that what is left survives; None: nothing.
+    """What to leave out of a record of `rows` messages, so that what is left survives; None: nothing.
 
     Behind `guilty_max` rows the next guilty one and all that follows it are left out; when it `is_late`, all that is
     behind the last part that survived. Each guilty row costs about log2(rows) folds, three where the index of its
-    death is known.
+    death is known. A guilty timer costs one; behind `guilty_max` of them, when it `is_late`, or where it is not known
+    which it was, all timers of its computation are left out.
     """
     found: list[Excluded] = []
+    timers: list[ExcludedTimer] = []
     left = list(range(rows))
     survives = 0  # so many of what is left
-    while (death := fold(left)) is not None:
-        if survives == 0 and (unread := fold([])) is not None:
+    while (death := fold(left, timers)) is not None:
+        late = is_late()
+        if death.owner:
+            timer = _timer(death, timers, is_any=late or len(timers) >= guilty_max)
+            if timer is None:
+                return Exclusion(offset, record=death.reason)
+            timers.append(timer)
+            continue
+        if survives == 0 and (unread := fold([], timers)) is not None and not unread.owner:
             return Exclusion(offset, record=unread.reason)
-        if not (late := is_late()):
-            survives, death = _first(left, survives, death, fold)
+        if not left:
+            return Exclusion(offset, record=death.reason)
+        if not late:
+            survives, death = _first(left, survives, death, lambda part: fold(part, timers))
         if late or len(found) == guilty_max:
             rest = Excluded(left[survives], rows, death.computation, death.reason)
-            return Exclusion(offset, (*found, rest))
+            return Exclusion(offset, (*found, rest), timers=tuple(timers))
         index = left.pop(survives)
         found.append(Excluded(index, index + 1, death.computation, death.reason))
-    return Exclusion(offset, tuple(found)) if found else None
+    return Exclusion(offset, tuple(found), timers=tuple(timers)) if found or timers else None
 
 
-def _first(left: Sequence[int], survives: int, death: Death, fold: FoldPart) -> tuple[int, Death]:
+def _timer(death: Death, known: Sequence[ExcludedTimer], *, is_any: bool) -> ExcludedTimer | None:
+    """The timer to leave out; None where all of its computation are left out already."""
+    names = {(each.owner, each.timer) for each in known}
+    if (death.owner, b"") in names:
+        return None
+    is_named = not is_any and (death.owner, death.timer) not in names
+    return ExcludedTimer(death.owner, death.timer if is_named else b"", death.computation, death.reason)
+
+
+def _first(
+    left: Sequence[int], survives: int, death: Death, fold: Callable[[Sequence[int]], Death | None]
+) -> tuple[int, Death]:
     """Where in `left` the first guilty row is, and how it kills. The part of `survives` rows lives, all of it dies."""
     dies = len(left)
     if death.index in left:
@@ -66,7 +96,8 @@ def _first(left: Sequence[int], survives: int, death: Death, fold: FoldPart) -> 
         middle = probes.pop() if probes else (survives + dies) // 2
         if not survives < middle < dies:
             continue
-        if (each := fold(left[:middle])) is not None:
+        each = fold(left[:middle])
+        if each is not None and not each.owner:
             dies, death = middle, each
         else:
             survives = middle

@@ -1,62 +1,110 @@
-"""How far the fold of a frame is: read by other threads while it is at work, and left where others can read it.
+"""How far the fold of a record is: read by other threads while it is at work, and left where others can read it.
 
 It costs nothing a row: a loop's own iterator knows how many rows it has left. Only once `mark` is set, after a worker
-has died at a frame, each row is noted in it before the user's function is called.
+has died at a record, each row is noted in it before the user's function is called, and timers fire one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from bettong.worker.batch import Batch
 
-# Called with the computation at work, and the index of its message in the frame; None: all of the frame at a time.
-Mark = Callable[[str, int | None], None]
+
+class FoldPosition(NamedTuple):
+    """Where a fold is: at a computation, and there at a message of the frame, at a timer, or at all of some.
+
+    `message`: its index. `owner`: the computation whose timers fire, and what they lead to passes this one;
+    `timer`: which of them, as `Firing.text` gives it. `calls`: with so many messages or timers at once; 0: with all of
+    the frame. `number`: of the timers of this worker that fired before. Of what is not known each is as by default.
+    """
+
+    computation: str
+    message: int | None = None
+    owner: str = ""
+    timer: bytes = b""
+    calls: int = 0
+    number: int = 0
+
+
+# Called with where the fold is now.
+Mark = Callable[[FoldPosition], None]
+
+
+class _Fired(NamedTuple):
+    """Timers that fire: so many before, so many now; `text` gives one by its row's source."""
+
+    owner: str
+    batch: Batch
+    number: int
+    text: Callable[[int], bytes]
 
 
 class FoldProgress:
     """Of one partition's fold. Written by the thread that folds; `at` may be asked by any."""
 
-    __slots__ = ("_at", "mark")
+    __slots__ = ("_at", "_fired", "_number", "mark")
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
-        self._at: tuple[str, Batch | None, Iterator[Any] | None] = ("", None, None)
+        self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | None] = ("", None, None, None)
+        self._fired: _Fired | None = None
+        self._number = 0
 
     def enter(self, computation: str) -> None:
-        """A computation begins, with all of the frame at a time unless it says more."""
-        self._at = (computation, None, None)
+        """A computation begins, with all of the frame, or all that fired, at a time unless it says more."""
+        self._at = (computation, None, None, self._fired)
         if self.mark is not None:
-            self.mark(computation, None)
+            self.mark(self.at())
+
+    def fire(self, owner: str, batch: Batch, text: Callable[[int], bytes]) -> None:
+        """These rows are timers of a computation that fire, or what they lead to, until `end_firing`.
+
+        `text` gives a row's timer by the row's source.
+        """
+        self._fired = _Fired(owner, batch, self._number, text)
+        self._number += batch.length
+        self.enter(owner)
+
+    def end_firing(self) -> None:
+        """What comes now are messages of the frame."""
+        self._fired = None
 
     def messages(self, computation: str, batch: Batch, beside: Iterator[Any]) -> Iterable[Any]:
-        """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each.
+        """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
+        self._at = (computation, batch, beside, self._fired)
+        return batch.columns if self.mark is None else _Marked(computation, batch, self._fired, self.mark)
 
-        Of rows that fired nothing more is reported than their computation: no message of the frame stands for them.
-        """
-        if batch.keys.are_fired:
-            return batch.columns
-        self._at = (computation, batch, beside)
-        return batch.columns if self.mark is None else _Marked(computation, batch, self.mark)
+    def at(self) -> FoldPosition:
+        """Where it is."""
+        computation, batch, beside, fired = self._at
+        if batch is not None and beside is not None:
+            row = batch.length - length_hint(beside) - 1
+            if 0 <= row < batch.length:
+                return _position(computation, batch, row, fired)
+        if fired is None:
+            return FoldPosition(computation)
+        timer = fired.text(fired.batch.source(0)) if fired.batch.length == 1 else b""
+        return FoldPosition(computation, None, fired.owner, timer, fired.batch.length, fired.number)
 
-    def at(self) -> tuple[str, int | None]:
-        """The computation at work, and the index in the frame of the message that it is at."""
-        computation, batch, beside = self._at
-        if batch is None or beside is None:
-            return computation, None
-        row = batch.length - length_hint(beside) - 1
-        return computation, batch.source(row) if 0 <= row < batch.length else None
+
+def _position(computation: str, batch: Batch, row: int, fired: _Fired | None) -> FoldPosition:
+    source = batch.source(row)
+    if fired is None:
+        return FoldPosition(computation, source, calls=1)
+    return FoldPosition(computation, None, fired.owner, fired.text(source), 1, fired.number + row)
 
 
 class _Marked:
     """Messages, each marked before it is made: to make one may run the user's code, too."""
 
-    def __init__(self, computation: str, batch: Batch, mark: Mark) -> None:
+    def __init__(self, computation: str, batch: Batch, fired: _Fired | None, mark: Mark) -> None:
         self._computation = computation
         self._batch = batch
+        self._fired = fired
         self._mark = mark
         self._row = 0
         self._messages = iter(batch.columns)
@@ -67,5 +115,5 @@ class _Marked:
     def __next__(self) -> Any:
         row, self._row = self._row, self._row + 1
         if row < self._batch.length:
-            self._mark(self._computation, self._batch.source(row))
+            self._mark(_position(self._computation, self._batch, row, self._fired))
         return next(self._messages)

@@ -98,7 +98,7 @@ class StageProgram:
         if isinstance(node, Stateful):
             timers = {timer.field: self._timer_calling(node, timer, progress) for timer in node.timers}
             calling = self._stateful_calling(node, progress)
-            return StatefulOperator(node, tables[node.name], calling, timers)
+            return StatefulOperator(node, tables[node.name], calling, timers, progress)
         if isinstance(node, Filtered):
             return FilterOperator(node.name, self._stateless_calling(node, progress))
         return MapOperator(node.name, self._stateless_calling(node, progress))

@@ -150,7 +150,7 @@ class StageRun:
     ) -> list[OutputRecord]:
         """What is due, now that the clocks are there, and what that leads to. Raises as `record` does.
 
-        `exclusion`: of a record that is left out as a whole nothing that is due is called either.
+        `exclusion`: of the record, which may say that some of it, or all, is not called.
         """
         records: list[OutputRecord] = []
         for at in self._timed:
@@ -158,14 +158,14 @@ class StageRun:
             due = operator.due
             if due is None or not due.is_reached(log_ns, watermark_ns):
                 continue
-            dead_letters = FiringDeadLetters(self._on_error)
-            if exclusion is not None:
-                dead_letters.excluded, dead_letters.is_decided = exclusion.record, exclusion.is_logged
+            dead_letters = FiringDeadLetters(self._on_error, exclusion=exclusion)
             self._progress.enter(operator.name)
             for batch in operator.on_time(log_ns, watermark_ns, dead_letters):
                 behind = self._operators[at + 1 :]
+                self._progress.fire(operator.name, batch, dead_letters.text)
                 flows = run(behind, operator.name, batch, dead_letters, self._progress)
                 records += self._leave(emitter, flows, dead_letters)
+            self._progress.end_firing()
             records += self._finish(emitter, dead_letters, dead_letters.text)
         return records
 

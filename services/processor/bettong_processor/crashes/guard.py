@@ -23,6 +23,7 @@ from bettong.worker.exclusions import Exclusion
 from bettong.worker.halving import halved
 from bettong.worker.output.framing import OutputRecord
 from bettong.worker.partition import PartitionWorker
+from bettong.worker.progress import FoldPosition
 from bettong_processor.crashes.marks import Deaths, Mark, Marks
 from bettong_processor.crashes.trial import SuspectRecord, Trial, computations
 
@@ -31,6 +32,8 @@ _DEATHS_MIN = 2
 # Messages of one frame that are found one by one, and for how long: the slot's other partitions wait meanwhile.
 _GUILTY_MAX = 64
 _TRIALS_S_MAX = 120.0
+# Bytes of a timer's key and time in a line for people.
+_TIMER_SHOWN = 300
 
 Fold = Callable[[int, bytes], list[OutputRecord]]
 
@@ -129,7 +132,8 @@ class GuardedFold:
         worker, deaths = self.worker, self._deaths
         assert deaths is not None  # noqa: S101 - without one nothing is suspect
         frame, stage, partition = frame_of(value), worker.program.stage.name, worker.assignment.partition
-        died = f"workers died {deaths.count} time(s) at {record_text(offset, frame, deaths.index)}"
+        at = FoldPosition("", deaths.index)
+        died = f"workers died {deaths.count} time(s) at {record_text(offset, frame, at)}"
         self._guard.report_fault(stage, partition, died)
         self._guard.log.warning(
             "folds a record at which workers died",
@@ -140,7 +144,7 @@ class GuardedFold:
             **_named(worker, deaths),
         )
         numbers = {name: number for number, name in enumerate(computations(worker))}
-        worker.progress.mark = lambda computation, index: self.mark.at(numbers[computation], index)
+        worker.progress.mark = lambda at: self.mark.at(numbers[at.computation], at.message)
         if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
             self._try(SuspectRecord(offset, value, messages_of(value)))
         try:
@@ -160,12 +164,11 @@ class GuardedFold:
             is_late=lambda: time.monotonic() > deadline_s,
         )
         if found is None:
-            guard.log.warning(
-                "no message of it kills", stage=stage, partition=partition, offset=record.offset
-            )
+            guard.log.warning("nothing of it kills", stage=stage, partition=partition, offset=record.offset)
             return
         on_error = worker.program.on_error()
-        if any(on_error.get(each.computation, DEAD_LETTER) == STOP for each in found.rows):
+        killed_in = {each.computation for each in found.rows} | {each.computation for each in found.timers}
+        if any(on_error.get(computation, DEAD_LETTER) == STOP for computation in killed_in):
             worker.exclusions = {record.offset: found}  # it stops there: nothing is folded, nothing kept
             return
         if not self._holds():
@@ -182,6 +185,19 @@ class GuardedFold:
                 computation=each.computation,
                 reason=each.reason,
             )
+        for timer in kept.timers:
+            guard.log.warning(
+                "a timer is left out: it kills"
+                if timer.timer
+                else "all timers of it are left out: one kills",
+                stage=stage,
+                partition=partition,
+                offset=record.offset,
+                owner=timer.owner,
+                timer=_shown(timer.timer),
+                computation=timer.computation,
+                reason=timer.reason,
+            )
 
 
 def frame_of(value: bytes) -> Frame:
@@ -197,10 +213,18 @@ def messages_of(value: bytes) -> int:
     return min(frame_of(value).count, len(value))
 
 
-def record_text(offset: int, frame: Frame, index: int | None) -> str:
-    """A record for people, and the message in it that is at work where that is known."""
-    at = "" if index is None else f", index {index}"
-    return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{at}"
+def record_text(offset: int, frame: Frame, at: FoldPosition) -> str:
+    """A record for people, and what of it is at work where that is known: a message, or a timer that fired."""
+    what = "" if at.message is None else f", index {at.message}"
+    if at.owner:
+        what = f", a timer of {at.owner!r}" + (
+            f": {_shown(at.timer)}" if at.timer else f", one of {at.calls}"
+        )
+    return f"offset {offset}, origin {frame.origin}, sequence {frame.sequence}{what}"
+
+
+def _shown(timer: bytes) -> str:
+    return timer[:_TIMER_SHOWN].decode(errors="replace")
 
 
 def _named(worker: PartitionWorker, deaths: Deaths) -> dict[str, object]:

@@ -20,8 +20,10 @@ from typing import NoReturn
 from bettong.backoff import Backoff
 from bettong.garbage import CollectionPaused
 from bettong.user_errors import ANY_ERROR
+from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
+from bettong.worker.progress import FoldPosition
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 
 # A child that lives for this long has not shown that it dies; without a limit for messages it counts as alive.
@@ -34,7 +36,11 @@ _PASSED_S_MAX = 0.2
 # in a container may be all that is there (memory.oom.group).
 _MEMORY_SHARE_MAX = 0.95
 _PR_SET_PDEATHSIG = 1
-_DONE, _COMPUTATION, _INDEX = range(3)
+# In the page that is shared: numbers of 64 bits, then the timer at work.
+_DONE, _COMPUTATION, _INDEX, _OWNER, _TIMER_BYTES, _CALLS, _NUMBER = range(7)
+_TIMER_AT = 256
+# Of a timer's text, with its key. One that is longer is not told, and left out with all of its computation.
+_TIMER_BYTES_MAX = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +52,11 @@ class SuspectRecord:
     messages: int
 
 
-def allowed_s(limit_ms: int, messages: int, index: int | None) -> float:
-    """How long a fold may stand at one message: the limit for a message; for all of a frame, where it does not report
-    which message it is at.
+def allowed_s(limit_ms: int, messages: int, calls: int) -> float:
+    """How long a fold may stand at one position: the limit for each of its calls (see `FoldPosition`), as many as the
+    frame has messages where that is not known.
     """
-    return limit_ms / 1000 * (1 if index is not None else max(1, messages))
+    return limit_ms / 1000 * max(1, calls or messages)
 
 
 def computations(worker: PartitionWorker) -> tuple[str, ...]:
@@ -70,31 +76,53 @@ class Trial:
     pause: Callable[[float], None] = time.sleep
     memory_left: Callable[[], int] = left_bytes
 
-    def fold(self, indexes: Sequence[int]) -> Death | None:
-        """Folds the messages at these indexes in a child; how it died, None when it did not. Blocks for that."""
+    def fold(self, indexes: Sequence[int], timers: Sequence[ExcludedTimer] = ()) -> Death | None:
+        """Folds the messages at these indexes, without these timers, in a child; how it died, None when it did not.
+
+        Blocks for that.
+        """
         names = computations(self.worker)
-        with mmap.mmap(-1, mmap.PAGESIZE) as shared, memoryview(shared).cast("q") as cells:
+        with (
+            mmap.mmap(-1, _TIMER_AT + _TIMER_BYTES_MAX) as shared,
+            memoryview(shared) as whole,
+            whole[:_TIMER_AT] as head,
+            head.cast("q") as cells,
+        ):
             memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
-                self._end(cells, names, indexes)
+                self._end(shared, cells, indexes, timers)
             reason = self._awaited(child, cells, memory_max)
             if cells[_DONE] or not reason:
                 return None
-            computation = names[max(0, cells[_COMPUTATION] - 1)]
-            return Death(reason, computation, cells[_INDEX] - 1 if cells[_INDEX] else None)
+            return Death(
+                reason,
+                names[max(0, cells[_COMPUTATION] - 1)],
+                cells[_INDEX] - 1 if cells[_INDEX] else None,
+                names[cells[_OWNER] - 1] if cells[_OWNER] else "",
+                shared[_TIMER_AT : _TIMER_AT + cells[_TIMER_BYTES]],
+            )
 
-    def _end(self, cells: memoryview, names: tuple[str, ...], indexes: Sequence[int]) -> NoReturn:
+    def _end(
+        self, shared: mmap.mmap, cells: memoryview, indexes: Sequence[int], timers: Sequence[ExcludedTimer]
+    ) -> NoReturn:
         """What the child does. An exception is no death: the worker meets the same one, and knows what to do."""
-        numbers = {name: number for number, name in enumerate(names, 1)}
+        numbers = {name: number for number, name in enumerate(computations(self.worker), 1)}
 
-        def mark(computation: str, index: int | None) -> None:
-            cells[_INDEX] = 0 if index is None else index + 1
-            cells[_COMPUTATION] = numbers[computation]
+        def mark(position: FoldPosition) -> None:
+            cells[_INDEX] = 0 if position.message is None else position.message + 1
+            cells[_COMPUTATION] = numbers[position.computation]
+            cells[_CALLS], cells[_NUMBER] = position.calls, position.number
+            cells[_OWNER] = numbers[position.owner] if position.owner else 0
+            timer = position.timer if len(position.timer) <= _TIMER_BYTES_MAX else b""
+            cells[_TIMER_BYTES] = len(timer)
+            shared[_TIMER_AT : _TIMER_AT + len(timer)] = timer
 
         try:
             _give_way()
+            offset = self.record.offset
             self.worker.progress.mark = mark
+            self.worker.exclusions = {offset: Exclusion(offset, timers=tuple(timers))}
             with CollectionPaused():
                 self.worker.fold_part(self.record.offset, self.record.value, indexes)
         except ANY_ERROR:
@@ -107,7 +135,7 @@ class Trial:
         """Why the child ended before it was done, for people; "" when it did not. Ends it when it takes too long."""
         lived_s = stood_s = 0.0
         looked_s = self.clock()
-        at, looks = (0, 0), Backoff(_LOOK_S_MIN, _LOOK_S_MAX)
+        at, looks = (0, 0, 0), Backoff(_LOOK_S_MIN, _LOOK_S_MAX)
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
@@ -115,11 +143,11 @@ class Trial:
             now_s = self.clock()
             # In a look that came late both may have been stopped.
             passed_s, looked_s = min(now_s - looked_s, _PASSED_S_MAX), now_s
-            now = (cells[_COMPUTATION], cells[_INDEX])
+            now = (cells[_COMPUTATION], cells[_INDEX], cells[_NUMBER])
             lived_s += passed_s
             stood_s = stood_s + passed_s if now == at else 0.0
             at = now
-            allowed = allowed_s(self.limit_ms, self.record.messages, at[1] or None)
+            allowed = allowed_s(self.limit_ms, self.record.messages, cells[_CALLS])
             is_late = bool(self.limit_ms) and stood_s > allowed
             is_large = resident_bytes(child) > memory_max
             if is_late or is_large or lived_s > max(TRIAL_S_MAX, allowed):

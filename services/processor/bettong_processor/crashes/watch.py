@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from bettong.worker.progress import FoldPosition
 from bettong_processor.crashes.guard import (
     AtWork,
     GuardedFold,
@@ -37,7 +38,7 @@ class _Seen:
     """The fold that the last look has seen: the message it was at, for how long, and for how long in all."""
 
     fold: tuple[GuardedFold, int, bytes] | None = None
-    at: tuple[str, int | None] = ("", None)
+    at: FoldPosition = field(default=FoldPosition(""))
     stands_s: float = 0.0
     folded_s: float = 0.0
     messages: int = 0
@@ -82,7 +83,7 @@ class Watch:
             if seen.reported_s and seen.fold is not None:
                 self._say(seen.fold[0], "")
             messages = messages_of(fold[2]) if fold is not None and self.limit_ms else 0
-            self._wind(allowed_s(self.limit_ms, messages, None))
+            self._wind(allowed_s(self.limit_ms, messages, 0))
             return _Seen(fold, messages=messages)
         guarded, offset, value = fold
         at = guarded.worker.progress.at()
@@ -92,9 +93,9 @@ class Watch:
         if seen.folded_s - seen.reported_s >= (_AGAIN_S if seen.reported_s else STANDS_S):
             seen.reported_s = seen.folded_s
             self._say(
-                guarded, f"{record_text(offset, frame_of(value), at[1])}: folded for {seen.folded_s:.0f} s"
+                guarded, f"{record_text(offset, frame_of(value), at)}: folded for {seen.folded_s:.0f} s"
             )
-        allowed = allowed_s(self.limit_ms, seen.messages, at[1])
+        allowed = allowed_s(self.limit_ms, seen.messages, at.calls)
         self._wind(allowed)
         if self.limit_ms and seen.stands_s > allowed and self.at_work.fold is fold:
             _end(guarded, at, self.limit_ms)
@@ -109,10 +110,10 @@ class Watch:
         self.report_fault(worker.program.stage.name, worker.assignment.partition, text)
 
 
-def _end(guarded: GuardedFold, at: tuple[str, int | None], limit_ms: int) -> None:
+def _end(guarded: GuardedFold, at: FoldPosition, limit_ms: int) -> None:
     """Nothing else would: a thread that folds cannot be ended."""
     names = computations(guarded.worker)
-    if at[0] in names:
-        guarded.mark.at(names.index(at[0]), at[1])
+    if at.computation in names:
+        guarded.mark.at(names.index(at.computation), at.message)
     guarded.mark.limit(limit_ms)
     os.kill(os.getpid(), signal.SIGKILL)

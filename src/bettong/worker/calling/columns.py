@@ -20,7 +20,7 @@ from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema, schema_of
 from bettong.user_errors import ANY_ERROR, reason_of
 from bettong.worker.batch import Batch
-from bettong.worker.calling.results import Results
+from bettong.worker.calling.results import Results, joined
 from bettong.worker.calling.vectors import (
     WrongColumnsError,
     keep_state,
@@ -151,18 +151,7 @@ def _in_pieces(node: Computation, rows: int, over: Callable[[int, int], Results]
         found.append((start, stop, piece))
         if piece.failures and node.on_error == STOP:
             break
-    return found[0][2] if len(found) == 1 else _joined(node, found)
-
-
-def _joined(node: Computation, found: list[tuple[int, int, Results]]) -> Results:
-    """The results of pieces, each with where it starts and stops, as those of all their rows."""
-    parts = [piece.columns for _, _, piece in found if piece.columns is not None]
-    rows = [
-        np.arange(start, stop) if piece.rows is None else start + piece.rows for start, stop, piece in found
-    ]
-    failures = [(start + row, reason) for start, _, piece in found for row, reason in piece.failures]
-    columns = Columns.concatenated(node.schema, parts) if parts else None
-    return Results(columns, np.concatenate(rows), failures)
+    return found[0][2] if len(found) == 1 else joined(node.schema, found)
 
 
 def _strictly(call: Callable[[], Results]) -> Results:

@@ -40,7 +40,7 @@ class CompiledCalling:
         arrays += [states.table.first, deleted]
         results = _run(kernel, batch.columns, arrays, states.keys, stops=self._stops)
         if (rows := np.flatnonzero(deleted)).size:
-            states.table.delete(states.slots, rows)
+            states.table.delete(batch, states.slots, rows)
         return results
 
 

@@ -210,7 +210,7 @@ class StatefulMessages:
                     if result is not None:
                         take(result, last - length_hint(keys))
                     if delete_when is not None and delete_when(state):
-                        states.delete(key)
+                        states.delete(key, batch, last - length_hint(keys))
                     elif note is not None:
                         note(key, state)
                     kept = output.count

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from bettong.frames.columns import Array, Columns
+from bettong.schema.schema import Schema
 from bettong.worker.batch import Batch
 
 States_contra = TypeVar("States_contra", contravariant=True)
@@ -24,6 +27,17 @@ class Results(NamedTuple):
     columns: Columns | None
     rows: Array | None
     failures: Sequence[Failure] = ()
+
+
+def joined(schema: Schema, pieces: Sequence[tuple[int, int, Results]]) -> Results:
+    """The results of pieces, each with the row where it starts and where it stops, as those of all their rows."""
+    parts = [piece.columns for _, _, piece in pieces if piece.columns is not None]
+    rows = [
+        np.arange(start, stop) if piece.rows is None else start + piece.rows for start, stop, piece in pieces
+    ]
+    failures = [(start + row, reason) for start, _, piece in pieces for row, reason in piece.failures]
+    columns = Columns.concatenated(schema, parts) if parts else None
+    return Results(columns, np.concatenate(rows), failures)
 
 
 class Calling(Protocol[States_contra]):

@@ -7,93 +7,138 @@ once, then for the next one of each key that has one, and to sort by the latest 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
 
 import numpy as np
 
 from bettong.frames.columns import Array, Columns
 from bettong.schema.schema import Schema
 from bettong.worker.batch import Batch
-from bettong.worker.calling.results import Results
+from bettong.worker.calling.results import Results, joined
 from bettong.worker.event_times import EventTimes
-from bettong.worker.fired import DueTimers, keys_in_order, order_of_key
-from bettong.worker.output.dead_letters import Firing, FiringDeadLetters
+from bettong.worker.exclusions import ExcludedTimer
+from bettong.worker.fired import DueTimers, Firing, keys_in_order
+from bettong.worker.operators.firing_bounds import FiringBounds
+from bettong.worker.output.dead_letters import FiringDeadLetters
+
+# So many rounds become one: a round of a single key takes kilobytes, for some bytes of content.
+_ROUNDS_JOINED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Fired:
+    """Timers that fired, by row the field of each, and what they gave."""
+
+    rows: Batch
+    fields: Sequence[str]
+    results: Results
 
 
 @dataclass(slots=True)
 class Firings:
-    """Of a computation whose results are of `schema`."""
+    """Of a computation whose results are of `schema`. `left_out`: see `Exclusion.of_timers`."""
 
     schema: Schema
-    rounds: int = 0
-    _due: list[DueTimers] = field(default_factory=list)
-    _results: list[Results] = field(default_factory=list)
+    left_out: Mapping[bytes, ExcludedTimer]
+    _count: int = 0
+    # By firing: why it was not called.
+    _refused: dict[int, str | ExcludedTimer] = field(default_factory=dict)
+    _fired: list[_Fired] = field(default_factory=list)
+    # How many of these are joined.
+    _joined: int = 0
+    # None before the second ones: nearly always there is one round, of one field.
+    _bounds: FiringBounds | None = None
+
+    def refused(self, due: DueTimers) -> Collection[int]:
+        """The rows of the timers that fire next that must not be called; `add` has to follow."""
+        refused: dict[int, str | ExcludedTimer] = {}
+        if self._fired:
+            if self._bounds is None:
+                self._bounds = FiringBounds()
+                self._take(self._bounds, self._fired[0].rows)
+            refused |= self._take(self._bounds, due.rows)
+        if self.left_out:
+            for row in range(due.rows.length):
+                why = self.left_out.get(b"") or self.left_out.get(due.text(due.rows.source(row)))
+                if why is not None:
+                    refused[row] = why
+        for row, reason in refused.items():
+            self._refused[self._count + row] = reason
+        return refused
+
+    @staticmethod
+    def _take(bounds: FiringBounds, rows: Batch) -> Mapping[int, str]:
+        return bounds.take(rows.key_values(), rows.columns.values(1))
 
     def add(self, due: DueTimers, results: Results) -> None:
-        """Timers of the present round fired, and gave this."""
-        self._due.append(due)
-        self._results.append(results)
+        """These timers fired, and gave this."""
+        self._count += due.rows.length
+        self._fired.append(_Fired(due.rows, [due.field] * due.rows.length, results))
+        if len(self._fired) - self._joined > _ROUNDS_JOINED:
+            self._fired[self._joined :] = _as_one(self.schema, self._fired[self._joined :])
+            self._joined = len(self._fired)
 
     def tell(self, computation: str, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """Their results, and their failures to `dead_letters`."""
-        if not self._due:
+        if not self._fired:
             return ()
-        order = self._order()
+        starts = np.cumsum([0, *(each.rows.length for each in self._fired)]).tolist()
+        order = np.arange(starts[-1]) if self._bounds is None else self._bounds.order()
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
-        dead_letters.firing = lambda rank: self._at(int(order[rank]))
-        if dead_letters.excluded:
-            for rank in range(len(order)):
-                dead_letters.exclude(computation, rank)
-            return ()
-        starts = np.cumsum([0, *(each.rows.length for each in self._due)]).tolist()
+        dead_letters.firing = lambda rank: self._at(int(order[rank]), starts)
         failures = [
-            (int(ranks[start + row]), reason)
-            for start, results in zip(starts, self._results, strict=False)
-            for row, reason in results.failures
+            (start + row, reason)
+            for start, each in zip(starts, self._fired, strict=False)
+            for row, reason in each.results.failures
         ]
-        for rank, reason in sorted(failures, key=lambda failure: failure[0]):
-            dead_letters.add(computation, reason, rank)
-        return self._batches(order, ranks, starts)
+        failed = [(int(ranks[number]), reason) for number, reason in (*failures, *self._refused.items())]
+        for rank, why in sorted(failed, key=itemgetter(0)):
+            if isinstance(why, str):
+                dead_letters.add(computation, why, rank)
+            else:
+                dead_letters.exclude(why, rank)
+        return self._batches(order, ranks)
 
-    def _batches(self, order: Array, ranks: Array, starts: list[int]) -> Sequence[Batch]:
-        if len(self._due) == 1:
-            columns, rows = self._results[0].columns, self._results[0].rows
-            return () if columns is None or not columns.length else [self._due[0].rows.derived(columns, rows)]
-        parts = [results.columns for results in self._results if results.columns is not None]
-        columns = Columns.concatenated(self.schema, parts)
-        if not columns.length:
+    def _batches(self, order: Array, ranks: Array) -> Sequence[Batch]:
+        if len(self._fired) == 1 and self._bounds is None:
+            columns, rows = self._fired[0].results.columns, self._fired[0].results.rows
+            return (
+                () if columns is None or not columns.length else [self._fired[0].rows.derived(columns, rows)]
+            )
+        results = _results(self.schema, self._fired)
+        if results.columns is None or not results.columns.length:
             return ()
-        sources = np.concatenate(
-            [
-                ranks[start + (np.arange(due.rows.length) if results.rows is None else results.rows)]
-                for start, due, results in zip(starts, self._due, self._results, strict=False)
-                if results.columns is not None
-            ]
-        )
+        assert results.rows is not None  # noqa: S101 - of what is joined each is told
+        sources = ranks[results.rows]
         by_source = np.argsort(sources, kind="stable")
-        keys = keys_in_order([due.rows for due in self._due], order)
-        times = np.concatenate([due.rows.event_times() for due in self._due])[order]
-        return [Batch(columns.take(by_source), keys, sources[by_source], EventTimes.of(times))]
+        keys = keys_in_order([each.rows for each in self._fired], order)
+        times = np.concatenate([each.rows.event_times() for each in self._fired])[order]
+        return [Batch(results.columns.take(by_source), keys, sources[by_source], EventTimes.of(times))]
 
-    def _order(self) -> Array:
-        """The firings as they go, each by its number as they were added."""
-        if len(self._due) == 1:
-            return np.arange(self._due[0].rows.length)
-        latest_ns: dict[Any, int] = {}
-        found: list[tuple[int, tuple[str, Any], int]] = []
-        for due in self._due:
-            for key, at_ns in zip(due.rows.key_values(), due.rows.columns.values(1), strict=True):
-                latest_ns[key] = max(at_ns, latest_ns.get(key, at_ns))
-                found.append((latest_ns[key], order_of_key(key), len(found)))
-        return np.array([number for *_, number in sorted(found)], np.int64)
+    def _at(self, number: int, starts: Sequence[int]) -> Firing:
+        place = bisect_right(starts, number) - 1
+        fired, row = self._fired[place], number - starts[place]
+        own = fired.rows.slice(row, row + 1)
+        return Firing(fired.fields[row], own.key_values()[0], own.columns.values(1)[0])
 
-    def _at(self, number: int) -> Firing:
-        for due in self._due:
-            if number < due.rows.length:
-                row = due.rows.slice(number, number + 1)
-                return Firing(due.field, row.key_values()[0], row.columns.values(1)[0])
-            number -= due.rows.length
-        raise IndexError(number)
+
+def _as_one(schema: Schema, found: Sequence[_Fired]) -> list[_Fired]:
+    """The same as one, where all of their keys are of one type: others have no column together."""
+    batches = [each.rows for each in found]
+    if len({batch.schema for batch in batches}) > 1:
+        return list(found)
+    columns = Columns.concatenated(batches[0].schema, [batch.columns for batch in batches])
+    times = EventTimes.of(np.concatenate([batch.event_times() for batch in batches]))
+    rows = Batch(columns, keys_in_order(batches, np.arange(columns.length)), times=times)
+    fields = [field for each in found for field in each.fields]
+    return [_Fired(rows, fields, _results(schema, found))]
+
+
+def _results(schema: Schema, found: Sequence[_Fired]) -> Results:
+    starts = np.cumsum([0, *(each.rows.length for each in found)]).tolist()
+    pieces = zip(starts, starts[1:], (each.results for each in found), strict=False)
+    return joined(schema, list(pieces))

@@ -1,6 +1,6 @@
 """`Stream.stateful`: folds each key's messages, and its timers, into a state of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,33 +10,31 @@ from bettong.frames.columns import Columns
 from bettong.worker.batch import Batch
 from bettong.worker.calling.results import Calling, Results
 from bettong.worker.due import Due
-from bettong.worker.fired import DueTimers
+from bettong.worker.fired import DueTimers, one_by_one
 from bettong.worker.operators.firings import Firings
 from bettong.worker.operators.operator import derived
 from bettong.worker.output.dead_letters import DeadLetters, FiringDeadLetters
+from bettong.worker.progress import FoldProgress
 from bettong.worker.state.table import StateTable
-
-# How often a key's timers may fire in one call: a function that sets its timer again, to a time that has come, would
-# never end. What rings each second rings for a quarter of an hour after a pause; what lies beyond is a dead letter.
-ROUNDS_MAX = 1000
-
-_AGAIN = (
-    f"{ROUNDS_MAX} times at one record it was set again to a time that had come. It does not fire once more, and is"
-    " bettong.NEVER now: set it to a time that is to come"
-)
 
 
 class StatefulOperator:
     """See Operator. `table`: the states of its partition's keys; `timers`: by field, how its function is called."""
 
     def __init__(
-        self, node: Stateful, table: StateTable, calling: Calling[Any], timers: Mapping[str, Calling[Any]]
+        self,
+        node: Stateful,
+        table: StateTable,
+        calling: Calling[Any],
+        timers: Mapping[str, Calling[Any]],
+        progress: FoldProgress,
     ) -> None:
         self.name = node.name
         self.table = table
         self._node = node
         self._calling = calling
         self._timers = timers
+        self._progress = progress
 
     def on_batch(self, batch: Batch, dead_letters: DeadLetters) -> Batch:
         """See Operator. Folds the rows in order, each into the state of its key."""
@@ -50,16 +48,25 @@ class StatefulOperator:
 
     def on_time(self, log_ns: int, watermark_ns: int, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """See Operator. A timer is NEVER before its function is called."""
-        firings = Firings(self._node.schema)
+        exclusion = dead_letters.exclusion
+        firings = Firings(self._node.schema, exclusion.of_timers(self.name) if exclusion is not None else {})
         while due := self.table.take_due(log_ns, watermark_ns):
-            for each in due:
-                firings.add(each, self._fire(each, firings.rounds, is_excluded=bool(dead_letters.excluded)))
-            firings.rounds += 1
+            for each in due if self._progress.mark is None else one_by_one(due):
+                refused = firings.refused(each)
+                firings.add(each, self._fire(each, refused))
         return firings.tell(self.name, dead_letters)
 
-    def _fire(self, due: DueTimers, rounds: int, *, is_excluded: bool) -> Results:
-        rows = due.rows
-        if rounds < ROUNDS_MAX and not is_excluded:
-            return self._timers[due.field].call(rows, self.table.open(rows, renews=False))
-        nothing = Columns.of_messages(self._node.schema, [])
-        return Results(nothing, np.empty(0, np.int64), [(row, _AGAIN) for row in range(rows.length)])
+    def _fire(self, due: DueTimers, refused: Collection[int]) -> Results:
+        """Calls their function, but for these rows."""
+        if not refused:
+            return self._call(due)
+        kept = np.array([row for row in range(due.rows.length) if row not in refused], np.int64)
+        if not len(kept):
+            return Results(Columns.of_messages(self._node.schema, []), kept)
+        found = self._call(DueTimers(due.field, due.rows.take(kept)))
+        rows = kept if found.rows is None else kept[found.rows]
+        return Results(found.columns, rows, [(int(kept[row]), reason) for row, reason in found.failures])
+
+    def _call(self, due: DueTimers) -> Results:
+        self._progress.fire(self.name, due.rows, due.text)
+        return self._timers[due.field].call(due.rows, self.table.open(due.rows, renews=False))

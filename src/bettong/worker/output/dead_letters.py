@@ -7,10 +7,12 @@ from types import SimpleNamespace
 from bettong.application.on_error import DEAD_LETTER, SKIP, STOP, OnError
 from bettong.frames.columns import Columns
 from bettong.frames.refused import Refused, reason_text
-from bettong.frames.text import json_line, text_of, to_json
+from bettong.frames.text import json_line
 from bettong.topics import DEAD_LETTERS, dead_letter_topic
 from bettong.v1.frame_pb2 import DeadLetter
 from bettong.worker.batch import Batch
+from bettong.worker.exclusions import ExcludedTimer, Exclusion
+from bettong.worker.fired import Firing
 from bettong.worker.output.framing import FrameDestination, FrameEmitter, OutputRecord, origin_of
 
 
@@ -67,38 +69,23 @@ class DeadLetters:
         return sorted(self.found, key=lambda failed: failed.index)
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """A timer that fired: it stands in a dead letter where the message does."""
-
-    timer: str
-    key: str | int | bytes
-    at_ns: int
-
-    def text(self) -> bytes:
-        """As JSON."""
-        key = text_of(self.key) if isinstance(self.key, bytes) else self.key
-        values = {"key": key, "timer": self.timer, "at": self.at_ns}
-        return to_json(values, separators=(",", ":")).encode()
-
-
 @dataclass(slots=True)
 class FiringDeadLetters(DeadLetters):
     """Of what fires in one call of `Operator.on_time`: the firings that failed, there or in what follows.
 
     An index counts the firings of the call. Who fires sets `firing`, which gives the one at an index, before it adds
-    any or returns rows. `excluded`: why none of them may be called, for they killed a worker; then who fires calls
-    `exclude` with each, and returns nothing.
+    any or returns rows. `exclusion`: says which of them must not be called, for they killed a worker; who fires calls
+    `exclude` with each of those.
     """
 
-    excluded: str = ""
-    is_decided: bool = False
+    exclusion: Exclusion | None = None
     firing: Callable[[int], Firing] | None = None
 
-    def exclude(self, computation: str, index: int) -> None:
-        """A firing is left out: see `excluded`."""
-        add = self.add_decided if self.is_decided else self.add
-        add(computation, self.excluded, index)
+    def exclude(self, timer: ExcludedTimer, index: int) -> None:
+        """A firing is left out: see `exclusion`."""
+        is_logged = self.exclusion is not None and self.exclusion.is_logged
+        add = self.add_decided if is_logged else self.add
+        add(timer.computation, timer.reason, index)
 
     def text(self, index: int) -> bytes:
         """What stands in place of a message."""

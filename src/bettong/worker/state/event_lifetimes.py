@@ -15,6 +15,7 @@ import numpy as np
 
 from bettong.application.timers import NEVER
 from bettong.frames.columns import Array
+from bettong.worker.batch import Batch, NoKey
 from bettong.worker.state.block_bounds import BlockBounds
 from bettong.worker.state.lifetimes import NO_KEY_NS, KeyClocks, SlotClocks
 
@@ -27,8 +28,6 @@ class EventKeyLifetimes(KeyClocks):
 
     def __init__(self, ttl_ns: int) -> None:
         super().__init__(ttl_ns)
-        # Of the rows that renewed last.
-        self._newest_ns: dict[Any, int] = {}
         # (time, number, key): the key's last message is not before that time. Numbers, so that keys are never compared.
         self._heap: list[tuple[int, int, Any]] = []
         self._numbers = count()
@@ -39,7 +38,6 @@ class EventKeyLifetimes(KeyClocks):
         for key, at_ns in messages:
             if at_ns >= newest.get(key, 0):
                 newest[key] = at_ns
-        self._newest_ns = newest
         for key, at_ns in newest.items():
             known = self._last_ns.get(key)
             if known is None:
@@ -47,10 +45,9 @@ class EventKeyLifetimes(KeyClocks):
             elif known < at_ns:
                 self._last_ns[key] = at_ns
 
-    def begin(self, key: Any) -> None:
-        """This key, which has just had a message, has a new state."""
-        if key not in self._last_ns:
-            self._add(key, self._newest_ns.get(key, 0))
+    def restart(self, key: Any, newest_ns: int) -> None:
+        """The state of a key has ended, and messages up to that time have come since."""
+        self._add(key, newest_ns)
 
     def expired(self, watermark_ns: int) -> list[Any]:
         """The watermark is there now: the keys whose time is over. They are forgotten."""
@@ -85,6 +82,19 @@ class EventKeyLifetimes(KeyClocks):
             heapify(self._heap)
 
 
+def newest_behind(batch: Batch) -> list[int | None]:
+    """By row, the newest event time among the rows behind it that have its key; None where there is none."""
+    found: list[int | None] = []
+    newest: dict[Any, int] = {}
+    for key, at_ns in zip(reversed(batch.key_values()), reversed(batch.event_times().tolist()), strict=True):
+        if isinstance(key, NoKey):
+            found.append(None)
+            continue
+        found.append(newest.get(key))
+        newest[key] = max(at_ns, newest.get(key, at_ns))
+    return found[::-1]
+
+
 class EventSlotLifetimes(SlotClocks):
     """Of a table whose keys have slots of an array."""
 
@@ -101,6 +111,11 @@ class EventSlotLifetimes(SlotClocks):
         """The keys of these slots have messages of these times."""
         np.maximum.at(self._last_ns, slots, times_ns)
         self._bounds.lower(self._last_ns, slots)
+
+    def restart(self, slots: Array, times_ns: Array) -> None:
+        """The states at these slots have ended, and messages of these times have come since."""
+        self.forget(slots)
+        self.renew(slots, times_ns)
 
     def expired(self, watermark_ns: int) -> Array:
         """The watermark is there now: the slots of keys whose time is over."""

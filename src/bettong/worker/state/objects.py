@@ -19,7 +19,7 @@ from bettong.worker.fired import DueTimers, rows_of_keys
 from bettong.worker.jsonable import to_jsonable
 from bettong.worker.state import codec, reading
 from bettong.worker.state.classes import Classes
-from bettong.worker.state.event_lifetimes import EventKeyLifetimes
+from bettong.worker.state.event_lifetimes import EventKeyLifetimes, newest_behind
 from bettong.worker.state.lifetimes import KeyLifetimes, stored_clocks
 from bettong.worker.state.pickles import SignedPickles
 from bettong.worker.state.shapes import INCREMENT_KEYS, WHOLE_FROM, Migration
@@ -75,6 +75,8 @@ class ObjectTable:
         self._ended: set[Any] = set()
         self._ends = node.lifetime is not None or node.delete_when is not None
         self._lifetimes = _lifetimes(node.lifetime)
+        # What `newest_behind` gives for the open batch, once a state that lives by event time was deleted in it.
+        self._behind: list[int | None] | None = None
         self._timers = KeyTimers(node.timers) if node.timers else None
         # Whether states were taken over whose timers are not known yet.
         self._is_restored = False
@@ -83,8 +85,10 @@ class ObjectTable:
 
     def open(self, batch: Batch, *, renews: bool = True) -> ObjectTable:
         """See StateTable. Itself: `get` gives the state of a key, None where it has none; `create` makes it."""
-        if self._lifetimes is not None and renews:
-            self._renew(batch, self._lifetimes)
+        if self._lifetimes is not None:
+            self._behind = None
+            if renews:
+                self._renew(batch, self._lifetimes)
         if self._changed is not None:
             _with_keys(batch, self._changed.update)
         return self
@@ -104,15 +108,20 @@ class ObjectTable:
         state = self._states[key] = self._node.state()
         if self._made is not None:
             self._made.add(key)
-        if self._lifetimes is not None:
+        if isinstance(self._lifetimes, KeyLifetimes):
             # Its state may have been deleted since the batch was opened.
             self._lifetimes.begin(key)
         return state
 
-    def delete(self, key: Any) -> None:
-        """The state of a key ends: its next message finds a fresh one."""
+    def delete(self, key: Any, batch: Batch, row: int) -> None:
+        """The state of a key ends with that row of the batch that is open: its next message finds a fresh one."""
         self._end((key,))
         self._deleted += 1
+        if isinstance(self._lifetimes, EventKeyLifetimes):
+            if self._behind is None:
+                self._behind = newest_behind(batch)
+            if (newest_ns := self._behind[row]) is not None:
+                self._lifetimes.restart(key, newest_ns)
 
     @property
     def timers(self) -> KeyTimers | None:

@@ -79,9 +79,15 @@ class RecordTable:
             self._changed[slots] = True
         return Records(slots, self.states, self._table.count, self)
 
-    def delete(self, slots: Array, rows: Array) -> None:
+    def delete(self, batch: Batch, slots: Array, rows: Array) -> None:
         """The states at `slots[rows]` ended with those rows of a batch; they go on where a later row made a new one."""
         self._deleted += len(rows)
+        if isinstance(self._lifetimes, EventSlotLifetimes):
+            ends = np.full(len(self.states), len(slots))
+            ends[slots[rows]] = rows
+            behind = np.flatnonzero(ends[slots] < np.arange(len(slots)))
+            if len(behind):
+                self._lifetimes.restart(slots[behind], batch.event_times()[behind])
         last = np.empty(len(self.states), np.int64)
         last[slots] = np.arange(len(slots))
         ended = slots[rows]

@@ -1,0 +1,68 @@
+"""The settings of a suite's services, by their names in `bettong.config`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from bettong.config.connection_settings import KafkaConnection, RedisConnection
+from bettong.local.addresses import LOOPBACK, free_ports
+from bettong.local.directories import Directories
+from bettong.local.options import SuiteOptions
+from bettong.local.secrets import Secrets
+from bettong.local.services import instances
+from bettong.services import SENDER, SERVICES
+
+# What serves gRPC, each at a port of its own.
+_SERVING = [each for each in SERVICES.values() if each.grpc_port is not None]
+
+
+def settings_of(
+    options: SuiteOptions,
+    kafka: KafkaConnection,
+    redis: RedisConnection,
+    own: Secrets,
+    directories: Directories,
+) -> dict[str, str]:
+    """Those of all services. Chooses free ports; raises LocalError when there are none."""
+    path, colon, chosen = options.application.partition(":")
+    ports = zip(_SERVING, free_ports(len(_SERVING)), strict=True)
+    results = options.results or (directories.root / "results" if directories.kept else None)
+    settings = {
+        "application": f"{Path(path).resolve()}{colon}{chosen}",
+        "kafka": kafka.bootstrap,
+        "kafka_security": kafka.security.value,
+        "kafka_mechanism": kafka.mechanism.value,
+        "kafka_user": kafka.user,
+        "kafka_password_file": str(own.kafka),
+        "redis": redis.url,
+        "redis_password_file": str(own.redis),
+        "state_key_file": str(own.state_key),
+        # Of servers elsewhere, if the environment names any.
+        **dict.fromkeys(("kafka_ca", "kafka_certificate", "kafka_key", "redis_ca", "redis_user"), ""),
+        "partitions": str(options.partitions),
+        "schedule": options.schedule.value,
+        "compiled": str(options.compiled).lower(),
+        **{each.listen_setting: f"{LOOPBACK}:{port}" for each, port in ports},
+        "checkpoint": str(directories.root / "checkpoint"),
+        "state_dir": str(directories.state),
+        "sender_marks": str(directories.root / "scratch" / "marks"),
+        # They go with the log: those of another suite's log elsewhere would be taken for this one's.
+        "snapshots": "redis",
+        **options.settings,
+    }
+    return settings | ({"receiver_dir": str(results.resolve())} if results is not None else {})
+
+
+def further_senders(options: SuiteOptions, settings: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """Those of every sender but the first, by its name: a port and marks of its own, and no external system to read."""
+    names = instances(SENDER, options.senders)[1:]
+    return {
+        name: {
+            **settings,
+            SENDER.listen_setting: f"{LOOPBACK}:{port}",
+            "sender_marks": f"{settings['sender_marks']}-{name}",
+            "sender_topics": "none",
+        }
+        for name, port in zip(names, free_ports(len(names)), strict=True)
+    }
