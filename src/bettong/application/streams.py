@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from bettong.application.external.transport import Transport
     from bettong.schema.decoded import Decoder
 
-# Of a message and a state; a vectorized one takes a third argument, see `ways.vectorized`.
+# Of a message and a state; a vectorized one takes a third argument, see `execution_mode.vectorized`.
 Handler = Callable[..., Any]
 _Stream = TypeVar("_Stream", bound="Stream")
 
