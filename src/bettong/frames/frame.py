@@ -133,7 +133,7 @@ def decode(data: bytes) -> Frame:
         raise FrameError(f"frame of {envelope.origin!r}: kind {envelope.kind} is unknown") from None
     if "/" not in envelope.origin:
         raise FrameError(f"frame {envelope.sequence}: origin {envelope.origin!r} is no <stream>/<who>")
-    told = _checked(envelope) if envelope.watermarks else ()
+    watermarks = _checked(envelope) if envelope.watermarks else ()
     refused = envelope.refused if envelope.HasField("refused") else None
     empty = body is None and refused is None
     if kind is FrameKind.DATA and (empty or envelope.sequence <= envelope.previous):
@@ -154,8 +154,8 @@ def decode(data: bytes) -> Frame:
         rows=envelope.rows.messages if body == "rows" else None,
         columns=envelope.columns if body == "columns" else None,
         refused=refused,
-        watermarks={Origin(each.origin): each.watermark_ns for each in told},
-        idle={Origin(each.origin): each.idle_after for each in told if each.HasField("idle_after")},
+        watermarks={Origin(each.origin): each.watermark_ns for each in watermarks},
+        idle={Origin(each.origin): each.idle_after for each in watermarks if each.HasField("idle_after")},
         event_times=envelope.event_times,
     )
 
