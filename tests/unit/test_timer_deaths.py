@@ -17,9 +17,12 @@ from bettong import NEVER, Application
 from bettong.application.on_error import OnError
 from bettong.application.plan import plan
 from bettong.worker.exclusions import ExcludedTimer, Exclusion
+from bettong.worker.fired import DueTimers
 from bettong.worker.halving import Death, halved
 from bettong.worker.partition import Assignment, PartitionWorker
+from bettong.worker.progress import OWN_WORK, FoldPosition
 from bettong.worker.stage_program import StageProgram, program
+from bettong_processor.crashes.trial import allowed_s
 from bettong_processor.crashes.watch import Watch
 from tests.samples.worker import FRAME_BYTES_MAX, data, dead_letters, results, tick
 from tests.simulation.crash_guards import guard
@@ -299,3 +302,21 @@ def test_where_timers_kill_however_they_are_left_out_the_record_is() -> None:
     death = Death("x", "add", owner="add", timer=b"1")
     found = halved(7, 3, lambda *_: death, guilty_max=64, is_late=lambda: False)
     assert found == Exclusion(7, record="x")
+
+
+def test_what_the_worker_does_itself_is_not_held_against_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To find timers and to put them in order takes as long as there are keys."""
+    one = PartitionWorker(ready(), Assignment("meters", 0, 1, FRAME_BYTES_MAX))
+    table, seen = one.tables["asks"], list[FoldPosition]()
+    take_due = table.take_due
+
+    def look(log_ns: int, watermark_ns: int) -> Sequence[DueTimers]:
+        seen.append(one.progress.at())
+        return take_due(log_ns, watermark_ns)
+
+    monkeypatch.setattr(table, "take_due", look)
+    one.fold(0, asked(1, [10, 20]))
+    one.fold(1, tick(60))
+    assert [(each.computation, each.calls) for each in seen] == [("asks", OWN_WORK)] * 2
+    assert allowed_s(200, 0, OWN_WORK) == 60
+    assert one.progress.at().calls == 0

@@ -170,7 +170,7 @@ def test_where_a_worker_dies_in_a_timers_function_no_message_is_to_blame() -> No
     fold(one, [data("in/x", 1, [Note(1, SET, 8), Note(2, SET, 9)])])
     one.progress.mark = lambda at: marks.append((at.computation, at.message))
     fold(one, [tick(20)])
-    assert set(marks) == {("alarms", None), ("out", None)}
+    assert set(marks) == {("alarms", None), ("out", None), ("", None)}
     fold(one, [data("in/x", 2, [Note(3, COUNT, 0)])])
     assert ("alarms", 0) in marks
 

@@ -30,6 +30,9 @@ class FoldPosition(NamedTuple):
     number: int = 0
 
 
+# In place of `calls`: no function of the user's is called, the worker looks for timers or puts them in order.
+OWN_WORK = -1
+
 # Called with where the fold is now.
 Mark = Callable[[FoldPosition], None]
 
@@ -50,7 +53,8 @@ class FoldProgress:
 
     def __init__(self) -> None:
         self.mark: Mark | None = None
-        self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | None] = ("", None, None, None)
+        # Beside timers that fire: OWN_WORK for the worker's own work.
+        self._at: tuple[str, Batch | None, Iterator[Any] | None, _Fired | int | None] = ("", None, None, None)
         self._fired: _Fired | None = None
         self._number = 0
 
@@ -69,9 +73,17 @@ class FoldProgress:
         self._number += batch.length
         self.enter(owner)
 
+    def rest(self, computation: str) -> None:
+        """No function of the user's is called until `fire`, or until `end_firing`."""
+        self._fired = None
+        self._at = (computation, None, None, OWN_WORK)
+        if self.mark is not None:
+            self.mark(self.at())
+
     def end_firing(self) -> None:
         """What comes now are messages of the frame."""
         self._fired = None
+        self.enter("")
 
     def messages(self, computation: str, batch: Batch, beside: Iterator[Any]) -> Iterable[Any]:
         """A batch's messages, which a loop takes one by one; `beside`, an iterator of as many, just before each."""
@@ -81,6 +93,8 @@ class FoldProgress:
     def at(self) -> FoldPosition:
         """Where it is."""
         computation, batch, beside, fired = self._at
+        if isinstance(fired, int):
+            return FoldPosition(computation, calls=OWN_WORK, number=self._number)
         if batch is not None and beside is not None:
             row = batch.length - length_hint(beside) - 1
             if 0 <= row < batch.length:

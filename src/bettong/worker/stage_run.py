@@ -155,18 +155,19 @@ class StageRun:
         records: list[OutputRecord] = []
         for at in self._timed:
             operator = self._operators[at][1]
+            self._progress.rest(operator.name)
             due = operator.due
             if due is None or not due.is_reached(log_ns, watermark_ns):
                 continue
             dead_letters = FiringDeadLetters(self._on_error, exclusion=exclusion)
-            self._progress.enter(operator.name)
             for batch in operator.on_time(log_ns, watermark_ns, dead_letters):
                 behind = self._operators[at + 1 :]
                 self._progress.fire(operator.name, batch, dead_letters.text)
                 flows = run(behind, operator.name, batch, dead_letters, self._progress)
                 records += self._leave(emitter, flows, dead_letters)
-            self._progress.end_firing()
+            self._progress.rest(operator.name)
             records += self._finish(emitter, dead_letters, dead_letters.text)
+        self._progress.end_firing()
         return records
 
     def _leave(

@@ -144,7 +144,7 @@ class GuardedFold:
             **_named(worker, deaths),
         )
         numbers = {name: number for number, name in enumerate(computations(worker))}
-        worker.progress.mark = lambda at: self.mark.at(numbers[at.computation], at.message)
+        worker.progress.mark = lambda at: self.mark.at(numbers.get(at.computation, -1), at.message)
         if offset not in worker.exclusions and (deaths.count >= _DEATHS_MIN or deaths.limit_ms):
             self._try(SuspectRecord(offset, value, messages_of(value)))
         try:

@@ -23,7 +23,7 @@ from bettong.user_errors import ANY_ERROR
 from bettong.worker.exclusions import ExcludedTimer, Exclusion
 from bettong.worker.halving import Death
 from bettong.worker.partition import PartitionWorker
-from bettong.worker.progress import FoldPosition
+from bettong.worker.progress import OWN_WORK, FoldPosition
 from bettong_processor.crashes.memory import left_bytes, resident_bytes
 
 # A child that lives for this long has not shown that it dies; without a limit for messages it counts as alive.
@@ -32,6 +32,7 @@ TRIAL_S_MAX = 60.0
 _LOOK_S_MIN = 0.0005
 _LOOK_S_MAX = 0.005
 _PASSED_S_MAX = 0.2
+_OWN_WORK_S_MAX = 60.0
 # Of the memory that is left when a child begins. One that takes more is ended before the kernel ends somebody, which
 # in a container may be all that is there (memory.oom.group).
 _MEMORY_SHARE_MAX = 0.95
@@ -54,8 +55,10 @@ class SuspectRecord:
 
 def allowed_s(limit_ms: int, messages: int, calls: int) -> float:
     """How long a fold may stand at one position: the limit for each of its calls (see `FoldPosition`), as many as the
-    frame has messages where that is not known.
+    frame has messages where that is not known. The worker's own work has a minute: it hangs on how many keys there are.
     """
+    if calls == OWN_WORK:
+        return max(limit_ms / 1000, _OWN_WORK_S_MAX)
     return limit_ms / 1000 * max(1, calls or messages)
 
 
@@ -88,6 +91,8 @@ class Trial:
             whole[:_TIMER_AT] as head,
             head.cast("q") as cells,
         ):
+            if not self.record.messages:
+                cells[_CALLS] = OWN_WORK  # until something fires
             memory_max = int(_MEMORY_SHARE_MAX * self.memory_left()) + resident_bytes(os.getpid())
             child = os.fork()
             if child == 0:
@@ -111,7 +116,7 @@ class Trial:
 
         def mark(position: FoldPosition) -> None:
             cells[_INDEX] = 0 if position.message is None else position.message + 1
-            cells[_COMPUTATION] = numbers[position.computation]
+            cells[_COMPUTATION] = numbers.get(position.computation, 0)
             cells[_CALLS], cells[_NUMBER] = position.calls, position.number
             cells[_OWNER] = numbers[position.owner] if position.owner else 0
             timer = position.timer if len(position.timer) <= _TIMER_BYTES_MAX else b""

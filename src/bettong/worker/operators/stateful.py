@@ -69,4 +69,6 @@ class StatefulOperator:
 
     def _call(self, due: DueTimers) -> Results:
         self._progress.fire(self.name, due.rows, due.text)
-        return self._timers[due.field].call(due.rows, self.table.open(due.rows, renews=False))
+        results = self._timers[due.field].call(due.rows, self.table.open(due.rows, renews=False))
+        self._progress.rest(self.name)
+        return results
