@@ -53,7 +53,7 @@ def test_streams_with_a_row_come_back_until_it_is_durable_once(
             "orders",
             20 * STREAMS,
             row_of=lambda number: b"?%d" % number if number % 2 else None,
-            tell=told.append,
+            report=told.append,
         )
         eventually(lambda: crowd.done > STREAMS)
         sender.kill()

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from bettong.chaos.outputs import Difference
-from bettong.chaos.report import FaultTold, GrowthTold, MemoryTold, Report, by_kind, sink_told
+from bettong.chaos.report import FaultReport, GrowthReport, MemoryReport, Report, by_kind, sink_report
 from bettong.cli.chaos import parsed, seconds
 from bettong.cli.chaos_tables import show
 from bettong.cli.ending import end_well
@@ -73,7 +73,7 @@ def test_mistakes_are_reported_in_a_line(
 
 
 def report(*differences: Difference, broken: tuple[str, ...] = ()) -> Report:
-    fault = FaultTold(
+    fault = FaultReport(
         number=1,
         at_s=1,
         kind="kill sender",
@@ -97,10 +97,10 @@ def report(*differences: Difference, broken: tuple[str, ...] = ()) -> Report:
         faults=[fault],
         kinds=by_kind([fault]),
         latency_p50_s=0.5,
-        sinks=[sink_told("counts", "files", "keys", (5, 5), differences)],
-        memory=[MemoryTold(process="sender", peak_mb=10, bound_mb=20)],
+        sinks=[sink_report("counts", "files", "keys", (5, 5), differences)],
+        memory=[MemoryReport(process="sender", peak_mb=10, bound_mb=20)],
         growth=[
-            GrowthTold(figure="lag", unit="records", median=7, share=0.1, low=-0.2, high=0.4, bound=0.25)
+            GrowthReport(metric="lag", unit="records", median=7, share=0.1, low=-0.2, high=0.4, bound=0.25)
         ],
         not_tried={"fill": "no root"},
         events=[],

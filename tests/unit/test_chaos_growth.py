@@ -14,7 +14,7 @@ RUN_S = 3600.0
 
 
 def samples(rise: float, *, noise: float = 0.05, seed: int = 1) -> list[Sample]:
-    """A figure of 100 that rises by such a share over the run."""
+    """A metric of 100 that rises by such a share over the run."""
     chance = random.Random(seed)
     return [
         Sample(float(at_s), 100 * (1 + rise * at_s / RUN_S) * (1 + chance.gauss(0, noise)))
@@ -83,7 +83,7 @@ def test_what_grows_beyond_its_bound_does_not_hold_and_what_has_none_does() -> N
         memory={SENDER.name: [Sample(start_s + each.at_s, each.value) for each in samples(0.0)]},
         lag=[Sample(start_s + each.at_s, 10 * each.value) for each in samples(0.5)],
     )
-    reported = {each.figure: each for each in grown(spec_with(memory=0.1, latency=0.25), followed, start_s)}
+    reported = {each.metric: each for each in grown(spec_with(memory=0.1, latency=0.25), followed, start_s)}
     assert set(reported) == {"latency", "lag", "memory of sender"}
     assert reported["memory of sender"].holds
     assert not reported["latency"].holds

@@ -2,7 +2,7 @@
 
 from bettong.chaos.nemeses import Injected
 from bettong.chaos.recovery import Arrival, Felt, Recovery, middle_and_most, newest_first_seen, recoveries
-from bettong.chaos.report import by_kind, told
+from bettong.chaos.report import by_kind, fault_report
 from bettong.chaos.timetable import PlannedFault
 
 
@@ -41,8 +41,8 @@ def test_median_and_maximum_of_a_kind_are_of_faults_that_no_other_met() -> None:
         (Recovery(4.0, alone=True), ""),
         (Recovery(90.0, alone=False), ""),
     ]
-    faults = [told(Injected(fault, 1, 1, missed=missed), recovery, 0) for recovery, missed in pairs]
-    faults.append(told(Injected(fault, 1, 1, missed="not there"), None, 0))
+    faults = [fault_report(Injected(fault, 1, 1, missed=missed), recovery, 0) for recovery, missed in pairs]
+    faults.append(fault_report(Injected(fault, 1, 1, missed="not there"), None, 0))
     (kind,) = by_kind(faults)
     assert (kind.kind, kind.injected, kind.missed, kind.measured, kind.together) == (
         "kill sender",

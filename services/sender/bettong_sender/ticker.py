@@ -91,15 +91,15 @@ class Round:
             progress.note(partition, watermark_ns)
 
     def _appends(self, now_ns: int) -> Iterator[Append]:
-        told: defaultdict[tuple[str, str, int], dict[Origin, int]] = defaultdict(dict)
+        watermarks: defaultdict[tuple[str, str, int], dict[Origin, int]] = defaultdict(dict)
         for progress, partition, watermark_ns in self.notices:
             if progress.is_over:  # its END may be in the log by now
                 continue
             route = progress.route
-            origins = told[route.stage_topic, route.source.name, partition]
+            origins = watermarks[route.stage_topic, route.source.name, partition]
             # A session that was taken over may be told of beside the new one of its stream.
             origins[progress.origin] = max(origins.get(progress.origin, 0), watermark_ns)
-        for (topic, source, partition), origins in told.items():
+        for (topic, source, partition), origins in watermarks.items():
             waiting = iter(origins.items())
             while some := dict(islice(waiting, ORIGINS_PER_TICK_MAX)):
                 yield Append(topic, partition, tick_record(source, now_ns, some), NO_PARTITION)

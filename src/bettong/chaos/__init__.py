@@ -14,7 +14,7 @@ must be what comes out of an undisturbed run.
     memory     what the processes hold
     outputs    golden and found output compared: pure
     recovery   how long until newer results arrived: pure
-    report     what is told in the end
+    report     what is reported in the end
     run        all of it together
 
 It uses `bettong.local` and clients as anybody could, and knows no service from inside.

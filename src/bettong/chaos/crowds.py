@@ -29,7 +29,7 @@ CLIENTS = 32
 # A stream opens in some ten ms; one that takes longer meets another fault, and comes back.
 _STREAM_S_MAX = 5.0
 _AGAIN_S = 0.2
-_TELL_S = 10.0
+_REPORT_S = 10.0
 _CLOSE_S_MAX = 10.0
 # With a message in each, the crowd would feed more than the inputs do.
 _ROW_EVERY = 10
@@ -80,7 +80,7 @@ class StreamCrowd:
 
     CLIENTS of them are under way at a time, spread over the senders at `addresses`. A stream for which `row_of` gives a
     row has that one message to send, and is done with its receipt; the others are done as soon as they are welcome.
-    Whatever cuts one off, it comes back until it is done. `tell` gets lines that say how far the crowd is.
+    Whatever cuts one off, it comes back until it is done. `report` gets lines that say how far the crowd is.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class StreamCrowd:
         *,
         row_of: Callable[[int], bytes | None] = lambda _: None,
         names: Callable[[], str] = lambda: uuid.uuid4().hex,
-        tell: Callable[[str], None] = lambda _: None,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Begins at once. `names` draws a text that no other stream has."""
         self.done = 0
@@ -99,7 +99,7 @@ class StreamCrowd:
         self._count = count
         self._row_of = row_of
         self._names = names
-        self._tell = tell
+        self._report = report
         self._begun_s = self._reported_s = time.monotonic()
         self._left = iter(range(count))
         self._lock = threading.Lock()
@@ -149,12 +149,12 @@ class StreamCrowd:
         with self._lock:
             self.done += 1
             now_s = time.monotonic()
-            if now_s - self._reported_s < _TELL_S and self.done < self._count:
+            if now_s - self._reported_s < _REPORT_S and self.done < self._count:
                 return
             self._reported_s = now_s
             rate = self.done / max(now_s - self._begun_s, 1e-3)
             line = f"crowd: {self.done:,} of {self._count:,} streams, {rate:.0f}/s"
-        self._tell(line)
+        self._report(line)
 
 
 _Call = Callable[[Iterator[IngestRequest | None]], Iterable[IngestResponse]]

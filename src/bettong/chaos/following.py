@@ -1,4 +1,4 @@
-"""The figures that are followed over a run, and whether they grow more than the spec allows."""
+"""The metrics that are followed over a run, and whether they grow more than the spec allows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bettong.chaos.growth import Sample, growth
 from bettong.chaos.recovery import Arrival
-from bettong.chaos.report import GrowthTold
+from bettong.chaos.report import GrowthReport
 from bettong.chaos.spec import Spec
 
 # What counts as nothing: growth is relative to the median, but to no less than this.
@@ -25,11 +25,11 @@ class Followed:
     lag: Sequence[Sample]
 
 
-def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthTold]:
-    """Each figure that was seen often enough to say how it grows."""
+def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthReport]:
+    """Each metric that was seen often enough to say how it grows."""
     bounds = spec.invariants.growth_max
     latency = [Sample(each.at_s, each.at_s - each.due_s) for each in followed.arrivals]
-    figures = [
+    metrics = [
         ("latency", "s", latency, _LATENCY_S_LEAST, bounds.latency),
         ("lag", "records", followed.lag, _LAG_RECORDS_LEAST, bounds.lag),
         *(
@@ -38,18 +38,18 @@ def grown(spec: Spec, followed: Followed, start_s: float) -> list[GrowthTold]:
         ),
     ]
     found = []
-    for figure, unit, samples, least, bound in figures:
+    for metric, unit, samples, least, bound in metrics:
         since = [Sample(each.at_s - start_s, each.value) for each in samples]
-        told = growth(since, spec.duration_s, least=least)
-        if told is not None:
+        trend = growth(since, spec.duration_s, least=least)
+        if trend is not None:
             found.append(
-                GrowthTold(
-                    figure=figure,
+                GrowthReport(
+                    metric=metric,
                     unit=unit,
-                    median=round(told.median, 4),
-                    share=round(told.share, 4),
-                    low=round(told.low, 4),
-                    high=round(told.high, 4),
+                    median=round(trend.median, 4),
+                    share=round(trend.share, 4),
+                    low=round(trend.low, 4),
+                    high=round(trend.high, 4),
                     bound=bound,
                 )
             )

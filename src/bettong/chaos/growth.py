@@ -1,4 +1,4 @@
-"""Whether a figure grows over a run: the slope of a line through it, with its 95 % interval. Pure.
+"""Whether a metric grows over a run: the slope of a line through it, with its 95 % interval. Pure.
 
     samples ──> medians of 20 equal stretches of time ──> least squares ──> growth over the run, relative to the median
 
@@ -23,7 +23,7 @@ _T = 2.306
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A figure at a time, in seconds from the start of the run."""
+    """A metric at a time, in seconds from the start of the run."""
 
     at_s: float
     value: float
@@ -31,7 +31,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """`median`: of the figure. `share`: by how much of it the line rises over the run, between `low` and `high`."""
+    """`median`: of the metric. `share`: by how much of it the line rises over the run, between `low` and `high`."""
 
     median: float
     share: float
@@ -40,7 +40,7 @@ class Growth:
 
 
 def growth(samples: Sequence[Sample], duration_s: float, *, least: float) -> Growth | None:
-    """How a figure grows; None where there are too few samples to say.
+    """How a metric grows; None where there are too few samples to say.
 
     `least`: growth is relative to this where the median is lower, so that nothing that becomes little counts as much.
     """

@@ -24,7 +24,7 @@ _CLOSE_S_MAX = 20.0
 class LagWatch(BlockThread):
     """A context manager; inside, a thread looks every few seconds. `samples`: records not yet folded, by Unix time.
 
-    While Kafka or Redis is away, or a partition has told no offset, nothing is known, and nothing is noted.
+    While Kafka or Redis is away, or a partition has reported no offset, nothing is known, and nothing is noted.
     """
 
     def __init__(self, plan: Plan, record: Callable[[], SuiteRecord]) -> None:

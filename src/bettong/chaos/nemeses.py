@@ -47,7 +47,7 @@ class Arena:
     """What faults are done to. `clocks` and `disk` are there when the spec needs them and the machine has them.
 
     `proxies`: one before each server of a link. `clocks`: of the senders, by name. `source` and `sinks`: where badly
-    behaved clients connect. `tell` is told in lines how far a crowd is, from its threads.
+    behaved clients connect. `report` gets lines that say how far a crowd is, from its threads.
     """
 
     record: Callable[[], SuiteRecord]
@@ -56,7 +56,7 @@ class Arena:
     sinks: tuple[str, ...] = ()
     clocks: Mapping[str, MovableClock] = field(default_factory=dict)
     disk: SmallDisk | None = None
-    tell: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
 
 
 @dataclass(slots=True)
@@ -235,7 +235,7 @@ class Nemesis:
             self.arena.source,
             int(fault.by),
             row_of=partial(row_of, fault),
-            tell=self.arena.tell,
+            report=self.arena.report,
         )
 
     def _send_away(self, number: int) -> StalledSubscribers | StreamCrowd | None:

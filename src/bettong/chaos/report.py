@@ -1,4 +1,4 @@
-"""What a chaos run tells in the end, as values that JSON holds."""
+"""What a chaos run reports in the end, as values that JSON holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class FaultTold(_Part):
+class FaultReport(_Part):
     """One fault. `at_s` counts from the start of the run. `missed`: why nothing was done, if so.
 
     `streams`: of a crowd, those that were opened and ended, their messages with a receipt.
@@ -36,7 +36,7 @@ class FaultTold(_Part):
     alone: bool
 
 
-class KindTold(_Part):
+class KindReport(_Part):
     """All faults of a kind. Median and most over those that no other fault met; `together`: how many were met."""
 
     kind: str
@@ -49,7 +49,7 @@ class KindTold(_Part):
     recovery_max_s: float | None
 
 
-class SinkTold(_Part):
+class SinkReport(_Part):
     """What one way out of a sink brought: the receiver's files, or a subscriber."""
 
     sink: str
@@ -69,7 +69,7 @@ class SinkTold(_Part):
         return not (self.lost or self.doubled or self.foreign or self.misplaced)
 
 
-class MemoryTold(_Part):
+class MemoryReport(_Part):
     """The largest that one process of a kind was, and what it may be."""
 
     process: str
@@ -77,13 +77,13 @@ class MemoryTold(_Part):
     bound_mb: float
 
 
-class GrowthTold(_Part):
-    """By how much a figure grew over the run, as a part of its median, with the 95 % interval.
+class GrowthReport(_Part):
+    """By how much a metric grew over the run, as a part of its median, with the 95 % interval.
 
     `bound`: the most that `high` may be; None where the spec asks for nothing.
     """
 
-    figure: str
+    metric: str
     unit: str
     median: float
     share: float
@@ -112,12 +112,12 @@ class Report(_Part):
     duration_s: float
     messages: int
     golden: str
-    faults: list[FaultTold]
-    kinds: list[KindTold]
+    faults: list[FaultReport]
+    kinds: list[KindReport]
     latency_p50_s: float | None
-    sinks: list[SinkTold]
-    memory: list[MemoryTold]
-    growth: list[GrowthTold]
+    sinks: list[SinkReport]
+    memory: list[MemoryReport]
+    growth: list[GrowthReport]
     not_tried: dict[str, str]
     events: list[str]
     broken: list[str]
@@ -128,10 +128,10 @@ class Report(_Part):
         return sum(not fault.missed for fault in self.faults)
 
 
-def told(injected: Injected, recovery: Recovery | None, start_s: float) -> FaultTold:
+def fault_report(injected: Injected, recovery: Recovery | None, start_s: float) -> FaultReport:
     """A fault as it stands in a report."""
     fault = injected.fault
-    return FaultTold(
+    return FaultReport(
         number=fault.number,
         at_s=round(injected.begun_s - start_s, 3),
         kind=fault.label,
@@ -147,38 +147,38 @@ def told(injected: Injected, recovery: Recovery | None, start_s: float) -> Fault
     )
 
 
-def by_kind(faults: Sequence[FaultTold]) -> list[KindTold]:
+def by_kind(faults: Sequence[FaultReport]) -> list[KindReport]:
     """Faults of each kind, by name."""
     found = []
     for kind in sorted({fault.kind for fault in faults}):
         mine = [fault for fault in faults if fault.kind == kind]
         done = [fault for fault in mine if not fault.missed]
         seconds = [fault.recovery_s for fault in done if fault.alone and fault.recovery_s is not None]
-        figures = middle_and_most(seconds)
+        measured = middle_and_most(seconds)
         found.append(
-            KindTold(
+            KindReport(
                 kind=kind,
                 injected=len(done),
                 missed=len(mine) - len(done),
                 not_recovered=sum(fault.recovery_s is None for fault in done),
                 measured=len(seconds),
                 together=sum(not fault.alone for fault in done),
-                recovery_p50_s=figures[0] if figures else None,
-                recovery_max_s=figures[1] if figures else None,
+                recovery_p50_s=measured[0] if measured else None,
+                recovery_max_s=measured[1] if measured else None,
             )
         )
     return found
 
 
-def sink_told(
+def sink_report(
     sink: str,
     way: Literal["files", "subscriber"],
     compare: str,
     counts: tuple[int, int],
     wrong: Sequence[Difference],
-) -> SinkTold:
+) -> SinkReport:
     """A sink as it stands in a report. `counts`: messages expected and found."""
-    return SinkTold(
+    return SinkReport(
         sink=sink,
         way=way,
         compare=compare,

@@ -26,7 +26,16 @@ from bettong.chaos.outputs import Table, differences
 from bettong.chaos.preparing import PreparedRun, disk_mb
 from bettong.chaos.proxy import Proxy
 from bettong.chaos.recovery import Felt, middle_and_most, recoveries
-from bettong.chaos.report import FaultTold, GrowthTold, MemoryTold, Report, SinkTold, by_kind, sink_told, told
+from bettong.chaos.report import (
+    FaultReport,
+    GrowthReport,
+    MemoryReport,
+    Report,
+    SinkReport,
+    by_kind,
+    fault_report,
+    sink_report,
+)
 from bettong.chaos.spec import Link, Spec
 from bettong.chaos.watching import ResultWatch, file_endings
 from bettong.errors import BettongError, SchemaError
@@ -52,17 +61,17 @@ class _Trial:
 
     start_s: float = 0.0
     injected: list[Injected] = field(default_factory=list)
-    faults: list[FaultTold] = field(default_factory=list)
+    faults: list[FaultReport] = field(default_factory=list)
     latency_p50_s: float | None = None
-    sinks: list[SinkTold] = field(default_factory=list)
-    memory: list[MemoryTold] = field(default_factory=list)
-    growth: list[GrowthTold] = field(default_factory=list)
+    sinks: list[SinkReport] = field(default_factory=list)
+    memory: list[MemoryReport] = field(default_factory=list)
+    growth: list[GrowthReport] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
 
 def run(prepared: PreparedRun, say: Say, *, logs: Path | None = None) -> Report:
-    """Runs it all: minutes. `say` is told in lines what happens, from several threads.
+    """Runs it all: minutes. `say` gets lines that say what happens, from several threads.
 
     `logs`: where the logs of all processes of the disturbed run are kept.
 
@@ -125,7 +134,7 @@ def _disturbed(
 ) -> _Trial:
     trial = _Trial()
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         if len(trial.events) < _EVENTS_MAX:
             at = f"{time.time() - trial.start_s:8.3f} s" if trial.start_s else " " * 10
             trial.events.append(f"{at}  {line}")
@@ -138,8 +147,8 @@ def _disturbed(
         disk = stack.enter_context(SmallDisk(size_mb)) if size_mb is not None else None
         results = disk.suite / "results" if disk is not None else folder / "results"
         options = _disturbable(options, prepared, clocks=clocks, disk=disk, results=results)
-        tell("disturbed run: starting Kafka, Redis, sender, processor and receiver")
-        suite = stack.enter_context(Suite(options, say=tell))
+        report("disturbed run: starting Kafka, Redis, sender, processor and receiver")
+        suite = stack.enter_context(Suite(options, say=report))
         proxies = {
             Link.INGEST: [stack.enter_context(Proxy(address)) for address in suite.record.senders],
             Link.SUBSCRIBE: [stack.enter_context(Proxy(suite.record.receiver))],
@@ -151,7 +160,7 @@ def _disturbed(
             sinks=tuple(sink.name for sink in prepared.plan.sinks),
             clocks=clocks,
             disk=disk,
-            tell=tell,
+            report=report,
         )
         memory = stack.enter_context(MemoryWatch(lambda: suite.record.services))
         lag = stack.enter_context(LagWatch(prepared.plan, lambda: suite.record))
@@ -160,11 +169,11 @@ def _disturbed(
             ResultWatch(proxies[Link.SUBSCRIBE][0].address, file_endings(prepared.plan), watched)
         )
         try:
-            _storm(prepared, trial, suite, arena, tell)
-            _settle(prepared, should, (suite, watch), (results, watched), tell)
+            _storm(prepared, trial, suite, arena, report)
+            _settle(prepared, should, (suite, watch), (results, watched), report)
         except BettongError as error:
             trial.broken.append(f"it ended before its time: {error}")
-            tell(trial.broken[-1])
+            report(trial.broken[-1])
         if logs is not None:
             _keep_logs(suite, logs)
         trial.faults = _faults(trial, watch)
@@ -206,7 +215,7 @@ def _disturbable(
     )
 
 
-def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, tell: Say) -> None:
+def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, report: Say) -> None:
     """Feeds the input and does every fault in its time. Raises what ended the suite, or the feeding."""
     workload, spec = prepared.spec.workload, prepared.spec
     feeding = Feeding(
@@ -216,18 +225,18 @@ def _storm(prepared: PreparedRun, trial: _Trial, suite: Suite, arena: Arena, tel
         rounds=prepared.rounds,
         paced_s=spec.duration_s,
     )
-    tell(f"{len(prepared.faults)} faults in {spec.duration_s:g} s")
+    report(f"{len(prepared.faults)} faults in {spec.duration_s:g} s")
     with ExitStack() as stack:
         stack.callback(feeding.stop)
         nemesis = stack.enter_context(Nemesis(arena))
         trial.start_s = time.time()
         feeding.start()
-        _inject(prepared, trial, suite, nemesis, tell)
+        _inject(prepared, trial, suite, nemesis, report)
         while not feeding.done():
             suite.wait_with_all(_LOOK_S)
 
 
-def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis, tell: Say) -> None:
+def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis, report: Say) -> None:
     """Every fault begins in its time, and ends when it has lasted, or when there is nothing left to do for it."""
     waiting, lasting = list(prepared.faults), list[Injected]()
     while waiting or lasting:
@@ -236,7 +245,7 @@ def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis
             lasting.remove(over)
             nemesis.end(over)
             done = f", {over.streams:,} of {over.fault.by:,.0f} streams" if over.streams else ""
-            tell(f"#{over.fault.number} {over.fault.label}: over{done}")
+            report(f"#{over.fault.number} {over.fault.label}: over{done}")
             continue
         begins_s = trial.start_s + waiting[0].at_s if waiting else float("inf")
         if begins_s > time.time():
@@ -246,9 +255,9 @@ def _inject(prepared: PreparedRun, trial: _Trial, suite: Suite, nemesis: Nemesis
         injected = nemesis.begin(waiting.pop(0))
         trial.injected.append(injected)
         if injected.missed:
-            tell(f"{injected.fault}: missed, {injected.missed}")
+            report(f"{injected.fault}: missed, {injected.missed}")
             continue
-        tell(f"{injected.fault}{f' (process {injected.victims[0]})' if injected.victims else ''}")
+        report(f"{injected.fault}{f' (process {injected.victims[0]})' if injected.victims else ''}")
         if injected.fault.for_s:
             lasting.append(injected)
 
@@ -258,7 +267,7 @@ def _settle(
     should: dict[str, Table],
     running: tuple[Suite, ResultWatch],
     folders: tuple[Path, Path],
-    tell: Say,
+    report: Say,
 ) -> None:
     """Waits until all is there, then a little longer, for what is too much; or until nothing more comes.
 
@@ -266,20 +275,20 @@ def _settle(
     """
     suite, watch = running
     wait_s = prepared.spec.settle_s_max
-    tell("no more faults: waiting for the last results")
+    report("no more faults: waiting for the last results")
     end_s = time.monotonic() + _SETTLES_MAX * wait_s
     newest_s, before = time.monotonic(), 0
     while time.monotonic() < min(end_s, newest_s + wait_s):
         watch.check()
         sinks = _sinks(prepared, should, *folders)
-        if all(told.right for told in sinks):
+        if all(each.right for each in sinks):
             suite.wait_with_all(_QUIET_S)
             return
-        found = sum(told.found for told in sinks)
+        found = sum(each.found for each in sinks)
         if found > before:
             newest_s, before = time.monotonic(), found
         suite.wait_with_all(2 * _LOOK_S)
-    tell(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
+    report(f"not everything is there, or right, and nothing new came for {wait_s:g} s")
 
 
 def _keep_logs(suite: Suite, folder: Path) -> None:
@@ -289,22 +298,22 @@ def _keep_logs(suite: Suite, folder: Path) -> None:
             shutil.copy(service.log, folder)
 
 
-def _faults(trial: _Trial, watch: ResultWatch) -> list[FaultTold]:
+def _faults(trial: _Trial, watch: ResultWatch) -> list[FaultReport]:
     done = [injected for injected in trial.injected if not injected.missed]
     felt = [Felt(injected.begun_s, injected.ended_s) for injected in done]
     found = dict(zip((each.fault.number for each in done), recoveries(felt, watch.arrivals()), strict=True))
-    return [told(each, found.get(each.fault.number), trial.start_s) for each in trial.injected]
+    return [fault_report(each, found.get(each.fault.number), trial.start_s) for each in trial.injected]
 
 
 def _latency_s(trial: _Trial, watch: ResultWatch) -> float | None:
     first_s = trial.injected[0].begun_s if trial.injected else float("inf")
     calm = [each.at_s - each.due_s for each in watch.arrivals() if each.at_s < first_s]
-    figures = middle_and_most(calm)
-    return round(figures[0], 3) if figures is not None else None
+    measured = middle_and_most(calm)
+    return round(measured[0], 3) if measured is not None else None
 
 
-def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watched: Path) -> list[SinkTold]:
-    told = []
+def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watched: Path) -> list[SinkReport]:
+    reports = []
     ways: tuple[tuple[Literal["files", "subscriber"], Path], ...] = (
         ("files", results),
         ("subscriber", watched),
@@ -312,19 +321,19 @@ def _sinks(prepared: PreparedRun, should: dict[str, Table], results: Path, watch
     for way, folder in ways:
         try:
             found = tables(prepared, folder)
-        except SchemaError:  # a message half written: looked at again, or told as what is missing
+        except SchemaError:  # a message half written: looked at again, or reported as missing
             found = {sink: {} for sink in prepared.outputs}
         for sink, output in prepared.outputs.items():
             counts = tuple(sum(map(len, each[sink].values())) for each in (should, found))
             wrong = differences(should[sink], found[sink], output.compare)
-            told.append(sink_told(sink, way, output.compare, (counts[0], counts[1]), wrong))
-    return told
+            reports.append(sink_report(sink, way, output.compare, (counts[0], counts[1]), wrong))
+    return reports
 
 
-def _memory(spec: Spec, peaks_mb: dict[str, float]) -> list[MemoryTold]:
+def _memory(spec: Spec, peaks_mb: dict[str, float]) -> list[MemoryReport]:
     bounds = BOUNDS_MB | spec.invariants.memory_mb
     return [
-        MemoryTold(process=target, peak_mb=round(peak_mb, 1), bound_mb=bounds[target])
+        MemoryReport(process=target, peak_mb=round(peak_mb, 1), bound_mb=bounds[target])
         for target, peak_mb in sorted(peaks_mb.items())
     ]
 
@@ -354,7 +363,7 @@ def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
         if found is not None and found > most_s:
             lines.append(f"{kind}: recovered after {found:.2f} s, at most {most_s:g} s are allowed")
     lines += [
-        f"{each.figure} grows by {each.share:+.0%}, {each.low:+.0%} to {each.high:+.0%}, of its median"
+        f"{each.metric} grows by {each.share:+.0%}, {each.low:+.0%} to {each.high:+.0%}, of its median"
         f" ({each.median:.4g} {each.unit}) over the run; shown to be at most {each.bound:+.0%} is wanted"
         for each in trial.growth
         if not each.holds
@@ -363,7 +372,7 @@ def _broken(prepared: PreparedRun, trial: _Trial) -> list[str]:
     lines += [
         f"{name} was seen too rarely to say whether it grows"
         for name in wanted
-        if not any(each.figure.partition(" ")[0] == name for each in trial.growth)
+        if not any(each.metric.partition(" ")[0] == name for each in trial.growth)
     ]
     if prepared.faults and not any(not fault.missed for fault in trial.faults):
         lines.append("no fault was done: nothing is proved")

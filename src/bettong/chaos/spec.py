@@ -1,4 +1,4 @@
-"""A fault spec: what runs, what must hold, and what is done to it. Data, checked once, all faults told at once."""
+"""A fault spec: what runs, what must hold, and what is done to it. Data, checked once, all errors reported at once."""
 
 from __future__ import annotations
 

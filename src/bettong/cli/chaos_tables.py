@@ -102,7 +102,7 @@ def growth(report: Report) -> Table:
         table.add_column(name, justify="right")
     for each in report.growth:
         table.add_row(
-            each.figure,
+            each.metric,
             f"{each.median:.4g} {each.unit}",
             f"{each.share:+.1%}",
             f"{each.low:+.1%} to {each.high:+.1%}",

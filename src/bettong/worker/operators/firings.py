@@ -81,7 +81,7 @@ class Firings:
             self._fired[self._joined :] = _as_one(self.schema, self._fired[self._joined :])
             self._joined = len(self._fired)
 
-    def tell(self, computation: str, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
+    def results(self, computation: str, dead_letters: FiringDeadLetters) -> Sequence[Batch]:
         """Their results, and their failures to `dead_letters`."""
         if not self._fired:
             return ()

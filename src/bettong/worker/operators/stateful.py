@@ -54,7 +54,7 @@ class StatefulOperator:
             for each in due if self._progress.mark is None else one_by_one(due):
                 refused = firings.refused(each)
                 firings.add(each, self._fire(each, refused))
-        return firings.tell(self.name, dead_letters)
+        return firings.results(self.name, dead_letters)
 
     def _fire(self, due: DueTimers, refused: Collection[int]) -> Results:
         """Calls their function, but for these rows."""

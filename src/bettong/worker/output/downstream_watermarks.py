@@ -2,7 +2,7 @@
 
 A frame carries the watermark to its destination. A partition that gets no frame for a while gets a TICK, but only
 when origins have brought the watermark further: one that moves on by the log clock alone, moves on there, too. It
-is told so once, when no origin is live here any more, and waits for this one no longer.
+gets to know it once, when no origin is live here any more, and waits for this one no longer.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -56,9 +56,12 @@ class DownstreamWatermarks:
                 self.note(to, of.watermark_ns, log_ns)
                 sent.is_idle = not of.is_live
                 idle = {to.origin: numbers.last(to.origin, to.partition)} if sent.is_idle else None
-                told = {to.origin: of.watermark_ns}
+                watermarks = {to.origin: of.watermark_ns}
                 yield OutputRecord(
-                    to.topic, to.partition, tick_record(stream_of(to.origin), frame.ingest_ns, told, idle), 0
+                    to.topic,
+                    to.partition,
+                    tick_record(stream_of(to.origin), frame.ingest_ns, watermarks, idle),
+                    0,
                 )
         if of.reached_ns:
             self._not_before_ns = min(each.log_ns for each in self._sent.values()) + TICK_NS

@@ -53,7 +53,7 @@ class Piece(NamedTuple):
 class FrameEmitter:
     """Makes the frames that one input frame, at `offset`, leads to; they inherit its times.
 
-    In a stage that needs event time they tell `watermark_ns`, and `tell` is told the destination of those that are for
+    In a stage that needs event time they carry `watermark_ns`, and `note_sent` gets the destination of those for
     another such stage.
     """
 
@@ -62,7 +62,7 @@ class FrameEmitter:
     frame_bytes_max: int
     sent: SentTable
     watermark_ns: int | None = None
-    tell: Callable[[FrameDestination], None] | None = None
+    note_sent: Callable[[FrameDestination], None] | None = None
 
     @property
     def body_bytes_max(self) -> int:
@@ -98,8 +98,8 @@ class FrameEmitter:
         self, to: FrameDestination, piece: Piece, schema: int, event_times: bytes = b""
     ) -> OutputRecord:
         """A frame of columns; `schema` is their fingerprint. `event_times`: for a stage that needs time."""
-        if event_times and self.tell is not None:
-            self.tell(to)
+        if event_times and self.note_sent is not None:
+            self.note_sent(to)
         return self._record(
             to,
             piece.stop - piece.start,

@@ -105,14 +105,14 @@ class Router:
         """A record for each piece. A row that no frame can hold becomes a dead letter. `times`: event times of rows."""
         to, schema = self._destination(output, partition), output.schema.fingerprint
         for piece in pieces:
-            told = (
+            event_times = (
                 b"" if times is None else times[piece.start : piece.stop].astype("<i8", copy=False).tobytes()
             )
-            if len(piece.payload) + len(told) > emitter.body_bytes_max:
+            if len(piece.payload) + len(event_times) > emitter.body_bytes_max:
                 reason = emitter.oversized(len(piece.payload))
                 dead_letters.add(output.target.name, str(reason), source(piece.start))
                 continue
-            yield emitter.columns(to, piece, schema, told)
+            yield emitter.columns(to, piece, schema, event_times)
 
     def _encoded(
         self,

@@ -94,8 +94,8 @@ def _functions(node: Stateful) -> list[Any]:
 
 def _timers(node: Stateful) -> str:
     """What its timers go by: to change that gives the times in old states another meaning."""
-    told = [f"{timer.field} by {timer.clock.value}" for timer in node.timers]
-    return f", timers {', '.join(told)}" if told else ""
+    timers = [f"{timer.field} by {timer.clock.value}" for timer in node.timers]
+    return f", timers {', '.join(timers)}" if timers else ""
 
 
 def _tokens(fields: Any) -> str:
