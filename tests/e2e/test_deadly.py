@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import signal
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -44,6 +45,8 @@ REASONS = {
     6: "CancelledError: why",
 }
 REPORTED_S_MAX = 10.0
+# From when it was sent: deaths, and new workers. Alone it takes 1 to 2 s (micro-batch) and 7 s (resident).
+NAMED_S_MAX = 30.0
 PARTITIONS = 4
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 
@@ -196,7 +199,8 @@ def test_messages_that_kill_are_dead_letters_and_all_others_are_processed_once(
         named_s = watch.first_seen_s(
             r"numbers/\d is held up: workers died \d time\(s\) at offset \d+, origin numbers/feed, sequence 5"
         )
-        assert named_s - begun_s < REPORTED_S_MAX
+        sys.stderr.write(f"named {named_s - begun_s:.1f} s after it was sent\n")
+        assert named_s - begun_s < NAMED_S_MAX
         monkeypatch.setenv(HARMLESS, "1")
         put_out, again = output_of(suite.record)
     assert put_out == again
