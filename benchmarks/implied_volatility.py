@@ -50,6 +50,6 @@ def imply(number: Number, kept: Guess) -> Volatility | None:
 
 
 app = bettong.Application("implied-volatility")
-app.source("numbers", schema=Number, key="key").stateful(imply, state=Guess, name="volatilities").sink(
+app.source("numbers", schema=Number, key="key").stateful(imply, state=Guess, name="search").sink(
     "volatilities"
 )
