@@ -145,7 +145,8 @@ class SlotLifetimes(SlotClocks):
     def grow(self, slots: int) -> None:
         """There are so many slots now."""
         super().grow(slots)
-        self._ring = np.concatenate([self._ring, _no_ring(slots)[len(self._ring) :]])
+        if len(self._ring) <= slots:
+            self._ring = np.concatenate([self._ring, _no_ring(slots)[len(self._ring) :]])
 
     def note_clock(self, log_ns: int) -> None:
         """The log clock is there now."""
