@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +73,32 @@ def strangers(known: Credentials) -> list[tuple[Credentials, type[ClientError], 
     ]
 
 
-def test_a_sender_takes_the_streams_of_a_token_and_refuses_the_rest(
+@pytest.fixture
+def new_sender(
     secured: Secured,
     kafka: KafkaBroker,
     redis_server: RedisServer,
     tmp_path: Path,
     unique_name: Callable[..., str],
+) -> Callable[..., SenderProcess]:
+    """Makes one with these further settings."""
+    return partial(
+        SenderProcess,
+        unique_name(),
+        tmp_path,
+        kafka=kafka.bootstrap,
+        redis=redis_server.url,
+        **secured.settings,
+    )
+
+
+def test_a_sender_takes_the_streams_of_a_token_and_refuses_the_rest(
+    secured: Secured, new_sender: Callable[..., SenderProcess], tmp_path: Path
 ) -> None:
     lines = tmp_path / "lines.txt"
     lines.write_text("one\ntwo\n")
     probed = f"{LOOPBACK}:{free_ports(1)[0]}"
-    settings = {**secured.settings, "BETTONG_HEALTH_LISTEN": probed}
-    with SenderProcess(
-        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
-    ) as sender:
+    with new_sender(BETTONG_HEALTH_LISTEN=probed) as sender:
         sender.settle()
         healthy(probed, Credentials())
         assert refusal_of(sources, probed, Credentials())[0] is grpc.StatusCode.UNIMPLEMENTED
@@ -104,16 +117,9 @@ def test_a_sender_takes_the_streams_of_a_token_and_refuses_the_rest(
 
 
 def test_each_token_has_its_own_share_of_a_senders_sessions_also_at_one_address(
-    secured: Secured,
-    kafka: KafkaBroker,
-    redis_server: RedisServer,
-    tmp_path: Path,
-    unique_name: Callable[..., str],
+    secured: Secured, new_sender: Callable[..., SenderProcess]
 ) -> None:
-    settings = {**secured.settings, "BETTONG_SENDER_SESSIONS_PER_CLIENT_MAX": "1"}
-    with SenderProcess(
-        unique_name(), tmp_path, kafka=kafka.bootstrap, redis=redis_server.url, **settings
-    ) as sender:
+    with new_sender(BETTONG_SENDER_SESSIONS_PER_CLIENT_MAX="1") as sender:
 
         def fed(stream: str, token: str, reconnect_s: float = 0.0) -> Sender:
             credentials = replace(secured.client, token=token, token_file=None)

@@ -43,10 +43,13 @@ class StageInput:
     key: Key | None
     # Of a source; None for what another stage computes, whose frames carry it.
     event_time: EventTime | None = None
-    # See EventTime. None for what another stage computes: its partitions say when they wait for nothing.
-    idle_timeout_ns: int | None = None
     # Who sends its messages: see `producer_of`.
     producers: tuple[str, ...] = ()
+
+    @property
+    def idle_timeout_ns(self) -> int | None:
+        """See EventTime. None for what another stage computes: its partitions say when they wait for nothing."""
+        return None if self.event_time is None else self.event_time.idle_timeout_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +185,7 @@ def _stage(group: list[Uniform], stage_names: dict[Uniform, str], app: Applicati
     operators: list[PlannedOperator] = []
     for node in group:
         if isinstance(node, Source):
-            times = node.event_time
-            inputs.append(
-                StageInput(node.name, node.schema, node.key, times, times.idle_timeout_ns, (node.name,))
-            )
+            inputs.append(StageInput(node.name, node.schema, node.key, node.event_time, (node.name,)))
         elif isinstance(node, Keyed):
             stages = dict.fromkeys(stage_names[read] for read in _reads(node))
             producers = tuple(stage_producer(node.name, stage) for stage in stages)

@@ -14,7 +14,7 @@ from bettong.local.services import instances
 from bettong.services import SENDER, SERVICES
 
 # What serves gRPC, each at a port of its own.
-_SERVING = [each for each in SERVICES.values() if each.grpc_port is not None]
+SERVING = [each for each in SERVICES.values() if each.grpc_port is not None]
 
 
 def settings_of(
@@ -26,7 +26,7 @@ def settings_of(
 ) -> dict[str, str]:
     """Those of all services. Chooses free ports; raises LocalError when there are none."""
     path, colon, chosen = options.application.partition(":")
-    ports = zip(_SERVING, free_ports(len(_SERVING)), strict=True)
+    ports = zip(SERVING, free_ports(len(SERVING)), strict=True)
     results = options.results or (directories.root / "results" if directories.kept else None)
     settings = {
         "application": f"{Path(path).resolve()}{colon}{chosen}",

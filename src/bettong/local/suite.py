@@ -23,9 +23,9 @@ from bettong.local.record import ProcessRecord, ServiceRecord, SuiteRecord, forg
 from bettong.local.redis_server import RedisServer
 from bettong.local.secrets import Secrets
 from bettong.local.server import Server
-from bettong.local.settings import further_senders, settings_of
+from bettong.local.settings import SERVING, further_senders, settings_of
 from bettong.local.supervision import FINAL_STATUSES, FORGET_S, GiveUp, decide
-from bettong.services import PROCESSOR, RECEIVER, SENDER, SERVICES, ServiceEntry
+from bettong.services import PROCESSOR, SENDER, SERVICES, ServiceEntry
 
 _LOOK_S = 0.05  # between two looks at the processes
 _END_S_MAX = 90.0  # all graces together; beyond it only a process that survives SIGKILL is left
@@ -168,14 +168,14 @@ class Suite:
         kafka = KafkaBroker(root / "kafka", password_file=own.kafka)
         redis = RedisServer(root / "redis", appendonly=directories.kept, password_file=own.redis)
         settings = settings_of(self._options, kafka.connection, redis.connection, own, directories)
-        senders = {SENDER.name: settings} | further_senders(self._options, settings)
+        senders = further_senders(self._options, settings)
         make = partial(self._service, logs=logs, application=application, scratch=scratch)
         self._servers = {
             "redis": redis,
             PROCESSOR.name: make(PROCESSOR, settings),
             **self._standby(make, settings),
+            **{each.name: make(each, settings) for each in SERVICES.values() if each is not PROCESSOR},
             **{name: make(SENDER, own, name=name) for name, own in senders.items()},
-            RECEIVER.name: make(RECEIVER, settings),
             "kafka": kafka,
         }
         results = settings.get("receiver_dir")
@@ -195,8 +195,8 @@ class Suite:
             state_key_file=own.state_key,
             snapshots=settings["snapshots"],
             addresses={
+                **{each.name: settings[each.listen_setting] for each in SERVING},
                 **{name: own[SENDER.listen_setting] for name, own in senders.items()},
-                RECEIVER.name: settings[RECEIVER.listen_setting],
             },
             ready=False,
             owner=ProcessRecord.own(),

@@ -118,7 +118,7 @@ class EventClock:
             origins={
                 each.origin: OriginClock(each.watermark_ns, each.heard_ns)
                 for each in stored.origins
-                if producer_of(Origin(each.origin)) in self._idle_ns
+                if producer_of(each.origin) in self._idle_ns
             },
         )
         self._downstream.load(

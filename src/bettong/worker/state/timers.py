@@ -240,10 +240,10 @@ class SlotTimers:
     def _lower(self, states: Array) -> None:
         """Brings the bounds up to the states that have changed."""
         for field, bounds in zip(self.fields, self._bounds, strict=True):
-            bounds.grow(len(states))
             if self._changed is None:
                 bounds.find(states[field])
-            elif len(self._changed):
+            else:
+                bounds.grow(len(states))
                 bounds.lower(states[field], self._changed)
         self._changed = np.empty(0, np.int32)
 
